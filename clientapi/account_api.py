@@ -18,7 +18,7 @@ from accounts.presenting import FacesError, present
 from clientapi import timelines
 from clientapi.entities import Account, CredentialAccount, MutedAccount, moment
 from clientapi.errors import ClientView, InvalidError, OpenView, caller_of, reader_of
-from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
+from clientapi.paging import MOST_PEOPLE, PEOPLE, Wanted, answer, wanted
 from clientapi.params import Params
 from clientapi.people import accounts_of, post_counts
 from clientapi.presenting import statuses
@@ -188,10 +188,11 @@ class StatusesView(OpenView):
         """Statuses of an account, newest first."""
         reader, params = reader_of(request), Params(request)
         owner = user_or_404(account_id, reader)
+        asked, kinds = wanted(params), _kinds(params)
         pinned = pinned_ids(owner) if owner.pk == reader.pk else None
         if params.flag("pinned"):
             return FeedResponse(statuses(pinned_items(owner, reader), reader, pinned=pinned))
-        page = timelines.of_account(owner, reader, wanted(params), _kinds(params))
+        page = timelines.of_account(owner, reader, asked, kinds)
         return answer(request, statuses(page.items, reader, pinned=pinned), next_id=page.next_id, prev_id=page.prev_id)
 
 
@@ -207,8 +208,24 @@ def _kinds(params: Params) -> timelines.Kinds:
 def people_answer(request: Request, owner: User, listed: Listed, reader: Reader) -> HttpResponse:
     """A page of a list of people, newest relation first."""
     asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
-    page = people_page(owner, listed, reader, last_id=asked.max_id, limit=asked.limit)
-    return answer(request, accounts_of(page.people), next_id=page.last_id if page.has_more else None)
+    page, next_id, prev_id = found_people(owner, listed, reader, asked)
+    return answer(request, accounts_of(page), next_id=next_id, prev_id=prev_id)
+
+
+def found_people(
+    owner: User, listed: Listed, reader: Reader, asked: Wanted
+) -> tuple[list[User], int | None, int | None]:
+    """The page of a list of people that is asked for, by the ids of the relations, and the ids of its Link."""
+    page = people_page(
+        owner,
+        listed,
+        reader,
+        last_id=asked.max_id,
+        since_id=asked.since_id or 0,
+        min_id=asked.min_id,
+        limit=asked.limit,
+    )
+    return page.people, *asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more)
 
 
 class FollowersView(OpenView):
@@ -371,14 +388,14 @@ class MutesView(ClientView):
         """Muted accounts, newest mute first, each with when its mute ends."""
         reader = caller_of(request)
         asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
-        page = people_page(reader, MUTES, reader, last_id=asked.max_id, limit=asked.limit)
-        ends = mutes_among(reader, page.people)
-        people = [user for user in page.people if user.pk in ends]
+        found, next_id, prev_id = found_people(reader, MUTES, reader, asked)
+        ends = mutes_among(reader, found)
+        people = [user for user in found if user.pk in ends]
         entries = [
             MutedAccount(**msgspec.structs.asdict(account), mute_expires_at=_end(ends[user.pk]))
             for user, account in zip(people, accounts_of(people), strict=True)
         ]
-        return answer(request, entries, next_id=page.last_id if page.has_more else None)
+        return answer(request, entries, next_id=next_id, prev_id=prev_id)
 
 
 def _end(mute: Any) -> str | None:

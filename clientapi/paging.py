@@ -42,6 +42,14 @@ class Wanted:
         """The id below which nothing is shown."""
         return max(self.since_id or 0, self.min_id or 0)
 
+    def beside(
+        self, newest: int | None, oldest: int | None, last: int | None, has_more: bool
+    ) -> tuple[int | None, int | None]:
+        """The ids of the Link, `next` and `prev`, of a page with these entries for which was looked up to `last`."""
+        if self.min_id is not None:
+            return (oldest if oldest is not None else self.min_id + 1), last
+        return (last if has_more else None), newest
+
 
 def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> Wanted:
     """The page that the request asks for; a limit over `most` counts as that. Raises InvalidError and Problem."""

@@ -6,7 +6,7 @@ over, because apps send fields of other servers. A value that is there and is wr
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 from django.http import QueryDict
@@ -122,15 +122,19 @@ class Params:
         return value if isinstance(value, list) else [value]
 
     def part(self, name: str) -> "Params":
-        """The parameters within an object."""
+        """The parameters within an object. Raises InvalidError."""
         value = self._fields.get(name)
-        return Params.of(value if isinstance(value, dict) else {})
+        return Params.of({} if value is None else _object(name, value))
 
     def parts(self, name: str) -> list["Params"]:
         """The same of a list of objects."""
-        value = self._fields.get(name)
-        found: Iterable[Any] = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
-        return [Params.of(one) for one in found if isinstance(one, dict)]
+        return [Params.of(_object(name, one)) for one in self.several(name)]
+
+
+def _object(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidError(f"Validation failed: {name} must hold names and values")
+    return value
 
 
 def _id(name: str, value: Any) -> int:

@@ -5,11 +5,13 @@ all reposts of a viral item.
 """
 
 from functools import cache
+from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
+from clientapi.paging import Wanted
 from relations.followers import LAST_ID
 from relations.rules import READER, unblocked
 from storage.connections import fetch
@@ -18,26 +20,41 @@ SCAN = 300
 """Reposts that a page looks through."""
 
 
+class Reposters(NamedTuple):
+    """A page of reposters, of the highest id first: the ids beside it, None where nobody may follow there."""
+
+    users: list[User]
+    next_id: int | None
+    prev_id: int | None
+
+
 @cache
-def _reposters() -> str:
+def _reposters(order: str) -> str:
     return f"""
         SELECT r.sender_id, NOT u.is_active OR NOT {unblocked(READER, "u.id")}, {user_columns("u")} FROM (
             SELECT sender_id FROM items_item WHERE repost_of_id = %(item)s AND status = 'published'
-                AND repost_of_id IS NOT NULL AND sender_id < %(below)s ORDER BY sender_id DESC LIMIT {SCAN}
-        ) r JOIN accounts_user u ON u.id = r.sender_id ORDER BY r.sender_id DESC
+                AND repost_of_id IS NOT NULL AND sender_id > %(above)s AND sender_id < %(below)s
+            ORDER BY sender_id {order} LIMIT {SCAN}
+        ) r JOIN accounts_user u ON u.id = r.sender_id ORDER BY r.sender_id {order}
     """  # noqa: S608 (columns of our own model)
 
 
-def reposters_page(
-    item_id: int, reader: User | AnonymousUser, *, last_id: int | None, limit: int
-) -> tuple[list[User], int | None]:
-    """Users below the user `last_id`, at most `limit`, and the user below whom more may be, or None."""
-    below = LAST_ID if last_id is None else last_id
-    rows = fetch(_reposters(), {"item": item_id, "reader": reader.pk or 0, "below": below})
+def reposters_page(item_id: int, reader: User | AnonymousUser, asked: Wanted) -> Reposters:
+    """Users who reposted the item, on the page that is asked for by their ids."""
+    order = "ASC" if asked.goes_up else "DESC"
+    below = LAST_ID if asked.max_id is None else asked.max_id
+    params = {"item": item_id, "reader": reader.pk or 0, "above": asked.above, "below": below}
+    rows = fetch(_reposters(order), params)
     users: list[User] = []
+    last, has_more = None, False
     for place, (user_id, is_hidden, *columns) in enumerate(rows):
+        last, has_more = user_id, place + 1 < len(rows) or len(rows) == SCAN
         if not is_hidden:
             users.append(user_of(columns))
-        if len(users) == limit:
-            return users, user_id if place + 1 < len(rows) or len(rows) == SCAN else None
-    return users, rows[-1][0] if len(rows) == SCAN else None
+        if len(users) == asked.limit:
+            break
+    if asked.goes_up:
+        users.reverse()
+    return Reposters(
+        users, *asked.beside(users[0].pk if users else None, users[-1].pk if users else None, last, has_more)
+    )

@@ -258,8 +258,8 @@ class RebloggedByView(OpenView):
         reader = reader_of(request)
         item = body_or_404(status_id, reader).shown
         asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
-        users, next_id = reposters_page(int(item.id), reader, last_id=asked.max_id, limit=asked.limit)
-        return answer(request, accounts_of(users), next_id=next_id)
+        page = reposters_page(int(item.id), reader, asked)
+        return answer(request, accounts_of(page.users), next_id=page.next_id, prev_id=page.prev_id)
 
 
 # --- Acts ------------------------------------------------------------------------------------------------

@@ -8,14 +8,14 @@ from clientapi.errors import ClientView, OpenView, caller_of, reader_of
 from clientapi.paging import answer, wanted
 from clientapi.params import Params
 from clientapi.presenting import statuses
-from items.hydrate import ItemBody
 from items.kept import Kept
-from items.text import canonical_tag, hashtags
+from items.tags import Besides
+from items.text import canonical_tag
 from relations.list_api import list_or_404
 from web.rest import FeedResponse
 
-FOUND = 20
-"""Tags that a page of a hashtag may ask for besides."""
+TAGS = 4
+"""Tags of one kind that a page of a hashtag may ask for besides, as in Mastodon; further ones are passed over."""
 
 
 class HomeView(ClientView):
@@ -47,10 +47,11 @@ class PublicView(OpenView):
     def get(self, request: Request) -> HttpResponse:
         """Public posts, newest first; nothing where only those of other servers are asked for."""
         reader, params = reader_of(request), Params(request)
-        asked = wanted(params)
-        if params.flag("remote"):
+        asked, only_media = wanted(params), params.flag("only_media")
+        is_remote, _is_local = params.flag("remote"), params.flag("local")
+        if is_remote:
             return FeedResponse([])
-        page = timelines.public(reader, asked, only_media=params.flag("only_media"))
+        page = timelines.public(reader, asked, only_media=only_media)
         return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
@@ -61,19 +62,15 @@ class TagView(OpenView):
         """Items with the hashtag, newest first."""
         reader, params = reader_of(request), Params(request)
         asked = wanted(params)
-        needed, refused = _tags(params, "all"), _tags(params, "none")
-        only_media = params.flag("only_media")
-
-        def keep(item: ItemBody) -> bool:
-            tags = set(hashtags(item.text))
-            return needed <= tags and not refused & tags and (bool(item.media) or not only_media)
-
-        page = timelines.tagged(tag, reader, asked, keep)
+        besides = Besides(*(_tags(params, name) for name in Besides._fields))
+        page = timelines.tagged(tag, besides, reader, asked, only_media=params.flag("only_media"))
         return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
-def _tags(params: Params, name: str) -> set[str]:
-    return {tag for word in params.words(name)[:FOUND] if (tag := canonical_tag(word.removeprefix("#")))}
+def _tags(params: Params, name: str) -> tuple[str, ...]:
+    """The hashtags of a list, each once; a word that is none is in no item, and is passed over."""
+    tags = (canonical_tag(word.removeprefix("#")) for word in params.words(name)[:TAGS])
+    return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
 class KeptView(ClientView):
@@ -85,7 +82,7 @@ class KeptView(ClientView):
         """The items of the list, the last kept first."""
         reader = caller_of(request)
         page = timelines.kept(reader, self.kept, wanted(Params(request)))
-        return answer(request, statuses(page.items, reader), next_id=page.next_id)
+        return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
 class BookmarksView(KeptView):

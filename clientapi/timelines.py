@@ -7,6 +7,7 @@ short, and the next one goes on above it.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from django.contrib.auth.models import AnonymousUser
@@ -14,13 +15,11 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from clientapi.paging import Wanted
 from items.hydrate import ItemBody
-from items.kept import Kept, kept_page
+from items.kept import Kept, placed_page
 from items.listing import ItemPage
 from items.newest import newest_page
-from items.profile import all_page, pictured_page, profile_page
-from items.query import Query
-from items.search import search_items
-from items.tags import tag_page
+from items.profile import all_page, pictured_page, profile_page, tagged_page
+from items.tags import Besides, tags_page
 from items.text import canonical_tag
 from timeline.above import page_above
 from timeline.home import Page, home_page
@@ -35,6 +34,9 @@ class Found(NamedTuple):
     items: list[ItemBody]
     next_id: int | str | None
     prev_id: int | str | None
+
+
+NONE = Found([], None, None)
 
 
 class Down(Protocol):
@@ -88,12 +90,13 @@ def public(reader: Reader, asked: Wanted, *, only_media: bool = False) -> Found:
     return listed(lambda **at: newest_page(reader, **at), asked, lambda item: bool(item.media) or not only_media)
 
 
-def tagged(tag: str, reader: Reader, asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True) -> Found:
+def tagged(tag: str, besides: Besides, reader: Reader, asked: Wanted, *, only_media: bool = False) -> Found:
     """The items with a hashtag."""
     canonical = canonical_tag(tag)
     if canonical is None:
-        return Found([], None, None)
-    return listed(lambda **at: tag_page(canonical, reader, **at), asked, keep)
+        return NONE
+    read = partial(tags_page, canonical, besides, reader)
+    return listed(read, asked, lambda item: bool(item.media) or not only_media)
 
 
 class Kinds(NamedTuple):
@@ -108,29 +111,21 @@ class Kinds(NamedTuple):
         """Whether an item is among them. Pages pass over the others, and may be short."""
         if item.repost_of is not None:
             return self.with_reposts and not self.only_media
-        return self.with_replies or item.reply_to is None
+        return (self.with_replies or item.reply_to is None) and (bool(item.media) or not self.only_media)
 
 
 def of_account(owner: User, reader: Reader, asked: Wanted, kinds: Kinds) -> Found:
     """The items of an account."""
     if kinds.tag:
-        return _tagged_by(owner, kinds.tag, reader, asked, kinds)
+        tag = canonical_tag(kinds.tag)
+        return listed(lambda **at: tagged_page(owner, tag, reader, **at), asked, kinds.keeps) if tag else NONE
     read = pictured_page if kinds.only_media else all_page if kinds.with_replies else profile_page
     return listed(lambda **at: read(owner, reader, **at), asked, kinds.keeps)
 
 
-def _tagged_by(owner: User, tag: str, reader: Reader, asked: Wanted, kinds: Kinds) -> Found:
-    canonical = canonical_tag(tag)
-    if canonical is None:
-        return Found([], None, None)
-    query = Query(phrases=(), is_open=False, senders=(owner.username,), tags=(canonical,), names=())
-    page = found(search_items(query, reader, last_id=asked.max_id, limit=asked.limit), asked)
-    return page._replace(
-        items=[item for item in page.items if kinds.keeps(item) and (item.media or not kinds.only_media)]
-    )
-
-
 def kept(reader: User, kind: Kept, asked: Wanted) -> Found:
     """The items that the reader keeps or likes; the ids of its Link are of bookmarks and likes."""
-    page = kept_page(reader, kind, last_id=asked.max_id, limit=asked.limit)
-    return Found(page.items, page.last_id if page.has_more else None, None)
+    page = placed_page(
+        reader, kind, last_id=asked.max_id, since_id=asked.since_id or 0, min_id=asked.min_id, limit=asked.limit
+    )
+    return Found(page.items, *asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more))

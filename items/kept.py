@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from accounts.models import User
-from items.hydrate import COLUMNS, ORIGINALS, ItemRow, bodies
+from items.hydrate import COLUMNS, ORIGINALS, ItemBody, ItemRow, bodies
 from items.listing import SCAN, ItemPage
 from items.visibility import VISIBLE
 from storage.connections import fetch
@@ -19,30 +19,44 @@ from storage.ids import MAX_ID
 Kept = Literal["bookmark", "like"]
 
 
-def _listed(table: Kept) -> str:
-    newest = f"""
+def _listed(table: Kept, order: str) -> str:
+    first = f"""
         SELECT k.id, k.item_id FROM items_{table} k
-        WHERE k.user_id = %(reader)s AND k.id < %(below)s ORDER BY k.id DESC
+        WHERE k.user_id = %(reader)s AND k.id > %(above)s AND k.id < %(below)s ORDER BY k.id {order}
     """  # noqa: S608 (constants)
     return f"""
     WITH page AS MATERIALIZED (
-        SELECT listed.id, listed.item_id FROM ({newest} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
+        SELECT listed.id, listed.item_id FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
             SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
             WHERE i.id = listed.item_id AND {VISIBLE} OFFSET 0
         ) seen
-        ORDER BY listed.id DESC LIMIT %(count)s
+        ORDER BY listed.id {order} LIMIT %(count)s
     ),
     bound AS MATERIALIZED (
         SELECT CASE WHEN (SELECT count(*) FROM page) < %(count)s
-            THEN (SELECT last.id FROM ({newest}) last OFFSET %(scan)s - 1 LIMIT 1) END AS id
+            THEN (SELECT last.id FROM ({first}) last OFFSET %(scan)s - 1 LIMIT 1) END AS id
     )
     SELECT bound.id, page.id, {COLUMNS} FROM bound LEFT JOIN page ON true LEFT JOIN items_item i ON i.id = page.item_id
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
-    ORDER BY page.id DESC
+    ORDER BY page.id {order}
     """  # noqa: S608 (constants)
 
 
-STATEMENTS: dict[Kept, str] = {"bookmark": _listed("bookmark"), "like": _listed("like")}
+KINDS: tuple[Kept, ...] = ("bookmark", "like")
+STATEMENTS = {kind: _listed(kind, "DESC") for kind in KINDS}
+ABOVE = {kind: _listed(kind, "ASC") for kind in KINDS}
+
+
+class KeptPage(NamedTuple):
+    """A page whose places are ids of bookmarks or likes: of the newest on it, of the oldest, and the one to which was
+    looked; `has_more` is as of items.listing.
+    """
+
+    items: list[ItemBody]
+    newest_id: int | None
+    oldest_id: int | None
+    last_id: int | None
+    has_more: bool
 
 
 class _Row(NamedTuple):
@@ -60,12 +74,30 @@ class _Row(NamedTuple):
 
 def kept_page(reader: User, kept: Kept, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
     """Items that the reader keeps, or likes, below `last_id`: the id of a bookmark or like, and not of an item."""
+    page = placed_page(reader, kept, last_id=last_id, limit=limit)
+    return ItemPage(page.items, None if page.last_id is None else str(page.last_id), page.has_more)
+
+
+def placed_page(
+    reader: User,
+    kept: Kept,
+    *,
+    last_id: int | None = None,
+    since_id: int = 0,
+    min_id: int | None = None,
+    limit: int = 20,
+) -> KeptPage:
+    """The same above `since_id`, or with `min_id` those directly above it, newest first all the same."""
+    statement, above = (STATEMENTS, since_id) if min_id is None else (ABOVE, max(since_id, min_id))
     below = MAX_ID if last_id is None else last_id
-    params = {"reader": reader.pk, "below": below, "scan": SCAN, "count": limit + 1}
-    rows = fetch(STATEMENTS[kept], params, into=_Row.of)
+    params = {"reader": reader.pk, "above": above, "below": below, "scan": SCAN, "count": limit + 1}
+    rows = fetch(statement[kept], params, into=_Row.of)
     bound = rows[0].bound
-    found = [(row.relation_id, row.item) for row in rows if row.item]
-    page = bodies([item for _, item in found[:limit]], reader)
-    if bound is not None:
-        return ItemPage(page, str(bound), has_more=True)
-    return ItemPage(page, str(found[:limit][-1][0]) if found else None, len(found) > limit)
+    found = [(row.relation_id, row.item) for row in rows if row.relation_id is not None and row.item]
+    shown = found[:limit]
+    last = bound if bound is not None else shown[-1][0] if shown else None
+    has_more = bound is not None or len(found) > limit
+    if min_id is not None:
+        shown.reverse()
+    places: list[int | None] = [place for place, _item in shown] or [None]
+    return KeptPage(bodies([item for _place, item in shown], reader), places[0], places[-1], last, has_more)

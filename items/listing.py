@@ -43,13 +43,14 @@ class ListedRow(NamedTuple):
         return cls(bound, None if columns[0] is None else ItemRow.of(columns))
 
 
-def listing(candidates: Sequence[str], order: str, *, given: str = "") -> str:
+def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str = "true") -> str:
     """A statement for `page_of`: the first `count` of the candidates that the reader may see, as
     `ListedRow`s.
 
     Each of `candidates` is a query of ids as `id`, without an order, of which an index has one; `order` is DESC or ASC.
-    `given` are CTEs that they use. The bound is the last of `scan` candidates where not enough of them may be seen,
-    else NULL.
+    `given` are CTEs that they use. `keep` is a condition on the item `i`, asked of the candidates that are looked at,
+    so that a rare kind is no reason to look further. The bound is the last of `scan` candidates where not enough of
+    them may be seen, else NULL.
     """
     # Bounded one by one: a plan for an average sender would sort all that a busy one ever said. OFFSET 0: a probe for
     # each of the few, not a walk of all items in their order.
@@ -59,7 +60,7 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "") -> str:
     WITH {given} page AS MATERIALIZED (
         SELECT listed.id FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
             SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-            WHERE i.id = listed.id AND {VISIBLE} OFFSET 0
+            WHERE i.id = listed.id AND {VISIBLE} AND {keep} OFFSET 0
         ) seen
         ORDER BY listed.id {order} LIMIT %(count)s
     ),

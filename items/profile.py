@@ -12,6 +12,9 @@ from accounts.models import User
 from items.hydrate import COLUMNS, ITEMS, ItemBody, ItemRow, Sender, bodies
 from items.listing import SCAN, ItemPage, ListedRow, listing, page_above, page_of
 from items.models import Visibility
+from items.query import Query
+from items.search import search_items
+from items.tags import carries
 from items.visibility import VISIBLE, original_visible, visible_alone
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID
@@ -43,14 +46,17 @@ class Walk(NamedTuple):
     up: str
 
 
+def _above(candidates: Sequence[str]) -> list[str]:
+    return [f"{one} AND i.id > %(above)s" for one in candidates]
+
+
 def _both(candidates: Sequence[str], given: str = "") -> Walk:
-    above = [f"{one} AND i.id > %(above)s" for one in candidates]
-    return Walk(listing(candidates, "DESC", given=given), listing(above, "ASC", given=given))
+    return Walk(listing(candidates, "DESC", given=given), listing(_above(candidates), "ASC", given=given))
 
 
-def _by_circle(kind: str, *others: str) -> Walk:
-    """The listing of those of the owner's items that the condition `kind` describes, one index scan a visibility, and
-    of `others`, which are queries of candidates.
+def _by_circle(kind: str) -> list[str]:
+    """The candidates of those of the owner's items that the condition `kind` describes, one index scan a visibility;
+    for statements with CIRCLES.
     """
     published = (
         f"""
@@ -59,13 +65,15 @@ def _by_circle(kind: str, *others: str) -> Walk:
         """
         for visibility in Visibility.values
     )
-    return _both([*published, f"{UNPUBLISHED} AND {kind}", *others], CIRCLES)
+    return [*published, f"{UNPUBLISHED} AND {kind}"]
 
 
 REPLIES_OF = [f"{said} AND i.reply_to_id IS NOT NULL" for said in (PUBLISHED, UNPUBLISHED)]
-PROFILE = _by_circle("i.reply_to_id IS NULL")
-PICTURED = _by_circle("i.media <> '[]'")
-ALL = _by_circle("i.reply_to_id IS NULL", *REPLIES_OF)
+POSTS = _by_circle("i.reply_to_id IS NULL")
+PROFILE = _both(POSTS, CIRCLES)
+PICTURED = _both(_by_circle("i.media <> '[]'"), CIRCLES)
+ALL = _both([*POSTS, *REPLIES_OF], CIRCLES)
+TAGGED_ABOVE = listing(_above([*POSTS, *REPLIES_OF]), "ASC", given=CIRCLES, keep=carries("i.id", "%(tag)s"))
 ANSWERS = _both(REPLIES_OF)
 ABOVE = f"""
     SELECT {COLUMNS} FROM {ITEMS} JOIN items_item reply ON i.id IN (reply.root_id, reply.reply_to_id)
@@ -126,6 +134,28 @@ def all_page(owner: User, reader: User | AnonymousUser, **at: int | None) -> Ite
 def pictured_page(owner: User, reader: User | AnonymousUser, **at: int | None) -> ItemPage:
     """Posts and replies of `owner` with pictures or a video, as far as `reader` may see them, as `_page` has them."""
     return _page(PICTURED, owner, reader, **at)
+
+
+def tagged_page(
+    owner: User,
+    tag: str,
+    reader: User | AnonymousUser,
+    *,
+    last_id: int | None = None,
+    min_id: int | None = None,
+    limit: int = 20,
+) -> ItemPage:
+    """Posts and replies of `owner` with a hashtag in its canonical form, as `_page` has them. Upward a page looks
+    through `SCAN` of what the owner said.
+    """
+    if min_id is None:
+        query = Query(phrases=(), is_open=False, senders=(owner.username,), tags=(tag,), names=())
+        return search_items(query, reader, last_id=last_id, limit=limit)
+    below = MAX_ID + 1 if last_id is None else last_id
+    params = {"owner": owner.pk, "tag": tag, "above": min_id, "below": below, "reader": reader.pk or 0}
+    return page_above(
+        fetch(TAGGED_ABOVE, params | {"scan": SCAN, "count": limit + 1}, into=ListedRow.of), reader, limit
+    )
 
 
 def _page(

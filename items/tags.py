@@ -3,10 +3,12 @@
 See docs/decisions.md: A search looks at a thousand candidates.
 """
 
+from typing import NamedTuple
+
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.listing import SCAN, ItemPage, ListedRow, listing, page_above
+from items.listing import SCAN, ItemPage, ListedRow, listing, page_above, page_of
 from items.query import Query
 from items.search import search_items
 from storage.connections import fetch
@@ -17,6 +19,32 @@ TAGGED = """
     WHERE t.tag = %(tag)s AND t.item_id > %(above)s AND t.item_id < %(below)s
 """
 ABOVE = listing([TAGGED], "ASC")
+
+
+class Besides(NamedTuple):
+    """Hashtags in their canonical form that a page asks for besides its own."""
+
+    any: tuple[str, ...] = ()
+    """Items with one of them are on the page too."""
+    all: tuple[str, ...] = ()
+    """Items on the page have each of them."""
+    none: tuple[str, ...] = ()
+    """No item on the page has one of them."""
+
+
+# Of each tag the first `scan`, so that what lies in several is once in the first `scan` of all.
+_EACH = """
+    SELECT DISTINCT tagged.item_id AS id FROM unnest(%(tags)s::text[]) AS asked (tag) CROSS JOIN LATERAL (
+        SELECT t.item_id FROM items_itemtag t
+        WHERE t.tag = asked.tag AND t.item_id > %(above)s AND t.item_id < %(below)s
+        ORDER BY t.item_id {order} LIMIT %(scan)s
+    ) tagged
+"""
+_KEEP = """
+    (SELECT count(*) FROM items_itemtag t WHERE t.tag = ANY(%(all)s::text[]) AND t.item_id = i.id) = %(needed)s
+    AND NOT EXISTS (SELECT FROM items_itemtag t WHERE t.tag = ANY(%(none)s::text[]) AND t.item_id = i.id OFFSET 0)
+"""
+BESIDES = {order: listing([_EACH.replace("{order}", order)], order, keep=_KEEP) for order in ("ASC", "DESC")}
 
 
 def carries(item_id: str, tag: str) -> str:
@@ -42,3 +70,30 @@ def tag_page(
         return page_above(rows, reader, limit)
     query = Query(phrases=(), is_open=False, senders=(), tags=(tag,), names=())
     return search_items(query, reader, last_id=last_id, limit=limit)
+
+
+def tags_page(
+    tag: str,
+    besides: Besides,
+    reader: User | AnonymousUser,
+    *,
+    last_id: int | None = None,
+    min_id: int | None = None,
+    limit: int = 20,
+) -> ItemPage:
+    """The same of several hashtags at once."""
+    if not any(besides):
+        return tag_page(tag, reader, last_id=last_id, min_id=min_id, limit=limit)
+    params = {
+        "tags": sorted({tag, *besides.any}),
+        "all": list(besides.all),
+        "needed": len(set(besides.all)),
+        "none": list(besides.none),
+        "above": min_id or 0,
+        "below": MAX_ID + 1 if last_id is None else last_id,
+        "reader": reader.pk or 0,
+        "scan": SCAN,
+        "count": limit + 1,
+    }
+    rows = fetch(BESIDES["DESC" if min_id is None else "ASC"], params, into=ListedRow.of)
+    return page_of(rows, reader, limit) if min_id is None else page_above(rows, reader, limit)

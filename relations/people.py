@@ -48,12 +48,15 @@ MUTES = Listed("mute", "muter", "muted", hides_blockers=False)
 @dataclass(frozen=True, slots=True)
 class PeoplePage:
     """A page of a list. `last_id` is the id of the last relation that was looked at. `has_more` is true if another one
-    exists, or may exist beyond the bound of the page's work.
+    exists, or may exist beyond the bound of the page's work. `newest_id` and `oldest_id` are of the relations on the
+    page.
     """
 
     people: list[User]
     last_id: int | None
     has_more: bool
+    newest_id: int | None = None
+    oldest_id: int | None = None
 
 
 class _Row(NamedTuple):
@@ -71,44 +74,63 @@ class _Row(NamedTuple):
 
 
 @cache
-def _statement(listed: Listed) -> str:
+def _statement(listed: Listed, order: str) -> str:
     """For `_Row`s: the bound is the last of `scan` relations where they did not fill the page."""
-    newest = f"""
+    first = f"""
         SELECT f.id, f.{listed.other}_id AS user_id FROM relations_{listed.table} f
-        WHERE f.{listed.own}_id = %(user)s AND f.id < %(below)s ORDER BY f.id DESC
+        WHERE f.{listed.own}_id = %(user)s AND f.id > %(above)s AND f.id < %(below)s ORDER BY f.id {order}
     """  # noqa: S608 (our own columns)
     unblocked = f"NOT {blocks('u.id', '%(reader)s')}" if listed.hides_blockers else "true"
     return f"""
         WITH page AS MATERIALIZED (
-            SELECT listed.id, known.* FROM ({newest} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
+            SELECT listed.id, known.* FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
                 SELECT {user_columns("u")} FROM accounts_user u
                 WHERE u.id = listed.user_id AND u.is_active AND {unblocked}
                 OFFSET 0
             ) known
-            ORDER BY listed.id DESC LIMIT %(count)s
+            ORDER BY listed.id {order} LIMIT %(count)s
         ),
         bound AS MATERIALIZED (
             SELECT CASE WHEN (SELECT count(*) FROM page) < %(count)s
-                THEN (SELECT last.id FROM ({newest}) last OFFSET %(scan)s - 1 LIMIT 1) END AS id
+                THEN (SELECT last.id FROM ({first}) last OFFSET %(scan)s - 1 LIMIT 1) END AS id
         )
         SELECT bound.id, page.* FROM bound LEFT JOIN page ON true
     """  # noqa: S608
 
 
 def people_page(
-    user: User, listed: Listed, reader: User | AnonymousUser, *, last_id: int | None, limit: int
+    user: User,
+    listed: Listed,
+    reader: User | AnonymousUser,
+    *,
+    last_id: int | None,
+    limit: int,
+    since_id: int = 0,
+    min_id: int | None = None,
 ) -> PeoplePage:
-    """Those to whom `user` stands in a relation, below `last_id`, as far as `reader` may know of them."""
-    below = LAST_ID if last_id is None else last_id
-    params = {"user": user.pk, "reader": reader.pk or 0, "below": below, "scan": SCAN, "count": limit + 1}
-    found = fetch(_statement(listed), params, into=_Row.of)
-    bound = found[0].bound
-    rows = sorted((row for row in found if row.relation_id is not None), key=lambda row: -(row.relation_id or 0))
-    page = rows[:limit]
-    people = [user_of(row.columns) for row in page]
-    if bound is not None:
-        return PeoplePage(people, bound, has_more=True)
-    return PeoplePage(people, page[-1].relation_id if page else None, len(rows) > limit)
+    """Those to whom `user` stands in a relation, below `last_id` and above `since_id`, as far as `reader` may know of
+    them; with `min_id` those directly above it, newest relation first all the same.
+    """
+    order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
+    params = {
+        "user": user.pk,
+        "reader": reader.pk or 0,
+        "above": above,
+        "below": LAST_ID if last_id is None else last_id,
+        "scan": SCAN,
+        "count": limit + 1,
+    }
+    found = fetch(_statement(listed, order), params, into=_Row.of)
+    bound, way = found[0].bound, -1 if min_id is None else 1
+    rows = [(row.relation_id, row.columns) for row in found if row.relation_id is not None]
+    rows.sort(key=lambda row: way * row[0])
+    shown = rows[:limit]
+    last = bound if bound is not None else shown[-1][0] if shown else None
+    has_more = bound is not None or len(rows) > limit
+    if min_id is not None:
+        shown.reverse()
+    places: list[int | None] = [place for place, _columns in shown] or [None]
+    return PeoplePage([user_of(columns) for _place, columns in shown], last, has_more, places[0], places[-1])
 
 
 def mutes_among(reader: User, people: Sequence[User]) -> dict[int, Mute]:

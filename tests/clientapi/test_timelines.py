@@ -9,9 +9,11 @@ import pytest
 
 from accounts.models import User
 from items import actions as items
+from items import kept, tags
 from items.models import Item, Visibility
+from items.text import hashtags
 from relations import actions as relations
-from relations import lists
+from relations import lists, people
 from tests.support.clients import Caller
 from tests.support.effort import tries
 from tests.support.factories import ItemFactory, UserFactory
@@ -158,26 +160,116 @@ def test_other_timelines_are_the_same_both_ways(name: str, reader: User) -> None
         "account by tag": lambda item: item.sender_id == people[0].pk and "#tag" in item.text,
     }
     assert set(found) == {row.pk for row in rows.values() if row.status == "published" and kinds[name](row)}
-    if name != "account by tag":
-        assert up(caller, path, 1) == found
+    assert up(caller, path, 1) == found
+    for begin in chance.sample(found, min(len(found), 3)):
+        assert up(caller, path, begin) == [one for one in found if one > begin]
 
 
-def test_kept_lists_go_down_by_their_own_ids(reader: User) -> None:
-    said = [ItemFactory() for _ in range(7)]
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(tries(4, 40)))
+def test_several_hashtags_at_once(seed: int, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`any[]` joins hashtags, `all[]` asks for each, `none[]` leaves out; both ways, in short and in long looks."""
+    chance = random.Random(seed)  # noqa: S311 (a made-up world)
+    senders, words = [UserFactory(), UserFactory(), reader], ["one", "two", "three", "four"]
+    relations.follow(follower=reader, followee=senders[0])
+    for _ in range(40):
+        text = " ".join(f"#{word}" for word in words if chance.random() < 0.4) or "none"
+        visibility = chance.choice([Visibility.PUBLIC] * 2 + [Visibility.FOLLOWERS, Visibility.SELF])
+        items.publish(sender=chance.choice(senders), content={"text": text}, visibility=visibility)
+    seen = {row.pk: set(hashtags(row.text)) for row in Item.objects.visible_to(reader)}
     caller = Caller(reader)
-    for item in said:
+    for scan in (1, 3, 500):
+        monkeypatch.setattr(tags, "SCAN", scan)
+        for _ in range(3):
+            asked = {name: set(chance.sample(words, chance.randrange(3))) for name in ("any", "all", "none")}
+            path = "v1/timelines/tag/one?limit=3" + "".join(f"&{name}[]={tag}" for name in asked for tag in asked[name])
+            expected = [
+                item_id
+                for item_id, held in sorted(seen.items(), reverse=True)
+                if held & ({"one"} | asked["any"]) and asked["all"] <= held and not asked["none"] & held
+            ]
+            assert down(caller, path) == expected, asked
+            for begin in [1, *chance.sample(sorted(seen), 2)]:
+                assert up(caller, path, begin) == [one for one in expected if one > begin], asked
+
+
+def places(caller: Caller, path: str, entries: list[int]) -> dict[int, int]:
+    """The cursors of a list's entries, as pages of one entry tell them."""
+    found = {}
+    for entry in entries:
+        assert [int(one["id"]) for one in caller.get(path)] == [entry]
+        found[entry] = int(re.findall(r"min_id=(\d+)", caller.response.headers["Link"])[0])
+        path = links(caller).get("next", "")
+    return found
+
+
+def walks(caller: Caller, path: str, expected: list[int], chance: random.Random) -> None:
+    """A list is the same down, and up from any entry; `since_id` cuts it off."""
+    assert down(caller, f"{path}?limit=3") == expected
+    assert up(caller, f"{path}?limit=3", 1) == expected
+    at = places(caller, f"{path}?limit=1", expected)
+    for begin in chance.sample(expected, min(len(expected), 3)):
+        newer = expected[: expected.index(begin)]
+        assert up(caller, f"{path}?limit=2", at[begin]) == newer
+        assert down(caller, f"{path}?limit=40&since_id={at[begin]}") == newer
+        assert [int(one["id"]) for one in caller.get(f"{path}?limit=2&min_id={at[begin]}")] == newer[-2:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scan", [1, 2, 500])
+def test_kept_lists_are_the_same_both_ways(scan: int, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "SCAN", scan)
+    chance, said = random.Random(scan), [ItemFactory() for _ in range(11)]  # noqa: S311 (a made-up world)
+    chance.shuffle(said)
+    for item in [ItemFactory(), *said]:  # `min_id` cannot name what lies below the first id of all
         items.like(user=reader, item=item)
         items.bookmark(user=reader, item=item)
-    for path in ("v1/favourites?limit=3", "v1/bookmarks?limit=3"):
-        assert down(caller, path) == [item.pk for item in said][::-1]
+    first = Item.objects.exclude(pk__in=[item.pk for item in said]).get()
+    items.unlike(user=reader, item=first)
+    items.remove_bookmark(user=reader, item=first)
+    gone = chance.sample(said, 3)
+    for item in gone:
+        items.delete(item=item)
+    expected = [item.pk for item in said if item not in gone][::-1]
+    if scan == 500:
+        for path in ("v1/favourites", "v1/bookmarks"):
+            walks(Caller(reader), path, expected, chance)
+    else:
+        for path in ("v1/favourites?limit=3", "v1/bookmarks?limit=3"):
+            assert down(Caller(reader), path) == up(Caller(reader), path, 1) == expected
 
 
-def test_people_are_listed_by_the_link(reader: User) -> None:
-    people = [UserFactory() for _ in range(5)]
-    for one in people:
-        relations.follow(follower=one, followee=reader)
-    caller = Caller(reader)
-    assert down(caller, f"v1/accounts/{reader.pk}/followers?limit=2") == [one.pk for one in people][::-1]
+PEOPLE: dict[str, Callable[[User, User, Item], object]] = {
+    "accounts/READER/followers": lambda reader, one, item: relations.follow(follower=one, followee=reader),
+    "accounts/READER/following": lambda reader, one, item: relations.follow(follower=reader, followee=one),
+    "blocks": lambda reader, one, item: relations.block(blocker=reader, blocked=one),
+    "mutes": lambda reader, one, item: relations.mute(muter=reader, muted=one),
+    "follow_requests": lambda reader, one, item: relations.follow(follower=one, followee=reader),
+    "statuses/ITEM/reblogged_by": lambda reader, one, item: items.repost(sender=one, item=item),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scan", [1, 2, 500])
+@pytest.mark.parametrize("name", PEOPLE)
+def test_people_are_the_same_both_ways(name: str, scan: int, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(people, "SCAN", scan)
+    chance, item = random.Random(name), ItemFactory(sender=reader)  # noqa: S311 (a made-up world)
+    User.objects.filter(pk=reader.pk).update(is_locked=name == "follow_requests")
+    reader.refresh_from_db()
+    others = [UserFactory() for _ in range(11)]
+    if "reblogged" not in name:  # those are in the order of their ids
+        chance.shuffle(others)
+    for one in [UserFactory(is_active=False), *others]:  # `min_id` cannot name what lies below the first id of all
+        PEOPLE[name](reader, one, item)
+    gone = chance.sample(others, 3)
+    User.objects.filter(pk__in=[one.pk for one in gone]).update(is_active=False)
+    expected = [one.pk for one in others if one not in gone][::-1]
+    path = "v1/" + name.replace("READER", str(reader.pk)).replace("ITEM", str(item.pk))
+    if scan == 500:
+        walks(Caller(reader), path, expected, chance)
+    else:
+        assert down(Caller(reader), f"{path}?limit=3") == up(Caller(reader), f"{path}?limit=3", 1) == expected
 
 
 def test_home_says_what_served_it(reader: User) -> None:
