@@ -58,6 +58,8 @@ class Site(msgspec.Struct, frozen=True):
     members_invite: bool = False
     announcement: str = ""
     announcement_until: datetime | None = None
+    changed_at: datetime | None = None
+    """When an admin changed the site last."""
     user_count: int = 0
     active_count: int = 0
     item_count: int = 0
@@ -101,6 +103,7 @@ COLUMNS = (
     "members_invite",
     "announcement",
     "announcement_until",
+    "changed_at",
     "user_count",
     "active_count",
     "item_count",

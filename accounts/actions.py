@@ -23,6 +23,7 @@ from accounts import addresses, faces, review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
 from accounts.naming import check_imitation
+from accounts.oauth_models import ClientApp
 from accounts.review import Submission
 from accounts.signals import levels_lowered
 from storage.draws import Draw
@@ -107,6 +108,11 @@ def _save(user: User, fields: list[str]) -> None:
     """Write these fields, unless the account was deleted meanwhile: it shall hold nothing personal again."""
     if fields:
         User.objects.filter(pk=user.pk, deleted_at=None).update(**{field: getattr(user, field) for field in fields})
+
+
+def dismiss_announcement(*, user: User, mark: str) -> None:
+    """Note that the user has read an announcement in an app (about.announcing.mark)."""
+    User.objects.filter(pk=user.pk).update(dismissed_announcement=mark)
 
 
 def edit_preferences(
@@ -277,6 +283,16 @@ def end_tokens(*, user: User, keep_token: str = "") -> None:
 def revoke_app_token(*, token_id: int) -> bool:
     """Make an app's token worthless; True if it was not already."""
     return _revoke(AccessToken.objects.filter(pk=token_id))
+
+
+def delete_app(*, app_id: int) -> None:
+    """Remove an app, its tokens and the codes that it did not use yet, and end the streams that it holds open."""
+    held = AccessToken.objects.filter(application=app_id, user__isnull=False)
+    users = set(held.values_list("user_id", flat=True))
+    with transaction.atomic():
+        ClientApp.objects.filter(pk=app_id).delete()
+        for user_id in users:
+            end_streams(user_id=user_id)
 
 
 def _revoke(token: QuerySet[Any]) -> bool:

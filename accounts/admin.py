@@ -10,14 +10,16 @@ from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
 from oauth2_provider.models import AccessToken, Grant, IDToken, RefreshToken
 
 from accounts import joining_admin, policy
-from accounts.actions import revoke_token
+from accounts.actions import delete_app, revoke_app_token, revoke_token
 from accounts.models import Deletion, Policy, User
-from accounts.oauth_models import ClientApp
+from accounts.oauth_models import AppToken, ClientApp
 from accounts.user_admin import PermissionsField, is_super
 from web.admin import QuickListAdmin, ReadOnlyAdmin, is_writing
 
@@ -110,8 +112,33 @@ class GroupAdmin(DjangoGroupAdmin):
         return is_super(request)
 
 
+class RevokedAdmin(QuickListAdmin):
+    """Rows that others made, to look at and to take away."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """False: users issue tokens, and apps register themselves."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """False: a row is only taken away."""
+        return False
+
+    def revoke(self, obj: Any) -> None:
+        """Take the row away, by the verb that ends what it opened."""
+        raise NotImplementedError
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Revoke it."""
+        self.revoke(obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Revoke them one by one."""
+        for one in queryset:
+            self.revoke(one)
+
+
 @admin.register(AuthToken)
-class TokenAdmin(QuickListAdmin):
+class TokenAdmin(RevokedAdmin):
     """API tokens, to look at and to revoke. Knox's own page would issue some for others, to act in their name."""
 
     list_display = ("owner", "created_at", "expires_at")
@@ -136,19 +163,82 @@ class TokenAdmin(QuickListAdmin):
         """The moment at which the token expires."""
         return token.expiry
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """False: users issue their tokens."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: AuthToken | None = None) -> bool:
-        """False: a token is only revoked."""
-        return False
-
-    def delete_model(self, request: HttpRequest, obj: AuthToken) -> None:
+    def revoke(self, obj: AuthToken) -> None:
         """Revoke the token."""
         revoke_token(digest=obj.pk)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[AuthToken]) -> None:
-        """Revoke the tokens one by one."""
-        for digest in queryset.values_list("pk", flat=True):
-            revoke_token(digest=digest)
+
+@admin.register(AppToken)
+class AppTokenAdmin(RevokedAdmin):
+    """Tokens of apps, by which they act for users, to look at and to revoke. No page has the token or its hash."""
+
+    list_display = ("owner", "app", "scope", "created_at", "used_at", "expires_at")
+    list_select_related = ("user", "application")
+    search_fields = ("=user__username",)
+    search_help_text = _("The whole name of a user.")
+    ordering = ("-id",)
+    fields = readonly_fields = list_display
+
+    @admin.display(description=_("user"), empty_value="-")
+    def owner(self, token: AppToken) -> User | None:
+        """The user of the token; none of one that is the app's own."""
+        return token.user  # type: ignore[no-any-return]
+
+    @admin.display(description=_("app"), empty_value="-")
+    def app(self, token: AppToken) -> ClientApp | None:
+        """The app that holds the token."""
+        return token.application  # type: ignore[no-any-return]
+
+    @admin.display(description=_("scopes"))
+    def scope(self, token: AppToken) -> str:
+        """The scopes that the user gave."""
+        return str(token.scope)
+
+    @admin.display(description=_("since"), ordering="created")
+    def created_at(self, token: AppToken) -> Any:
+        """The moment at which the token was issued."""
+        return token.created
+
+    @admin.display(description=_("last used"), ordering="updated")
+    def used_at(self, token: AppToken) -> Any:
+        """The moment of its last use, to the hour."""
+        return token.updated
+
+    @admin.display(description=_("until"), ordering="expires")
+    def expires_at(self, token: AppToken) -> Any:
+        """The moment at which it ends unless it is used before."""
+        return token.expires
+
+    def revoke(self, obj: AppToken) -> None:
+        """Revoke the token, and end the streams that it holds open."""
+        revoke_app_token(token_id=obj.pk)
+
+
+@admin.register(ClientApp)
+class ClientAppAdmin(RevokedAdmin):
+    """Apps that registered themselves, to look at and to remove with all their tokens. No page has a secret."""
+
+    list_display = ("name", "website", "scopes", "created_at")
+    search_fields = ("name",)
+    ordering = ("-id",)
+    fields = readonly_fields = (*list_display, "redirect_uris", "held")
+
+    @admin.display(description=_("since"), ordering="created")
+    def created_at(self, app: ClientApp) -> Any:
+        """The moment at which the app registered."""
+        return app.created
+
+    @admin.display(description=_("tokens of apps"))
+    def held(self, app: ClientApp) -> str:
+        """The way to its tokens."""
+        address = reverse("admin:accounts_apptoken_changelist", query={"application__id__exact": app.pk})
+        return format_html('<a href="{}">{}</a>', address, _("Show"))
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What the confirmation names: the apps, and not each of their tokens."""
+        names = [str(one) for one in objs]
+        return names, {self.opts.verbose_name_plural: len(names)}, set(), []
+
+    def revoke(self, obj: ClientApp) -> None:
+        """Remove the app."""
+        delete_app(app_id=obj.pk)

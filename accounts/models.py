@@ -168,6 +168,14 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     keeps_history = models.BooleanField(
         default=True, db_default=True, help_text="Whether what the user opens is remembered for a while."
     )
+    dismissed_announcement = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The announcement that an app has shown the user (about.announcing.mark).",
+    )
     is_indexable = models.BooleanField(
         default=True, db_default=True, help_text="Whether search engines may list the profile and its posts."
     )

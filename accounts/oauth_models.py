@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
-from oauth2_provider.models import AbstractApplication
+from oauth2_provider.models import AbstractApplication, AccessToken
 
 WEBSITE_LENGTH = 2_000
 SCOPES_LENGTH = 1_000
@@ -51,3 +51,16 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
     def allows_grant_type(self, *grant_types: Any) -> bool:
         """Whether it may get tokens so: by a user's code, or in no user's name for what everybody may read."""
         return bool({self.GRANT_AUTHORIZATION_CODE, self.GRANT_CLIENT_CREDENTIALS} & set(grant_types))
+
+
+class AppToken(AccessToken):  # type: ignore[misc]  # without types
+    """An app's token, as the admin shows it."""
+
+    class Meta:
+        proxy = True
+        verbose_name = _("token of an app")
+        verbose_name_plural = _("tokens of apps")
+        default_permissions = ("view", "delete")
+
+    def __str__(self) -> str:
+        return f"#{self.pk}"

@@ -138,10 +138,13 @@ def begin(request: HttpRequest, user: User) -> None:
 
 def tell(request: HttpRequest, user: User) -> None:
     """Tell the owner by a letter that somebody signed in from a browser or program that was not known."""
-    addresses.tell(
-        user,
-        "new_sign_in",
-        device=places.device_kind(places.agent_of(request)),
-        ip=places.ip_of(request),
-        when=f"{timezone.now():%Y-%m-%d %H:%M} UTC",
-    )
+    addresses.tell(user, "new_sign_in", **whence(request))
+
+
+def whence(request: HttpRequest) -> dict[str, str]:
+    """From where and when a request came, in the words of letters: none of them is the caller's."""
+    return {
+        "device": places.device_kind(places.agent_of(request)),
+        "ip": places.ip_of(request),
+        "when": f"{timezone.now():%Y-%m-%d %H:%M} UTC",
+    }

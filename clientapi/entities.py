@@ -333,6 +333,27 @@ class Status(msgspec.Struct):
     """The words as they were typed: of a status that is deleted, so that it can be written anew."""
 
 
+class Announcement(msgspec.Struct):
+    """The announcement of the site. When it was written is not kept: its times are those of the last change by an
+    admin. `read` is told to users alone.
+    """
+
+    id: str
+    content: str
+    starts_at: str | None
+    ends_at: str | None
+    all_day: bool
+    published: bool
+    published_at: str
+    updated_at: str
+    read: bool | UnsetType
+    mentions: list[Any]
+    statuses: list[Any]
+    tags: list[Any]
+    emojis: list[Any]
+    reactions: list[Any]
+
+
 class StatusSource(msgspec.Struct):
     """A status as it was typed."""
 

@@ -9,11 +9,13 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from about import site
+from about import announcing, site
+from accounts.actions import dismiss_announcement
+from accounts.models import User
 from clientapi import html
 from clientapi.account_api import user_or_404
-from clientapi.entities import Account, moment
-from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, caller_of, reader_of
+from clientapi.entities import Account, Announcement, moment
+from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, caller_of, nothing, reader_of
 from clientapi.params import Params
 from clientapi.people import accounts_of
 from clientapi.presenting import statuses
@@ -98,6 +100,52 @@ class DescriptionView(OpenView):
     def get(self, request: Request) -> HttpResponse:
         """The description as HTML. When it was written is not kept: the site has it as of now."""
         return FeedResponse({"updated_at": None, "content": html.simple(site.current().description)})
+
+
+# --- The announcement ------------------------------------------------------------------------------------
+def _number(mark: str) -> str:
+    """The id of an announcement: a decimal one, as all ids are."""
+    return str(int(mark[:13], 16) + 1)
+
+
+class AnnouncementsView(OpenView):
+    """The announcement of the site, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The announcement while it counts, dismissed or not."""
+        here, reader = site.current(), reader_of(request)
+        if not here.news:
+            return FeedResponse([])
+        mark, changed = announcing.mark(here.news), moment(here.changed_at or datetime.now(UTC))
+        body = Announcement(
+            id=_number(mark),
+            content=html.simple(here.news),
+            starts_at=None,
+            ends_at=moment(here.announcement_until) if here.announcement_until else None,
+            all_day=False,
+            published=True,
+            published_at=changed,
+            updated_at=changed,
+            read=reader.dismissed_announcement == mark if isinstance(reader, User) else msgspec.UNSET,
+            mentions=[],
+            statuses=[],
+            tags=[],
+            emojis=[],
+            reactions=[],
+        )
+        return FeedResponse([body])
+
+
+class DismissedView(ClientView):
+    """The dismissal of the announcement, over HTTP."""
+
+    def post(self, request: Request, announcement_id: str) -> HttpResponse:
+        """Note that the caller has read it. Raises NotFound for any but that of now."""
+        reader, news = caller_of(request), site.current().news
+        if not news or _number(announcing.mark(news)) != announcement_id:
+            raise exceptions.NotFound
+        dismiss_announcement(user=reader, mark=announcing.mark(news))
+        return nothing()
 
 
 # --- Popular things -------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def operations() -> Iterator[tuple[str, str, type[ClientView], Operation]]:
     """Every operation of the table: its address, method, view, and what the table says of it."""
     for route, view in views():
         for method in METHODS:
-            operation = TABLE.get(f"{method.upper()} {route.removeprefix('api/')}")
+            operation = TABLE.get(f"{method} {route.removeprefix('api/')}")
             if operation is not None and hasattr(view, method):
                 yield route, method, view, operation
 

@@ -13,6 +13,7 @@ from clientapi.account_api import BIO_LENGTH, NAME_LENGTH
 from clientapi.actions import ADDRESS_LENGTH
 from clientapi.entities import (
     Account,
+    Announcement,
     Attachment,
     Context,
     CredentialAccount,
@@ -166,138 +167,140 @@ Entities = list[dict[str, Any]]
 # --- The table -------------------------------------------------------------------------------------------
 TABLE: dict[str, Operation] = {
     # Timelines
-    "GET v1/timelines/home": page(Status),
-    "GET v1/timelines/public": page(Status, remote=FLAG, local=FLAG, only_media=FLAG),
-    "GET v1/timelines/tag/<str:tag>": page(
+    "get v1/timelines/home": page(Status),
+    "get v1/timelines/public": page(Status, remote=FLAG, local=FLAG, only_media=FLAG),
+    "get v1/timelines/tag/<str:tag>": page(
         Status, only_media=FLAG, **{f"{name}[]": NAMES for name in ("any", "all", "none")}
     ),
-    "GET v1/timelines/list/<str:list_id>": page(Status),
-    "GET v1/bookmarks": page(Status),
-    "GET v1/favourites": page(Status),
+    "get v1/timelines/list/<str:list_id>": page(Status),
+    "get v1/bookmarks": page(Status),
+    "get v1/favourites": page(Status),
     # Statuses
-    "GET v1/statuses": Operation(list[Status], {"id[]": IDS}),
-    "POST v1/statuses": Operation(Status, body=NEW_STATUS, may_miss=True),
-    "GET v1/statuses/<str:status_id>": Operation(Status),
-    "PUT v1/statuses/<str:status_id>": Operation(Status, body=STATUS_FIELDS),
-    "DELETE v1/statuses/<str:status_id>": Operation(Status),
-    "GET v1/statuses/<str:status_id>/context": Operation(Context),
-    "GET v1/statuses/<str:status_id>/source": Operation(StatusSource),
-    "GET v1/statuses/<str:status_id>/history": Operation(list[StatusEdit]),
-    "GET v1/statuses/<str:status_id>/favourited_by": Operation(list[Account]),
-    "GET v1/statuses/<str:status_id>/reblogged_by": page(Account),
+    "get v1/statuses": Operation(list[Status], {"id[]": IDS}),
+    "post v1/statuses": Operation(Status, body=NEW_STATUS, may_miss=True),
+    "get v1/statuses/<str:status_id>": Operation(Status),
+    "put v1/statuses/<str:status_id>": Operation(Status, body=STATUS_FIELDS),
+    "delete v1/statuses/<str:status_id>": Operation(Status),
+    "get v1/statuses/<str:status_id>/context": Operation(Context),
+    "get v1/statuses/<str:status_id>/source": Operation(StatusSource),
+    "get v1/statuses/<str:status_id>/history": Operation(list[StatusEdit]),
+    "get v1/statuses/<str:status_id>/favourited_by": Operation(list[Account]),
+    "get v1/statuses/<str:status_id>/reblogged_by": page(Account),
     **{
-        f"POST v1/statuses/<str:status_id>/{act}": Operation(Status)
+        f"post v1/statuses/<str:status_id>/{act}": Operation(Status)
         for act in ("favourite", "unfavourite", "unreblog", "bookmark", "unbookmark", "pin", "unpin", "mute", "unmute")
     },
-    "POST v1/statuses/<str:status_id>/reblog": Operation(Status, body={"visibility": said_choice({"public"})}),
+    "post v1/statuses/<str:status_id>/reblog": Operation(Status, body={"visibility": said_choice({"public"})}),
     # Media
     **{
-        f"POST {at}/media": Operation(Attachment, body={"file": FILE, **MEDIUM}, required=("file",))
+        f"post {at}/media": Operation(Attachment, body={"file": FILE, **MEDIUM}, required=("file",))
         for at in ("v1", "v2")
     },
-    "GET v1/media/<str:media_id>": Operation(Attachment),
-    "PUT v1/media/<str:media_id>": Operation(Attachment, body=MEDIUM),
-    "DELETE v1/media/<str:media_id>": Operation(Empty),
+    "get v1/media/<str:media_id>": Operation(Attachment),
+    "put v1/media/<str:media_id>": Operation(Attachment, body=MEDIUM),
+    "delete v1/media/<str:media_id>": Operation(Empty),
     # Accounts
-    "GET v1/accounts": Operation(list[Account], {"id[]": IDS}),
-    "GET v1/accounts/verify_credentials": Operation(CredentialAccount),
-    "PATCH v1/accounts/update_credentials": Operation(CredentialAccount, body=PROFILE),
-    "GET v1/accounts/relationships": Operation(list[Relationship], {"id[]": IDS}),
-    "GET v1/accounts/lookup": Operation(Account, {"acct": text(300)}, may_miss=True),
-    "GET v1/accounts/search": Operation(list[Account], {**SEARCH, "following": FLAG}),
-    "GET v1/accounts/familiar_followers": Operation(Entities),
-    "GET v1/accounts/<str:account_id>": Operation(Account),
-    "GET v1/accounts/<str:account_id>/statuses": page(
+    "get v1/accounts": Operation(list[Account], {"id[]": IDS}),
+    "get v1/accounts/verify_credentials": Operation(CredentialAccount),
+    "patch v1/accounts/update_credentials": Operation(CredentialAccount, body=PROFILE),
+    "get v1/accounts/relationships": Operation(list[Relationship], {"id[]": IDS}),
+    "get v1/accounts/lookup": Operation(Account, {"acct": text(300)}, may_miss=True),
+    "get v1/accounts/search": Operation(list[Account], {**SEARCH, "following": FLAG}),
+    "get v1/accounts/familiar_followers": Operation(Entities),
+    "get v1/accounts/<str:account_id>": Operation(Account),
+    "get v1/accounts/<str:account_id>/statuses": page(
         Status,
         **dict.fromkeys(("pinned", "only_media", "exclude_replies", "exclude_reblogs"), FLAG),
         tagged=text(100),
     ),
-    "GET v1/accounts/<str:account_id>/followers": page(Account),
-    "GET v1/accounts/<str:account_id>/following": page(Account),
-    "GET v1/accounts/<str:account_id>/lists": Operation(list[ListBody]),
+    "get v1/accounts/<str:account_id>/followers": page(Account),
+    "get v1/accounts/<str:account_id>/following": page(Account),
+    "get v1/accounts/<str:account_id>/lists": Operation(list[ListBody]),
     **{
-        f"GET v1/accounts/<str:account_id>/{name}": Operation(Entities)
+        f"get v1/accounts/<str:account_id>/{name}": Operation(Entities)
         for name in ("featured_tags", "endorsements", "identity_proofs")
     },
-    "POST v1/accounts/<str:account_id>/follow": Operation(
+    "post v1/accounts/<str:account_id>/follow": Operation(
         Relationship, body={"reblogs": SAID_FLAG, "notify": SAID_FLAG}
     ),
-    "POST v1/accounts/<str:account_id>/mute": Operation(
+    "post v1/accounts/<str:account_id>/mute": Operation(
         Relationship, body={"duration": said_number(LONGEST_MUTE), "notifications": SAID_FLAG}
     ),
     **{
-        f"POST v1/accounts/<str:account_id>/{act}": Operation(Relationship)
+        f"post v1/accounts/<str:account_id>/{act}": Operation(Relationship)
         for act in ("unfollow", "remove_from_followers", "block", "unblock", "unmute")
     },
-    "GET v1/blocks": page(Account),
-    "GET v1/mutes": page(MutedAccount),
-    "GET v1/follow_requests": page(Account),
-    **{f"POST v1/follow_requests/<str:account_id>/{act}": Operation(Relationship) for act in ("authorize", "reject")},
+    "get v1/blocks": page(Account),
+    "get v1/mutes": page(MutedAccount),
+    "get v1/follow_requests": page(Account),
+    **{f"post v1/follow_requests/<str:account_id>/{act}": Operation(Relationship) for act in ("authorize", "reject")},
     # Notifications and marks
-    "GET v1/notifications": page(Notification, account_id=ID, **{"types[]": NAMES, "exclude_types[]": NAMES}),
-    "GET v1/notifications/unread_count": Operation(dict[str, int]),
-    "GET v1/notifications/<str:notification_id>": Operation(Notification),
-    "POST v1/notifications/<str:notification_id>/dismiss": Operation(Empty),
-    "POST v1/notifications/clear": Operation(Empty),
-    "GET v1/markers": Operation(dict[str, Marker], {"timeline[]": NAMES}),
-    "POST v1/markers": Operation(dict[str, Marker], body={"home": MARK, "notifications": MARK}),
+    "get v1/notifications": page(Notification, account_id=ID, **{"types[]": NAMES, "exclude_types[]": NAMES}),
+    "get v1/notifications/unread_count": Operation(dict[str, int]),
+    "get v1/notifications/<str:notification_id>": Operation(Notification),
+    "post v1/notifications/<str:notification_id>/dismiss": Operation(Empty),
+    "post v1/notifications/clear": Operation(Empty),
+    "get v1/markers": Operation(dict[str, Marker], {"timeline[]": NAMES}),
+    "post v1/markers": Operation(dict[str, Marker], body={"home": MARK, "notifications": MARK}),
     # Lists
-    "GET v1/lists": Operation(list[ListBody]),
-    "POST v1/lists": Operation(ListBody, body=LIST, required=("title",)),
-    "GET v1/lists/<str:list_id>": Operation(ListBody),
-    "PUT v1/lists/<str:list_id>": Operation(ListBody, body=LIST),
-    "DELETE v1/lists/<str:list_id>": Operation(Empty),
-    "GET v1/lists/<str:list_id>/accounts": Operation(
+    "get v1/lists": Operation(list[ListBody]),
+    "post v1/lists": Operation(ListBody, body=LIST, required=("title",)),
+    "get v1/lists/<str:list_id>": Operation(ListBody),
+    "put v1/lists/<str:list_id>": Operation(ListBody, body=LIST),
+    "delete v1/lists/<str:list_id>": Operation(Empty),
+    "get v1/lists/<str:list_id>/accounts": Operation(
         list[Account], {"max_id": ID, "limit": COUNT | {"minimum": 0, "description": "0: all of them."}}, is_page=True
     ),
-    "POST v1/lists/<str:list_id>/accounts": Operation(Empty, body={"account_ids": SAID_IDS}),
-    "DELETE v1/lists/<str:list_id>/accounts": Operation(Empty, {"account_ids[]": IDS}),
+    "post v1/lists/<str:list_id>/accounts": Operation(Empty, body={"account_ids": SAID_IDS}),
+    "delete v1/lists/<str:list_id>/accounts": Operation(Empty, {"account_ids[]": IDS}),
     # Filters
-    "GET v1/filters": Operation(list[FirstFilter]),
-    "POST v1/filters": Operation(FirstFilter, body=FIRST_FILTER, required=("phrase",)),
-    "GET v1/filters/<str:filter_id>": Operation(FirstFilter),
-    "PUT v1/filters/<str:filter_id>": Operation(FirstFilter, body=FIRST_FILTER),
-    "DELETE v1/filters/<str:filter_id>": Operation(Empty),
-    "GET v2/filters": Operation(list[Filter]),
-    "POST v2/filters": Operation(Filter, body=FILTER),
-    "GET v2/filters/<str:filter_id>": Operation(Filter),
-    "PUT v2/filters/<str:filter_id>": Operation(Filter, body=FILTER),
-    "DELETE v2/filters/<str:filter_id>": Operation(Empty),
-    "GET v2/filters/<str:filter_id>/keywords": Operation(list[FilterKeyword]),
-    "POST v2/filters/<str:filter_id>/keywords": Operation(FilterKeyword),
-    "GET v2/filters/<str:filter_id>/statuses": Operation(Entities),
-    "GET v2/filters/keywords/<str:filter_id>": Operation(FilterKeyword),
-    "PUT v2/filters/keywords/<str:filter_id>": Operation(FilterKeyword, body=KEYWORD, required=("keyword",)),
-    "DELETE v2/filters/keywords/<str:filter_id>": Operation(Empty),
+    "get v1/filters": Operation(list[FirstFilter]),
+    "post v1/filters": Operation(FirstFilter, body=FIRST_FILTER, required=("phrase",)),
+    "get v1/filters/<str:filter_id>": Operation(FirstFilter),
+    "put v1/filters/<str:filter_id>": Operation(FirstFilter, body=FIRST_FILTER),
+    "delete v1/filters/<str:filter_id>": Operation(Empty),
+    "get v2/filters": Operation(list[Filter]),
+    "post v2/filters": Operation(Filter, body=FILTER),
+    "get v2/filters/<str:filter_id>": Operation(Filter),
+    "put v2/filters/<str:filter_id>": Operation(Filter, body=FILTER),
+    "delete v2/filters/<str:filter_id>": Operation(Empty),
+    "get v2/filters/<str:filter_id>/keywords": Operation(list[FilterKeyword]),
+    "post v2/filters/<str:filter_id>/keywords": Operation(FilterKeyword),
+    "get v2/filters/<str:filter_id>/statuses": Operation(Entities),
+    "get v2/filters/keywords/<str:filter_id>": Operation(FilterKeyword),
+    "put v2/filters/keywords/<str:filter_id>": Operation(FilterKeyword, body=KEYWORD, required=("keyword",)),
+    "delete v2/filters/keywords/<str:filter_id>": Operation(Empty),
     # Searches, and what is popular
-    "GET v2/search": Operation(
+    "get v2/search": Operation(
         Found,
         {**SEARCH, "type": choice(KINDS), "offset": {"type": "integer", "minimum": 0, "description": f"Up to {FAR}."}},
     ),
-    "GET v1/tags/<str:tag>": Operation(TagEntity),
-    "POST v1/tags/<str:tag>/follow": Operation(TagEntity),
-    "POST v1/tags/<str:tag>/unfollow": Operation(TagEntity),
-    "GET v1/trends": Operation(list[TagEntity], LIMIT),
-    "GET v1/trends/tags": Operation(list[TagEntity], LIMIT),
-    "GET v1/trends/statuses": Operation(list[Status], LIMIT),
-    "GET v1/suggestions": Operation(list[Account]),
-    "GET v2/suggestions": Operation(list[Suggestion]),
+    "get v1/tags/<str:tag>": Operation(TagEntity),
+    "post v1/tags/<str:tag>/follow": Operation(TagEntity),
+    "post v1/tags/<str:tag>/unfollow": Operation(TagEntity),
+    "get v1/trends": Operation(list[TagEntity], LIMIT),
+    "get v1/trends/tags": Operation(list[TagEntity], LIMIT),
+    "get v1/trends/statuses": Operation(list[Status], LIMIT),
+    "get v1/suggestions": Operation(list[Account]),
+    "get v2/suggestions": Operation(list[Suggestion]),
     # Reports, the site, apps
-    **{f"POST v1/reports{end}": Operation(ReportBody, body=REPORT, may_miss=True) for end in ("", "/")},
-    **{f"GET {at}/instance{end}": Operation(Empty) for at in ("v1", "v2") for end in ("", "/")},
-    "GET v1/instance/rules": Operation(Entities),
-    "GET v1/instance/extended_description": Operation(Empty),
-    "GET v1/instance/translation_languages": Operation(Empty),
-    "GET v1/preferences": Operation(Empty),
-    "POST v1/apps": Operation(NewAppBody, body=APP, required=("client_name", "redirect_uris")),
-    "GET v1/apps/verify_credentials": Operation(AppBody),
-    "GET v1/streaming/health": Operation(TEXT_ANSWER),
+    **{f"post v1/reports{end}": Operation(ReportBody, body=REPORT, may_miss=True) for end in ("", "/")},
+    **{f"get {at}/instance{end}": Operation(Empty) for at in ("v1", "v2") for end in ("", "/")},
+    "get v1/instance/rules": Operation(Entities),
+    "get v1/instance/extended_description": Operation(Empty),
+    "get v1/instance/translation_languages": Operation(Empty),
+    "get v1/announcements": Operation(list[Announcement]),
+    "post v1/announcements/<str:announcement_id>/dismiss": Operation(Empty),
+    "get v1/preferences": Operation(Empty),
+    "post v1/apps": Operation(NewAppBody, body=APP, required=("client_name", "redirect_uris")),
+    "get v1/apps/verify_credentials": Operation(AppBody),
+    "get v1/streaming/health": Operation(TEXT_ANSWER),
     # Lists of what the site does not have
-    **{f"GET v1/instance/{name}": Operation(Entities) for name in ("peers", "activity", "domain_blocks")},
+    **{f"get v1/instance/{name}": Operation(Entities) for name in ("peers", "activity", "domain_blocks")},
     **{
-        f"GET v1/{name}": Operation(Entities)
+        f"get v1/{name}": Operation(Entities)
         for name in (
-            *("trends/links", "announcements", "custom_emojis", "directory", "conversations", "conversations/"),
+            *("trends/links", "custom_emojis", "directory", "conversations", "conversations/"),
             *("domain_blocks", "endorsements", "featured_tags", "featured_tags/suggestions", "followed_tags"),
             "scheduled_statuses",
         )

@@ -266,6 +266,7 @@ CLIENTS: dict[str, Need] = {
     "tags/<str:tag>/follow": Need(None, "write:follows"),
     "tags/<str:tag>/unfollow": Need(None, "write:follows"),
     "announcements": OPEN,
+    "announcements/<str:announcement_id>/dismiss": Need(None, "write:accounts"),
     "custom_emojis": OPEN,
     "directory": OPEN,
     "conversations": Need("read:statuses"),

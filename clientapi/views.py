@@ -3,23 +3,29 @@
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from django.db import transaction
 from django.http import HttpResponse
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from oauth2_provider.exceptions import FatalClientError, OAuthToolkitError
 from oauth2_provider.http import OAuth2ResponseRedirect
+from oauth2_provider.models import AccessToken
 from oauth2_provider.views.mixins import OAuthLibMixin
 
+from accounts import addresses
 from accounts.access import signed_in
 from accounts.models import User
 from accounts.oauth_models import ClientApp
+from accounts.sign_in import whence
 from clientapi import scopes
 from clientapi.actions import OUT_OF_BAND
 from web.headers import policy
 from web.pages import FORM_METHODS, PageRequest, limited, show
 
 REFUSED = 400
+READING = ("read", "profile", "push")
+"""The beginnings of scopes that change nothing."""
 
 
 @never_cache
@@ -42,13 +48,24 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
         return _question(request, app, asked, credentials)
     try:
         is_allowed = request.POST.get("answer") == "allow"
-        address, *_rest = core.create_authorization_response(request, asked, credentials, is_allowed)
+        with transaction.atomic():
+            address, *_rest = core.create_authorization_response(request, asked, credentials, is_allowed)
+            _tell(request, reader, app, asked)
     except OAuthToolkitError as error:
         return _refused(request, error)
     if credentials["redirect_uri"] == OUT_OF_BAND:
         code = parse_qs(urlsplit(address).query)["code"][0]
         return show(request, "clientapi/code.html", {"app": app, "code": code})
     return _led_back(address, app)
+
+
+def _tell(request: PageRequest, reader: User, app: ClientApp, asked: list[str]) -> None:
+    """Tell the reader by a letter that an app has access which had none. Its name, which is its maker's, is not in it:
+    the page to which the letter leads has it.
+    """
+    if not AccessToken.objects.filter(user=reader, application=app).exists():
+        changes = "yes" if any(not scope.startswith(READING) for scope in asked) else ""
+        addresses.tell(reader, "new_app", changes=changes, **whence(request))
 
 
 def _led_back(address: str, app: ClientApp) -> HttpResponse:

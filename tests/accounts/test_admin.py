@@ -13,13 +13,16 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from knox.models import AuthToken
+from oauth2_provider.models import AccessToken
 
 from accounts import policy
 from accounts.actions import issue_token
 from accounts.big_v import demote
 from accounts.models import BigVChange, Level, User
+from accounts.oauth_models import AppToken
 from relations import actions
 from tests.support.admin import act, text
+from tests.support.clients import app_of, token_of
 from tests.support.factories import UserFactory
 from timeline.models import Backfill
 
@@ -512,6 +515,37 @@ def test_a_new_password_ends_what_the_old_one_opened(admin_client: Client, admin
     act(admin_client, "/admin/knox/authtoken/", "delete_selected", *rows, post="yes")
     assert Client().get("/api/v1/users/me", headers={"Authorization": f"Token {token}"}).status_code == 401
     assert LogEntry.objects.filter(user=admin_user).count() == 2
+
+
+def test_staff_sees_apps_and_their_tokens_and_takes_them_away(admin_client: Client) -> None:
+    user, apps = UserFactory(username="holder"), [app_of("read"), app_of("read")]
+    tokens = [token_of(user, "read", app=app) for app in (apps[0], apps[0], apps[1])]
+    own = token_of(None, "read", app=apps[1])
+    rows = list(AppToken.objects.order_by("pk"))
+
+    def answers() -> list[int]:
+        path = "/api/v1/timelines/home"
+        return [Client().get(path, headers={"Authorization": f"Bearer {token}"}).status_code for token in tokens]
+
+    pages = ["apptoken/", f"apptoken/{rows[0].pk}/change/", f"apptoken/{rows[0].pk}/delete/"]
+    pages += ["clientapp/", f"clientapp/{apps[0].pk}/change/", f"clientapp/{apps[0].pk}/delete/"]
+    pages += [f"apptoken/?application__id__exact={apps[0].pk}", "apptoken/?q=holder"]
+    secrets = [*tokens, own, *(row.token_checksum for row in rows), *(app.client_secret for app in apps)]
+    for page in pages:
+        shown = text(admin_client.get(f"/admin/accounts/{page}"))
+        assert "An app" in shown or "holder" in shown or page.startswith("apptoken/"), page
+        assert [secret for secret in secrets if secret in shown] == [], page
+        if page.endswith("change/"):
+            assert admin_client.post(f"/admin/accounts/{page}", {"scopes": "write"}).status_code == 403
+    assert answers() == [200, 200, 200]
+    act(admin_client, "/admin/accounts/apptoken/", "delete_selected", rows[1], post="yes")
+    assert answers() == [200, 401, 200]
+    act(admin_client, "/admin/accounts/clientapp/", "delete_selected", apps[0], post="yes")
+    assert answers() == [401, 401, 200]
+    assert admin_client.post(f"/admin/accounts/clientapp/{apps[1].pk}/delete/", {"post": "yes"}).status_code == 302
+    assert answers() == [401, 401, 401]
+    assert not AccessToken.objects.exists()
+    assert admin_client.get("/admin/accounts/apptoken/add/").status_code == 403
 
 
 READS = ("SELECT", "SAVEPOINT", "RELEASE", "DECLARE")

@@ -30,6 +30,11 @@ PATHS: dict[str, Callable[[User, Item], str]] = {
     "pinned": lambda sender, item: f"v1/accounts/{sender.pk}/statuses?pinned=1",
     "public": lambda sender, item: "v1/timelines/public?limit=40",
     "tag": lambda sender, item: "v1/timelines/tag/zebra?limit=40",
+    "tag upward": lambda sender, item: "v1/timelines/tag/zebra?limit=40&min_id=1",
+    "tags": lambda sender, item: "v1/timelines/tag/zebra?limit=40&any[]=lion&none[]=tiger",
+    "tags upward": lambda sender, item: "v1/timelines/tag/lion?limit=40&any[]=zebra&min_id=1",
+    "of account by tag": lambda sender, item: f"v1/accounts/{sender.pk}/statuses?limit=40&tagged=zebra",
+    "of account by tag upward": lambda sender, item: f"v1/accounts/{sender.pk}/statuses?tagged=zebra&min_id=1",
     "search": lambda sender, item: "v2/search?q=%23zebra",
     "led to": lambda sender, item: f"v2/search?q=http://localhost:8000/items/{item.pk}&resolve=1",
     "popular": lambda sender, item: "v1/trends/statuses",
@@ -40,6 +45,8 @@ OWN = {
     "list": "v1/timelines/list/LIST?limit=40",
     "notifications": "v1/notifications?limit=80",
     "bookmarks": "v1/bookmarks?limit=40",
+    "bookmarks upward": "v1/bookmarks?limit=40&min_id=1",
+    "favourites upward": "v1/favourites?limit=40&min_id=1",
     "favourites": "v1/favourites?limit=40",
 }
 
@@ -50,10 +57,12 @@ def words(item: Item) -> str:
 
 def world(chance: random.Random) -> tuple[list[User], list[Item]]:
     """People who follow, block and mute each other at random, and what they said in every visibility and state."""
-    people = [UserFactory(username=f"p{number}") for number in range(4)]
+    people = [UserFactory(username=f"p{number}", is_locked=chance.random() < 0.4) for number in range(4)]
     for one, other in itertools.permutations(people, 2):
         if chance.random() < 0.6:
             relations.follow(follower=one, followee=other)
+            if other.is_locked and chance.random() < 0.5:
+                relations.accept(followee=other, follower=one)
         if chance.random() < 0.12:
             relations.block(blocker=one, blocked=other)
         if chance.random() < 0.12:

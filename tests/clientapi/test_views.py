@@ -6,8 +6,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from accounts import addresses
 from accounts.models import User
-from tests.support.clients import OUT_OF_BAND, app_of
+from accounts.oauth_models import ClientApp
+from mail.letters import compose
+from mail.models import Letter
+from tests.support.clients import OUT_OF_BAND, app_of, token_of
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +66,30 @@ def test_an_app_is_led_back_to(page: Client, redirect: str, source: str) -> None
     query = parse_qs(urlsplit(denied.headers["Location"]).query)
     assert (query["error"], query["state"]) == (["access_denied"], ["abc"])
     assert "code" not in query
+
+
+@pytest.mark.parametrize(("scope", "changes"), [("read", ""), ("read write:media", "yes")])
+def test_a_letter_tells_of_a_new_app(scope: str, changes: str) -> None:
+    """Not of one that has a token already, and in no word of the app's maker."""
+    user, page, app = UserFactory(username="ann"), Client(), app_of("read write")
+    addresses.add(user=user, address="ann@example.org")
+    addresses.prove_by_code(user=user, code=Letter.objects.get().context["code"])
+    Letter.objects.all().delete()
+    page.force_login(user)
+    ClientApp.objects.update(name="Call +1 555 0100")
+    page.post(address(app.client_id, scope=scope), {"answer": "deny"})
+    assert not Letter.objects.exists()
+    page.post(address(app.client_id, scope=scope), {"answer": "allow"}, REMOTE_ADDR="10.0.0.7")
+    letter = Letter.objects.get()
+    assert (letter.kind, letter.user_id, letter.context["changes"]) == ("new_app", user.pk, changes)
+    sent = compose(letter)
+    assert "10.0.0.7" in sent.body
+    assert "/settings/devices" in sent.body
+    assert ("change things" in sent.body) == bool(changes)
+    assert "555" not in sent.subject + sent.body
+    token_of(user, scope, app=app)
+    page.post(address(app.client_id, scope=scope), {"answer": "allow"})
+    assert Letter.objects.count() == 1
 
 
 def test_a_denial_without_an_address_is_told_to_the_user(page: Client) -> None:

@@ -1,0 +1,60 @@
+"""What the site says of itself to apps: its announcement, and who has read it."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from about import site
+from about.models import SiteSettings
+from accounts.models import User
+from tests.support.clients import Caller
+from tests.support.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def user() -> User:
+    return UserFactory(username="ann")
+
+
+def announce(text: str, *, days: int | None = None) -> None:
+    until = timezone.now() + timedelta(days=days) if days is not None else None
+    SiteSettings.objects.update_or_create(pk=1, defaults={"announcement": text, "announcement_until": until})
+    site.kept.forget()
+
+
+def test_without_an_announcement_there_is_none(user: User) -> None:
+    announce("")
+    assert Caller(user).get("v1/announcements") == Caller(None).get("v1/announcements") == []
+    announce("Over", days=-1)
+    assert Caller(user).get("v1/announcements") == []
+    Caller(user).post("v1/announcements/1/dismiss", status=404)
+
+
+def test_an_announcement_is_unread_until_it_is_dismissed(user: User) -> None:
+    announce("We <move> on Sunday:\nhttps://example.org", days=2)
+    caller, other = Caller(user), Caller(UserFactory())
+    (found,) = caller.get("v1/announcements")
+    assert "&lt;move&gt;" in found["content"]
+    assert 'href="https://example.org"' in found["content"]
+    assert (found["read"], found["published"], found["ends_at"][-1]) == (False, True, "Z")
+    assert caller.post(f"v1/announcements/{found['id']}/dismiss") == {}
+    assert caller.post(f"v1/announcements/{found['id']}/dismiss") == {}
+    assert [one["read"] for one in caller.get("v1/announcements")] == [True]
+    assert [one["read"] for one in other.get("v1/announcements")] == [False]
+    assert "read" not in Caller(None).get("v1/announcements")[0]
+
+
+def test_another_announcement_is_unread_again(user: User) -> None:
+    announce("One")
+    caller = Caller(user)
+    first = caller.get("v1/announcements")[0]["id"]
+    caller.post(f"v1/announcements/{first}/dismiss")
+    announce("Two")
+    (found,) = caller.get("v1/announcements")
+    assert (found["read"], found["id"] != first) == (False, True)
+    caller.post(f"v1/announcements/{first}/dismiss", status=404)
+    Caller(None).post(f"v1/announcements/{found['id']}/dismiss", status=401)
+    Caller(user, "read").post(f"v1/announcements/{found['id']}/dismiss", status=403)
