@@ -235,7 +235,7 @@ class ClientAppAdmin(RevokedAdmin):
         return format_html('<a href="{}">{}</a>', address, _("Show"))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What the confirmation names: the apps, and not each of their tokens."""
+        """The rows that the confirmation names: the apps, and not each of their tokens."""
         names = [str(one) for one in objs]
         return names, {self.opts.verbose_name_plural: len(names)}, set(), []
 

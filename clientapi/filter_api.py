@@ -28,6 +28,8 @@ from web.rest import FeedResponse, parse_id
 
 LONGEST = 10 * 366 * 86_400
 """Seconds that a filter may last which has an end."""
+TITLE_LENGTH = 1_000
+"""Characters of a title beside a keyword, which is passed over."""
 CHOICES = frozenset(FilterAction.values)
 
 
@@ -141,6 +143,7 @@ def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = No
 
 def _of_keyword(params: Params, listed: Listed | None) -> dict[str, Any]:
     """The phrase, which is the one keyword, or without one the title."""
+    params.text("title", most=TITLE_LENGTH)
     keywords = params.parts("keywords_attributes")
     if len(keywords) > 1:
         raise InvalidError("Validation failed: A filter of this site has one keyword")

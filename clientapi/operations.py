@@ -26,6 +26,7 @@ from clientapi.entities import (
     StatusSource,
 )
 from clientapi.filter_api import CHOICES, LONGEST, FirstFilter
+from clientapi.filter_api import TITLE_LENGTH as FILTER_TITLE_LENGTH
 from clientapi.list_api import ListBody
 from clientapi.misc_api import CATEGORIES, ReportBody, Suggestion
 from clientapi.notices import Notification
@@ -135,7 +136,7 @@ FIRST_FILTER: Fields = {
     "expires_in": said_number(LONGEST),
 }
 FILTER: Fields = {
-    "title": said(PHRASE_LENGTH),
+    "title": said(FILTER_TITLE_LENGTH),
     "filter_action": said_choice(CHOICES),
     "expires_in": said_number(LONGEST),
     "keywords_attributes": {

@@ -1,4 +1,4 @@
-"""What the site says of itself to apps: its announcement, and who has read it."""
+"""The announcement of the site, as apps tell it, and the users who have read it."""
 
 from datetime import timedelta
 
