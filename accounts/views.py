@@ -384,9 +384,7 @@ def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
     letter = letter_of(code)
     if letter is None or number >= len(TINTS):
         raise Http404
-    response = HttpResponse(drawing(number, letter), content_type="image/svg+xml")
-    response["Cache-Control"] = f"public, max-age={YEAR}, immutable"
-    return response
+    return _drawn(drawing(number, letter))
 
 
 @uncounted
@@ -395,8 +393,15 @@ def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
     """The banner of users without a picture."""
     if number >= len(TINTS):
         raise Http404
-    response = HttpResponse(banner(number), content_type="image/svg+xml")
+    return _drawn(banner(number))
+
+
+def _drawn(picture: str) -> HttpResponse:
+    """A picture that stays the same, and that apps in browsers show on pages of other sites, as pictures are."""
+    response = HttpResponse(picture, content_type="image/svg+xml")
     response["Cache-Control"] = f"public, max-age={YEAR}, immutable"
+    response["Cross-Origin-Resource-Policy"] = "cross-origin"
+    response["Access-Control-Allow-Origin"] = "*"
     return response
 
 

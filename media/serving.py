@@ -38,6 +38,8 @@ ALWAYS: Headers = [
     ("X-Content-Type-Options", "nosniff"),
     ("Content-Security-Policy", POLICY),
     ("Cross-Origin-Resource-Policy", "cross-origin"),
+    # Apps in browsers read the colours of pictures. Nobody is known by a cookie here.
+    ("Access-Control-Allow-Origin", "*"),
     ("Referrer-Policy", "no-referrer"),
 ]
 

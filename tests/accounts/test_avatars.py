@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.avatars import DRAWING, TINTS, drawing, drawn_url, initial, letter_of, tint
+from accounts.avatars import DRAWING, TINTS, banner_url, drawing, drawn_url, initial, letter_of, tint
 from tests.support.factories import UserFactory
 
 NAMES = ["Ann", "作者", "ß", "ŉ", "ΐ", "/", "&", "<b>", "🦊", "🦊 fox", "_", "-a", "...", "'", "\u200d?", "ﬃ", "é"]
@@ -62,6 +62,14 @@ def test_a_drawing_is_kept_for_a_year_and_costs_no_statement(client: Client, db:
     assert response["Content-Security-Policy"].startswith("default-src 'none'")
     assert "Vary" not in response
     assert not response.cookies
+
+
+def test_apps_in_browsers_show_drawings_on_pages_of_other_sites(client: Client, db: None) -> None:
+    for address in (drawn_url("ann", "A"), banner_url(None, "ann")):
+        response = client.get(address, HTTP_ORIGIN="https://app.example")
+        assert response["Cross-Origin-Resource-Policy"] == "cross-origin"
+        assert response["Access-Control-Allow-Origin"] == "*"
+        assert "Access-Control-Allow-Credentials" not in response
 
 
 def test_a_colour_that_is_none(client: Client, db: None) -> None:

@@ -44,6 +44,7 @@ def test_a_file(ask: Ask) -> None:
     assert headers["Cache-Control"] == "public, max-age=31536000, immutable"
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert "sandbox" in headers["Content-Security-Policy"]
+    assert (headers["Cross-Origin-Resource-Policy"], headers["Access-Control-Allow-Origin"]) == ("cross-origin", "*")
     assert headers["Content-Length"] == str(len(BYTES))
     assert ask(f"/media/{NAME}.jpg", "HEAD")[1:] == (headers, b"")
     assert ask(f"/media/{NAME}.small.webp")[1]["Content-Type"] == "image/webp"
