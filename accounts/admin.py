@@ -172,7 +172,7 @@ class TokenAdmin(RevokedAdmin):
 class AppTokenAdmin(RevokedAdmin):
     """Tokens of apps, by which they act for users, to look at and to revoke. No page has the token or its hash."""
 
-    list_display = ("owner", "app", "scope", "created_at", "used_at", "expires_at")
+    list_display = ("owner", "app", "granted", "created_at", "used_at", "expires_at")
     list_select_related = ("user", "application")
     search_fields = ("=user__username",)
     search_help_text = _("The whole name of a user.")
@@ -190,7 +190,7 @@ class AppTokenAdmin(RevokedAdmin):
         return token.application  # type: ignore[no-any-return]
 
     @admin.display(description=_("scopes"))
-    def scope(self, token: AppToken) -> str:
+    def granted(self, token: AppToken) -> str:
         """The scopes that the user gave."""
         return str(token.scope)
 

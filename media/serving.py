@@ -38,7 +38,7 @@ ALWAYS: Headers = [
     ("X-Content-Type-Options", "nosniff"),
     ("Content-Security-Policy", POLICY),
     ("Cross-Origin-Resource-Policy", "cross-origin"),
-    # Apps in browsers read the colours of pictures. Nobody is known by a cookie here.
+    # Apps in browsers read the colours of pictures. No cookie is read here.
     ("Access-Control-Allow-Origin", "*"),
     ("Referrer-Policy", "no-referrer"),
 ]
