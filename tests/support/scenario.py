@@ -550,12 +550,10 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
     scenario.names["filter"] = Filter.objects.filter(owner=user).latest("pk").pk
     for path in CLIENT_READS:
         scenario.ask(api, f"{who}'s app", "get", f"/api/{path}")
-    scenario.recorder.is_silent = True
-    about_actions.change(announcement="We move")
-    scenario.recorder.is_silent = False
+    about.kept.set(about.Site(members_invite=True, announcement="We move"))
     (news,) = scenario.ask(api, f"{who}'s app", "get", "/api/v1/announcements").json()
     scenario.ask(api, f"{who}'s app", "post", f"/api/v1/announcements/{news['id']}/dismiss")
-    about_actions.change(announcement="")
+    about.kept.set(about.Site(members_invite=True))
     for path in ("/.well-known/nodeinfo", "/nodeinfo/2.0"):
         scenario.ask(APIClient(), who, "get", path)
     client_media(scenario, who, api)
