@@ -1,6 +1,7 @@
 """The clients of the servers: Redis for the feeds (with a short patience) and prepared SQL for the hot paths.
 
 See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: A pooler gets no prepared statements and no settings of sessions.
 """
 
 import hashlib
@@ -207,11 +208,11 @@ def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -
     values = [params[name] for name in names] if isinstance(params, Mapping) else params
     with wrapper.wrap_database_errors, psycopg.RawCursor(wrapper.connection) as cursor:
         try:
-            cursor.execute(statement, values, prepare=True, binary=True)
+            cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
         except DeadlockDetected:  # a migration that locks two tables ends a page so; by itself it did nothing yet
             if wrapper.in_atomic_block or not wrapper.get_autocommit():
                 raise
-            cursor.execute(statement, values, prepare=True, binary=True)
+            cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
         return cursor.fetchall()
 
 

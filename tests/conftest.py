@@ -23,7 +23,7 @@ from seen import played, redis_store
 from seen.migration import old
 from seen.usage import usage
 from storage import connections, events, postgresql
-from tests.support import migrated, servers
+from tests.support import migrated, pooler, servers
 from tests.support.clusters import ValkeyCluster, feeds_on
 from tests.support.workers import queue_server
 from timeline import truth
@@ -49,6 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
     migrated.install(config)
     DatabaseCreation._destroy_test_db = drop_database
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if pooler.IS_WANTED:
+        for item in items:
+            if item.get_closest_marker("sessions"):
+                item.add_marker(pytest.mark.skip(reason="a pooler lends the sessions"))
 
 
 def pytest_collection_finish() -> None:

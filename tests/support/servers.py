@@ -22,6 +22,8 @@ from django.test.utils import override_settings
 from redis.connection import AbstractConnection
 
 from runtime.embedded import Home, Postgres, Server, Servers, Valkey, broker, feeds, plays, wait_for
+from tests.support import pooler
+from tests.support.pooler import Pooler
 
 PATIENCE, HASTE = 4.0, 0.4
 """Seconds that pages wait for Redis: longer than a machine stands still that does much else, for it is no dead server;
@@ -45,9 +47,14 @@ class TestServers:
         self.postgres: Postgres | None = None
         environ = dict.fromkeys(("FEEDSITE_CACHE_URL", "FEEDSITE_BROKER_URL"), "")
         addresses = Servers(folder, environ)
+        self.pooler: Pooler | None = None
         if "PYTEST_XDIST_WORKER" not in os.environ:
             self.postgres = Postgres(home, durable=False)
             os.environ["FEEDSITE_DATABASE_URL"] = addresses.database_url
+            if pooler.IS_WANTED:
+                self.pooler = Pooler(home, home.sockets)
+                os.environ["FEEDSITE_DATABASE_URL"] = self.pooler.database_url
+                os.environ["FEEDSITE_PREPARE"] = "0"
         os.environ["FEEDSITE_REDIS_URL"] = os.environ["FEEDSITE_CACHE_URL"] = addresses.redis_url
         os.environ["FEEDSITE_BROKER_URL"] = addresses.broker_url
         os.environ["FEEDSITE_PLAYED_URL"] = addresses.played_url
@@ -56,7 +63,8 @@ class TestServers:
         os.environ["FEEDSITE_ENV_FILE"] = os.devnull
 
     def all(self) -> list[Server]:
-        return [each for each in (self.postgres, self.feeds, self.plays, self.broker) if each is not None]
+        every = self.postgres, self.pooler, self.feeds, self.plays, self.broker
+        return [each for each in every if each is not None]
 
     def start(self) -> None:
         for server in self.all():
