@@ -218,6 +218,11 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 0.5,
     "visibility_timeout": 300,
     "retry_on_timeout": False,
+    # Of RabbitMQ alone, which says by them that it has a message: those to a dead one seem to be sent otherwise. The
+    # waits are those for its other answers, to a channel that is closed say.
+    "confirm_publish": True,
+    "read_timeout": 0.5,
+    "write_timeout": 0.5,
     # A connection is tried again within CONNECTION_TIMEOUT; kombu's first pause would be two seconds, whatever that is.
     "interval_start": 0.1,
     "interval_step": 0,

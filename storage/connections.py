@@ -21,6 +21,7 @@ from typing import Any, TypeVar, overload
 
 import psycopg
 import redis
+from amqp.exceptions import AMQPError
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from kombu.exceptions import KombuError
@@ -50,7 +51,9 @@ class FeedsRefusedError(FeedsUnavailableError):
 
 feeds_breaker = Breaker(name="feeds", slow_share=math.inf)
 cache_breaker = Breaker(name="cache")
-broker_breaker = Breaker(name="broker", failures=(KombuError, redis.RedisError, OSError))
+BROKER_FAILURES: tuple[type[Exception], ...] = (KombuError, AMQPError, redis.RedisError, OSError)
+"""The exceptions of a broker, Redis or RabbitMQ, that did not take a message. kombu passes those of AMQP on."""
+broker_breaker = Breaker(name="broker", failures=BROKER_FAILURES)
 
 
 def client_of(url: str, timeout: float) -> redis.Redis:

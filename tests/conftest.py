@@ -25,7 +25,7 @@ from seen.usage import usage
 from storage import connections, events, postgresql
 from tests.support import migrated, pooler, servers
 from tests.support.clusters import ValkeyCluster, feeds_on
-from tests.support.workers import queue_server
+from tests.support.workers import empty_queue
 from timeline import truth
 from web import rates
 
@@ -113,7 +113,7 @@ def feeds_server() -> servers.Valkey:
 
 
 @pytest.fixture
-def broker_server() -> servers.Valkey:
+def broker_server() -> servers.Valkey | servers.Rabbit:
     return servers.servers.broker
 
 
@@ -173,7 +173,7 @@ def _nothing_left_behind() -> Iterator[None]:
     usage.forget()
     connections.feeds_for_tasks().flushall()
     played.client().flushdb()
-    queue_server().delete("celery")
+    empty_queue()
 
 
 @pytest.fixture

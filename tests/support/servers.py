@@ -22,8 +22,9 @@ from django.test.utils import override_settings
 from redis.connection import AbstractConnection
 
 from runtime.embedded import Home, Postgres, Server, Servers, Valkey, broker, feeds, plays, wait_for
-from tests.support import pooler
+from tests.support import pooler, rabbits
 from tests.support.pooler import Pooler
+from tests.support.rabbits import Rabbit
 
 PATIENCE, HASTE = 4.0, 0.4
 """Seconds that pages wait for Redis: longer than a machine stands still that does much else, for it is no dead server;
@@ -43,7 +44,7 @@ class TestServers:
         self.folder = folder
         self.feeds: Valkey = feeds(home)
         self.plays: Valkey = plays(home, durable=False)
-        self.broker: Valkey = broker(home, durable=False)
+        self.broker: Valkey | Rabbit = Rabbit(home) if rabbits.IS_WANTED else broker(home, durable=False)
         self.postgres: Postgres | None = None
         environ = dict.fromkeys(("FEEDSITE_CACHE_URL", "FEEDSITE_BROKER_URL"), "")
         addresses = Servers(folder, environ)
@@ -56,7 +57,7 @@ class TestServers:
                 os.environ["FEEDSITE_DATABASE_URL"] = self.pooler.database_url
                 os.environ["FEEDSITE_PREPARE"] = "0"
         os.environ["FEEDSITE_REDIS_URL"] = os.environ["FEEDSITE_CACHE_URL"] = addresses.redis_url
-        os.environ["FEEDSITE_BROKER_URL"] = addresses.broker_url
+        os.environ["FEEDSITE_BROKER_URL"] = self.broker.url if isinstance(self.broker, Rabbit) else addresses.broker_url
         os.environ["FEEDSITE_PLAYED_URL"] = addresses.played_url
         os.environ["FEEDSITE_REDIS_TIMEOUT_SECONDS"] = os.environ["FEEDSITE_PLAYED_TIMEOUT_SECONDS"] = str(PATIENCE)
         os.environ["FEEDSITE_DATA_DIR"] = str(folder)
@@ -70,7 +71,7 @@ class TestServers:
         for server in self.all():
             server.start()
         for server in self.all():
-            assert wait_for(server.answers, 30), f"{server.name}: {server.last_words()}"
+            assert wait_for(server.answers, 90), f"{server.name}: {server.last_words()}"
 
     def stop(self) -> None:
         for server in reversed(self.all()):
@@ -170,4 +171,4 @@ def restart(server: Server) -> None:
     """Kill -9 and start: the feeds server comes back empty."""
     server.kill()
     server.start()
-    assert wait_for(server.answers, 30), server.last_words()
+    assert wait_for(server.answers, 90), server.last_words()
