@@ -26,10 +26,12 @@ def replica_database(primary: dict[str, Any], given: dict[str, Any], timeout: fl
     options = given.get("OPTIONS", {})
     said = f"-c statement_timeout={int(timeout * 1000)} -c default_transaction_read_only=on"
     said = f"{options['options']} {said}" if "options" in options else said
+    is_pooled = primary.get("DISABLE_SERVER_SIDE_CURSORS", False)
     return given | {
         "ENGINE": "storage.replica",
         "CONN_MAX_AGE": primary["CONN_MAX_AGE"],
-        "OPTIONS": primary["OPTIONS"] | options | {"connect_timeout": 2, "options": said},
+        "DISABLE_SERVER_SIDE_CURSORS": is_pooled,
+        "OPTIONS": primary["OPTIONS"] | options | {"connect_timeout": 2} | ({} if is_pooled else {"options": said}),
         "TEST": {"MIRROR": "default"},
     }
 
@@ -161,6 +163,10 @@ DATABASES["default"] |= {
     # Only statements that ask for it are prepared (storage.connections.fetch); psycopg never chooses by itself.
     | {"connect_timeout": 3, "prepare_threshold": 2**31 - 1},
 }
+# Whether a pooler lends sessions by the transaction: no statement is prepared in them then, and nothing set.
+# See docs/decisions.md: A pooler gets no prepared statements and no settings of sessions.
+POOLED = not env.switch("FEEDSITE_PREPARE")
+DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLED
 # Seconds that a statement of web, stream and gRPC may take (storage.postgresql). Workers and commands have no bound.
 DATABASE_TIMEOUT_SECONDS = env.number("FEEDSITE_DATABASE_TIMEOUT_SECONDS")
 # A streaming replica of it, for the reads that may lag (storage.replica).
@@ -212,6 +218,11 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 0.5,
     "visibility_timeout": 300,
     "retry_on_timeout": False,
+    # Of RabbitMQ alone, which says by them that it has a message: those to a dead one seem to be sent otherwise. The
+    # waits are those for its other answers, to a channel that is closed say.
+    "confirm_publish": True,
+    "read_timeout": 0.5,
+    "write_timeout": 0.5,
     # A connection is tried again within CONNECTION_TIMEOUT; kombu's first pause would be two seconds, whatever that is.
     "interval_start": 0.1,
     "interval_step": 0,

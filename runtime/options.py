@@ -128,6 +128,9 @@ GROUPS = (
             "How long a connection to PostgreSQL is kept; 0: for one request."),
         Option("FEEDSITE_DATABASE_TIMEOUT_SECONDS", SECONDS, "3.5",
             "How long a statement of web, stream and gRPC may take."),
+        Option("FEEDSITE_PREPARE", Switch(), "1",
+            "Statements are prepared, and sessions have settings of their own; 0: neither, for a pooler in front of "
+            "PostgreSQL that lends a session for a transaction (PgBouncer)."),
         Option("FEEDSITE_REDIS_URL", FEEDS, "",
             "The feeds server, a Redis or a Redis Cluster (redis+cluster://user:password@node1:6379,node2:6379; "
             "rediss+cluster: TLS).",

@@ -1,6 +1,7 @@
 """The clients of the servers: Redis for the feeds (with a short patience) and prepared SQL for the hot paths.
 
 See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: A pooler gets no prepared statements and no settings of sessions.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ from typing import Any, TypeVar, overload
 
 import psycopg
 import redis
+from amqp.exceptions import AMQPError
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from kombu.exceptions import KombuError
@@ -49,7 +51,9 @@ class FeedsRefusedError(FeedsUnavailableError):
 
 feeds_breaker = Breaker(name="feeds", slow_share=math.inf)
 cache_breaker = Breaker(name="cache")
-broker_breaker = Breaker(name="broker", failures=(KombuError, redis.RedisError, OSError))
+BROKER_FAILURES: tuple[type[Exception], ...] = (KombuError, AMQPError, redis.RedisError, OSError)
+"""The exceptions of a broker, Redis or RabbitMQ, that did not take a message. kombu passes those of AMQP on."""
+broker_breaker = Breaker(name="broker", failures=BROKER_FAILURES)
 
 
 def client_of(url: str, timeout: float) -> redis.Redis:
@@ -207,11 +211,11 @@ def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -
     values = [params[name] for name in names] if isinstance(params, Mapping) else params
     with wrapper.wrap_database_errors, psycopg.RawCursor(wrapper.connection) as cursor:
         try:
-            cursor.execute(statement, values, prepare=True, binary=True)
+            cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
         except DeadlockDetected:  # a migration that locks two tables ends a page so; by itself it did nothing yet
             if wrapper.in_atomic_block or not wrapper.get_autocommit():
                 raise
-            cursor.execute(statement, values, prepare=True, binary=True)
+            cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
         return cursor.fetchall()
 
 

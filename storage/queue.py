@@ -3,14 +3,15 @@
 import logging
 from typing import Any
 
-import redis
 from celery import current_app
-from kombu.exceptions import KombuError
 
 from storage.breaker import OpenError
-from storage.connections import broker_breaker
+from storage.connections import BROKER_FAILURES, broker_breaker
 
 logger = logging.getLogger(__name__)
+
+CONFIRM_SECONDS = 0.5
+"""How long RabbitMQ may take to say that it has a message. Redis answers each command."""
 
 
 def enqueue(task: str, *args: Any) -> bool:
@@ -21,10 +22,10 @@ def enqueue(task: str, *args: Any) -> bool:
     """
     try:
         with broker_breaker.asking():
-            current_app.send_task(task, args)
+            current_app.send_task(task, args, confirm_timeout=CONFIRM_SECONDS)
     except OpenError:
         return False
-    except (KombuError, redis.RedisError, OSError) as error:
+    except BROKER_FAILURES as error:
         logger.warning("the broker did not take %s%s: %s", task, args, error)
         return False
     return True

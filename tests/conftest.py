@@ -23,9 +23,9 @@ from seen import played, redis_store
 from seen.migration import old
 from seen.usage import usage
 from storage import connections, events, postgresql
-from tests.support import migrated, servers
+from tests.support import migrated, pooler, servers
 from tests.support.clusters import ValkeyCluster, feeds_on
-from tests.support.workers import queue_server
+from tests.support.workers import empty_queue
 from timeline import truth
 from web import rates
 
@@ -49,6 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
     migrated.install(config)
     DatabaseCreation._destroy_test_db = drop_database
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if pooler.IS_WANTED:
+        for item in items:
+            if item.get_closest_marker("sessions"):
+                item.add_marker(pytest.mark.skip(reason="a pooler lends the sessions"))
 
 
 def pytest_collection_finish() -> None:
@@ -106,7 +113,7 @@ def feeds_server() -> servers.Valkey:
 
 
 @pytest.fixture
-def broker_server() -> servers.Valkey:
+def broker_server() -> servers.Valkey | servers.Rabbit:
     return servers.servers.broker
 
 
@@ -166,7 +173,7 @@ def _nothing_left_behind() -> Iterator[None]:
     usage.forget()
     connections.feeds_for_tasks().flushall()
     played.client().flushdb()
-    queue_server().delete("celery")
+    empty_queue()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
 from storage.postgresql.base import GRACE, DatabaseWrapper, milliseconds
@@ -44,14 +45,15 @@ def long_statements() -> Iterator[None]:
         return
     wrapper.ensure_connection()
     session: Any = wrapper.connection
-    with wrapper.cursor() as cursor:
-        cursor.execute("SELECT set_config('statement_timeout', %s, false)", [milliseconds(LONG_SECONDS)])
+    if not settings.POOLED:
+        with wrapper.cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, false)", [milliseconds(LONG_SECONDS)])
     session.seconds = LONG_SECONDS + GRACE
     try:
         yield
     finally:
         session.seconds = wrapper.seconds + GRACE
-        if wrapper.connection is session:
+        if wrapper.connection is session and not settings.POOLED:
             try:
                 with wrapper.cursor() as cursor:
                     cursor.execute("RESET statement_timeout")

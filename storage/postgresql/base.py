@@ -4,6 +4,7 @@ A statement timeout is kept by the server, and a server that is frozen keeps non
 nor unix sockets. So the client keeps a deadline too.
 
 See docs/decisions.md: A program that waits for PostgreSQL keeps a deadline of its own.
+See docs/decisions.md: A pooler gets no prepared statements and no settings of sessions.
 """
 
 import math
@@ -12,6 +13,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, cast
 
 import psycopg
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.postgresql import base
 
@@ -85,9 +87,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
     seconds: float = math.inf
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Django's parameters, with the bound of a statement in seconds as `statement_timeout`."""
+        """Django's parameters, with the bound of a statement in seconds as `statement_timeout`. A pooler would take it
+        for the next client's session too, so there the client's deadline is the only bound.
+        """
         parameters: dict[str, Any] = super().get_connection_params()
-        if self.seconds < math.inf:
+        if self.seconds < math.inf and not settings.POOLED:
             said = f"{parameters.get('options', '')} -c statement_timeout={milliseconds(self.seconds)}"
             parameters["options"] = said.strip()
         return parameters

@@ -184,7 +184,7 @@ def _replica(seconds: float = 0) -> Iterator[Connection]:
         wrapper.ensure_connection()
         connection: Connection = cast("Any", wrapper.connection)
         connection.deadline = time.monotonic() + (seconds or settings.REPLICA_TIMEOUT_SECONDS)
-        if seconds:
+        if seconds and not settings.POOLED:
             fetch("SELECT set_config('statement_timeout', %s, false)", [str(int(seconds * 1000))], on=REPLICA)
         yield connection
     except Error as error:

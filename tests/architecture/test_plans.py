@@ -6,6 +6,7 @@ everything; each statement that it executes is explained there and then. docs/pl
 See docs/decisions.md: Plans are held by rows touched.
 """
 
+import os
 from collections import defaultdict
 from typing import Any, NamedTuple
 
@@ -15,9 +16,9 @@ from django.urls import URLResolver, get_resolver
 
 from feedsite import celery
 from moderation import rules
-from tests.support import scenario
+from tests.support import scenario, shards
 from tests.support.grown import MANY, Grown
-from tests.support.plans import Explained, Recorder, bare, explained, texts, worst
+from tests.support.plans import ROOT, Explained, Recorder, bare, explained, texts, worst
 from tests.support.scenario import Scenario
 
 CAP = 9_500
@@ -235,6 +236,7 @@ UNRUN_TASKS = {
 @pytest.mark.django_db(transaction=True)
 def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.RATE_SCALE = 1e6
+    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0  # a busy machine has no place for a picture at once
     celery.app.loader.import_default_modules()
     with explained() as recorder:
         recorder.is_silent = True
@@ -243,6 +245,8 @@ def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(rules, "_list", None)  # the word list of an earlier test of this process
         monkeypatch.setattr(celery.app, "send_task", played.send_task)
         scenario.play(played)
+    if os.environ.get("TEST_SHARDS") == "1":
+        shards.write(ROOT / "docs" / "shards.md", recorder.explained)
     tasks = {task for task in celery.app.tasks if not task.startswith("celery.")}
     problems = {
         "refused": played.refused,

@@ -49,7 +49,7 @@ def test_fault_8_the_broker_restarted_again_and_again(web: WebServer, worker: Wo
                 broker_server.kill()
                 more()
                 broker_server.start()
-                until(broker_server.answers, 30)
+                until(broker_server.answers, 90)
                 assert worker.keep()
                 more()
         finally:

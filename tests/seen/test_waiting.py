@@ -18,7 +18,7 @@ from seen.lmdb_store import LmdbStore
 from seen.merging import mark_strays, merge_shards
 from seen.played import Play, PlaysFullError
 from storage import keys
-from tests.support.workers import queue_server
+from tests.support.workers import empty_queue, queue_server
 
 pytestmark = pytest.mark.django_db
 
@@ -109,7 +109,7 @@ def test_fast_players_are_merged_early_and_go_on(plays: redis.Redis) -> None:
 
 def test_the_full_are_asked_for_again_where_the_task_was_lost(plays: redis.Redis) -> None:
     play(7, *range(1, MOST + 1))
-    queue_server().delete("celery")
+    empty_queue()
     plays.delete(keys.played_early(7))  # its seconds are over
     with pytest.raises(PlaysFullError):
         play(7, MOST + 1)

@@ -43,6 +43,7 @@ def test_what_fails_later_is_an_error_of_django() -> None:
         transaction.set_rollback(True)
 
 
+@pytest.mark.sessions
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_in_transaction", [False, True])

@@ -1,5 +1,6 @@
 """Tasks that beat sends exist, and failures of the broker reach no caller."""
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -9,9 +10,11 @@ from django.utils import timezone
 
 from feedsite.celery import app
 from items.models import IdempotencyKey
+from runtime.embedded import wait_for
+from storage import connections
 from storage.queue import enqueue
 from tests.support.factories import ItemFactory
-from tests.support.servers import Valkey, dead
+from tests.support.servers import Valkey, dead, frozen
 
 
 def test_every_scheduled_task_exists() -> None:
@@ -41,3 +44,16 @@ def test_a_dead_broker_is_told_and_not_raised(broker_server: Valkey) -> None:
     with dead(broker_server):
         assert enqueue("timeline.sweep") is False
         assert enqueue("timeline.sweep") is False, "not even asked again for a second"
+    connections.broker_breaker.reset()
+    assert enqueue("timeline.sweep") is True, "the connection is another"
+
+
+@pytest.mark.slow
+def test_a_frozen_broker_is_told_in_little_time(broker_server: Valkey) -> None:
+    assert enqueue("timeline.sweep") is True
+    with frozen(broker_server):
+        began = time.monotonic()
+        assert enqueue("timeline.sweep") is False
+        assert time.monotonic() - began < 5
+    connections.broker_breaker.reset()
+    assert wait_for(lambda: enqueue("timeline.sweep"), 30)

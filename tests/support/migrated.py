@@ -20,6 +20,7 @@ from django.db.backends.postgresql.creation import DatabaseCreation
 
 from accounts import policy
 from runtime.embedded import postgres_binaries
+from tests.support import pooler
 
 NAME = "feedsite_migrated"
 """The database that others are copied from."""
@@ -37,7 +38,10 @@ def install(config: pytest.Config) -> None:
     cache = config.cache.mkdir("migrated") if hasattr(config, "cache") and config.cache else None
 
     def create(creation: DatabaseCreation, *args: Any, **kwargs: Any) -> str:
-        return _create(creation, cache, *args, **kwargs)
+        if not pooler.IS_WANTED:
+            return _create(creation, cache, *args, **kwargs)
+        with pooler.past(creation.connection):
+            return _create(creation, cache, *args, **kwargs)
 
     DatabaseCreation.create_test_db = create
 

@@ -97,21 +97,21 @@ class Replica(Postgres):
 def failed_over(server: Replica) -> Iterator[None]:
     """This process takes the server, which was promoted, for the primary."""
     primary = connections["default"]
-    before = primary.settings_dict["HOST"]
+    before = {name: primary.settings_dict[name] for name in ("HOST", "PORT")}
     try:
         primary.close()
-        primary.settings_dict["HOST"] = str(server.home.sockets)
+        primary.settings_dict |= {"HOST": str(server.home.sockets), "PORT": ""}
         yield
     finally:
         primary.close()
-        primary.settings_dict["HOST"] = before
+        primary.settings_dict |= before
 
 
 @contextmanager
 def in_use(host: str) -> Iterator[None]:
     """This process takes what listens there for a replica. It is given all the time that a busy machine takes."""
     primary: dict[str, Any] = dict(connections["default"].settings_dict)
-    given = primary | {"HOST": host, "OPTIONS": {}}
+    given = primary | {"HOST": host, "PORT": "", "OPTIONS": {}}
     connections.settings[replica.REPLICA] = replica_database(primary, given, 60)
     try:
         yield

@@ -22,6 +22,9 @@ from django.test.utils import override_settings
 from redis.connection import AbstractConnection
 
 from runtime.embedded import Home, Postgres, Server, Servers, Valkey, broker, feeds, plays, wait_for
+from tests.support import pooler, rabbits
+from tests.support.pooler import Pooler
+from tests.support.rabbits import Rabbit
 
 PATIENCE, HASTE = 4.0, 0.4
 """Seconds that pages wait for Redis: longer than a machine stands still that does much else, for it is no dead server;
@@ -41,28 +44,34 @@ class TestServers:
         self.folder = folder
         self.feeds: Valkey = feeds(home)
         self.plays: Valkey = plays(home, durable=False)
-        self.broker: Valkey = broker(home, durable=False)
+        self.broker: Valkey | Rabbit = Rabbit(home) if rabbits.IS_WANTED else broker(home, durable=False)
         self.postgres: Postgres | None = None
         environ = dict.fromkeys(("FEEDSITE_CACHE_URL", "FEEDSITE_BROKER_URL"), "")
         addresses = Servers(folder, environ)
+        self.pooler: Pooler | None = None
         if "PYTEST_XDIST_WORKER" not in os.environ:
             self.postgres = Postgres(home, durable=False)
             os.environ["FEEDSITE_DATABASE_URL"] = addresses.database_url
+            if pooler.IS_WANTED:
+                self.pooler = Pooler(home, home.sockets)
+                os.environ["FEEDSITE_DATABASE_URL"] = self.pooler.database_url
+                os.environ["FEEDSITE_PREPARE"] = "0"
         os.environ["FEEDSITE_REDIS_URL"] = os.environ["FEEDSITE_CACHE_URL"] = addresses.redis_url
-        os.environ["FEEDSITE_BROKER_URL"] = addresses.broker_url
+        os.environ["FEEDSITE_BROKER_URL"] = self.broker.url if isinstance(self.broker, Rabbit) else addresses.broker_url
         os.environ["FEEDSITE_PLAYED_URL"] = addresses.played_url
         os.environ["FEEDSITE_REDIS_TIMEOUT_SECONDS"] = os.environ["FEEDSITE_PLAYED_TIMEOUT_SECONDS"] = str(PATIENCE)
         os.environ["FEEDSITE_DATA_DIR"] = str(folder)
         os.environ["FEEDSITE_ENV_FILE"] = os.devnull
 
     def all(self) -> list[Server]:
-        return [each for each in (self.postgres, self.feeds, self.plays, self.broker) if each is not None]
+        every = self.postgres, self.pooler, self.feeds, self.plays, self.broker
+        return [each for each in every if each is not None]
 
     def start(self) -> None:
         for server in self.all():
             server.start()
         for server in self.all():
-            assert wait_for(server.answers, 30), f"{server.name}: {server.last_words()}"
+            assert wait_for(server.answers, 90), f"{server.name}: {server.last_words()}"
 
     def stop(self) -> None:
         for server in reversed(self.all()):
@@ -162,4 +171,4 @@ def restart(server: Server) -> None:
     """Kill -9 and start: the feeds server comes back empty."""
     server.kill()
     server.start()
-    assert wait_for(server.answers, 30), server.last_words()
+    assert wait_for(server.answers, 90), server.last_words()

@@ -8,6 +8,7 @@ import redis
 
 from storage import connections
 from tests.support import servers
+from tests.support.rabbits import Rabbit
 
 
 class Workers:
@@ -36,7 +37,16 @@ class Workers:
         raise AssertionError("the queue does not empty")
 
 
+def empty_queue() -> None:
+    """Drop the tasks that wait in the broker."""
+    broker = servers.servers.broker
+    if isinstance(broker, Rabbit):
+        broker.empty()
+    else:
+        queue_server().delete("celery")
+
+
 @functools.cache
 def queue_server() -> redis.Redis:
-    """The broker's database in which tasks wait."""
+    """The broker's database in which tasks wait, where it is a Valkey."""
     return connections.client_of(f"unix://{servers.servers.broker.socket}?db=0", connections.TASK_TIMEOUT)

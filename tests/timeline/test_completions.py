@@ -317,6 +317,7 @@ def test_a_connection_that_ends_takes_what_it_remembers_with_it(
         assert read(reader) == home_ids(reader.pk)
 
 
+@pytest.mark.sessions
 def test_a_page_whose_session_is_ended_shows_an_error_and_the_next_is_whole(
     reader: User, follow: Any, say: Say, workers: Workers
 ) -> None:

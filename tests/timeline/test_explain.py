@@ -198,6 +198,7 @@ def test_a_delivery_that_was_given_up_is_told(reader: User, friend: User, say: S
 
 
 # --- The windows, and the next page ----------------------------------------------------------------------
+@pytest.mark.sessions
 @pytest.mark.slow
 def test_every_state_of_an_inbox_and_what_serves_the_page(
     reader: User, friend: User, say: Say, workers: Workers

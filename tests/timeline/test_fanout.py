@@ -158,6 +158,7 @@ def test_items_visible_again_are_delivered_as_soon_as_they_may_be(say: Say, read
     assert row.sweep_at == row.not_before
 
 
+@pytest.mark.sessions
 def test_a_claim_that_waits_for_who_publishes_again_takes_nothing(
     say: Say, reader: User, follow: Any, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

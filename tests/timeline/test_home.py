@@ -92,6 +92,7 @@ def test_a_home_is_built_when_it_is_read_and_then_served_from_the_inbox(
     assert read(reader) == [second.pk, first.pk]
 
 
+@pytest.mark.sessions
 @pytest.mark.slow
 @pytest.mark.parametrize("followees", [1, 30])
 def test_a_page_costs_one_statement_and_one_round_trip(
@@ -113,6 +114,7 @@ def test_a_page_costs_one_statement_and_one_round_trip(
         assert (len(calls.queries), calls.trips) == (1, trips)
 
 
+@pytest.mark.sessions
 def test_pages_below_the_floor_cost_a_statement_more(
     reader: User, follow: Any, say: Say, workers: Workers, calls: Calls, settings: Any
 ) -> None:
@@ -336,6 +338,7 @@ def test_a_big_vs_items_are_pulled_by_readers_below_the_push_level(
     assert feeds.zscore(keys.inbox(reader.pk), f"{star.pk}:{latest}") is None, "nothing was pushed"
 
 
+@pytest.mark.sessions
 @pytest.mark.parametrize(("most", "trips"), [(32, 2), (8, 3)])
 def test_many_big_vs_cost_one_round_trip_more_and_very_many_two(
     most: int,

@@ -8,10 +8,12 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as MigrateCommand
 from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
 from psycopg.errors import LockNotAvailable
 
 PAUSE = 2.0
@@ -39,6 +41,10 @@ class Command(MigrateCommand):
         """Leaves the connection's own patience as it found it: others go on with it where the command is called."""
         connection = connections[options["database"]]
         self._connect(connection, time.monotonic() + options["wait"])
+        if settings.POOLED:
+            _need_nothing(connection)
+            super().handle(*args, **options)
+            return
         with connection.cursor() as cursor:
             cursor.execute("SHOW lock_timeout")
             (before,) = cursor.fetchone()
@@ -76,3 +82,15 @@ class Command(MigrateCommand):
                 time.sleep(PAUSE)
             else:
                 return
+
+
+def _need_nothing(connection: BaseDatabaseWrapper) -> None:
+    """Raises CommandError where there are migrations to apply: a session behind a pooler keeps no `lock_timeout`, and
+    would hand its own to other clients.
+    """
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        raise CommandError(
+            "There are migrations to apply, and FEEDSITE_PREPARE=0 says that PostgreSQL stands behind a pooler. "
+            "Apply them past it: with FEEDSITE_PREPARE=1 and a FEEDSITE_DATABASE_URL that names PostgreSQL itself."
+        )

@@ -1,0 +1,80 @@
+"""RabbitMQ as the tests' broker: `TEST_BROKER=rabbitmq` (CONTRIBUTING.md)."""
+
+import os
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from amqp.exceptions import AMQPError
+from kombu import Connection
+from kombu.exceptions import KombuError
+
+from runtime.embedded import Home, Server
+
+IS_WANTED = os.environ.get("TEST_BROKER") == "rabbitmq"
+PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+"""Debian's. The one on the PATH becomes another user."""
+
+
+class Rabbit(Server):
+    """A RabbitMQ of its own folder and ports, which says everything on its output and starts no other program."""
+
+    stop_signal = signal.SIGTERM
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(home, "rabbit")
+        self.folder = home.data_dir / "rabbit"
+        self.port, self.own_port = free_ports(2)
+
+    @property
+    def socket(self) -> Path:
+        raise NotImplementedError("RabbitMQ listens to a port")
+
+    @property
+    def url(self) -> str:
+        """Its address, as FEEDSITE_BROKER_URL takes it."""
+        return f"amqp://guest:guest@127.0.0.1:{self.port}//"
+
+    def prepare(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{self.port}\n")
+
+    def command(self) -> Sequence[str]:
+        places: Mapping[str, object] = {
+            "HOME": self.folder,  # of the Erlang cookie
+            "RABBITMQ_CONF_ENV_FILE": os.devnull,
+            "RABBITMQ_CONFIG_FILE": self.folder / "rabbitmq",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": self.folder / "plugins",
+            "RABBITMQ_MNESIA_BASE": self.folder / "data",
+            "RABBITMQ_LOGS": "-",
+            "RUNNING_UNDER_SYSTEMD": "1",  # the script becomes the server, instead of a parent of it
+            "RABBITMQ_NODENAME": f"feedsite{self.port}@localhost",
+            "RABBITMQ_DIST_PORT": self.own_port,
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"-start_epmd false -erl_epmd_port {self.own_port}",
+        }
+        return ["env", *(f"{name}={value}" for name, value in places.items()), str(PROGRAM)]
+
+    def answers(self) -> bool:
+        with suppress(KombuError, OSError), Connection(self.url, connect_timeout=0.5) as connection:
+            connection.ensure_connection(max_retries=1, timeout=0.5)
+            return True
+        return False
+
+    def empty(self) -> None:
+        """Drop all messages of the queue, if it is there."""
+        with suppress(KombuError, AMQPError, OSError), Connection(self.url, connect_timeout=1) as connection:
+            connection.default_channel.queue_purge("celery")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on which nothing listens."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
