@@ -4,7 +4,7 @@ A batch asks who hears of its items (stream.news for homes, stream.watching for 
 asks once what the hearers did with it and which of them have filters. Hearers for whom a status is the same get the
 same bytes.
 
-Clients are not told of what may have been lost: they ask for it when they come back.
+The protocol has no word for what may have been lost: then connections end, and clients ask when they come back.
 
 See docs/decisions.md: Apps are told the same bytes where a status is the same for them.
 """
@@ -93,14 +93,9 @@ def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) ->
     return _encode(told)
 
 
-def silence(_position: Position | None) -> bytes:
-    """No bytes: nothing is said."""
-    return b""
-
-
-def thump(_position: Position | None) -> bytes:
+def heartbeat(hearer: Hearer, _position: Position | None) -> bytes:
     """The comment that keeps a stream open."""
-    return HEARTBEAT
+    return b"" if hearer.is_socket else HEARTBEAT
 
 
 # --- A batch -------------------------------------------------------------------------------------------
@@ -285,7 +280,5 @@ def _notified(
             yield place, hearer, message(hearer, stream, "notification", payload)
 
 
-CLIENTS = Dialect("clients", news_for, silence, thump)
-"""Server-sent events for Mastodon's clients."""
-SOCKETS = Dialect("sockets", news_for, silence, silence)
-"""The same as messages of a socket."""
+CLIENTS = Dialect("apps", news_for, None, heartbeat)
+"""Mastodon's clients: server-sent events, and the same as messages of a socket."""
