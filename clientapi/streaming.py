@@ -51,6 +51,12 @@ UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 KNOWN = 20_000
 """Readers of whom a process knows what they were told of last."""
 HEARTBEAT = b":thump\n"
+SOCKET_HEARTBEAT = b'{"stream":[],"event":"heartbeat","payload":"{}"}'
+"""The server of the process sends no pings of its own. An app may end at an empty message, at one without a list of
+streams, and at a payload that is no JSON (masto.js does). Apps pass over what concerns none of their streams.
+"""
+SOCKET_QUIET = 30.0
+"""Seconds after which a quiet socket gets one: as often as Mastodon pings."""
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
@@ -93,9 +99,11 @@ def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) ->
     return _encode(told)
 
 
-def heartbeat(hearer: Hearer, _position: Position | None) -> bytes:
-    """The comment that keeps a stream open."""
-    return b"" if hearer.is_socket else HEARTBEAT
+def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes:
+    """A comment in a stream; in a socket a message that concerns no stream."""
+    if not hearer.is_socket:
+        return HEARTBEAT
+    return SOCKET_HEARTBEAT if quiet >= SOCKET_QUIET else b""
 
 
 # --- A batch -------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""Attempts to reach a server that is gone, and rests after errors."""
+"""Attempts to reach a server that is gone, and rests after errors.
+
+See docs/decisions.md: A dialect fails alone.
+"""
 
 import asyncio
 import logging

@@ -33,7 +33,7 @@ class Dialect(NamedTuple):
     """Tells that events up to here may have been lost. None where the protocol has no word for it: then the connection
     ends, and its client asks when it comes back.
     """
-    heartbeat: Callable[[Any, Position | None], bytes]
-    """Keeps the quiet connection of a hearer open; the place is down to where all was written, None where that is not
-    known.
+    heartbeat: Callable[[Any, Position | None, float], bytes]
+    """Keeps the connection of a hearer open which was quiet for so many seconds; the place is down to where all was
+    written, None where that is not known. No bytes: it may be quiet for longer.
     """

@@ -8,6 +8,7 @@ that they ask when they come back. A task that fails by any other error is super
 and the task goes on. An error while the messages of one dialect are made costs the others nothing.
 
 See docs/decisions.md: A gap ends in a reset instead of a promise.
+See docs/decisions.md: A dialect fails alone.
 See docs/decisions.md: Listeners of a session are found in the room of the stream.
 """
 
@@ -395,15 +396,15 @@ class Hub:
         now = time.monotonic()
         for connection in self.connections:
             if now >= connection.written_at + HEARTBEAT:
-                connection.put(self._heartbeat(connection))
+                connection.put(self._heartbeat(connection, now - connection.written_at))
         for dialect, rest in self._rests.items():
             if rest.has_missed and rest.is_over and self.position is not None:
                 rest.has_missed = False
                 _lose(dialect, [each for each in self.connections if each.dialect == dialect], self.position)
 
-    def _heartbeat(self, connection: Connection) -> bytes:
+    def _heartbeat(self, connection: Connection, quiet: float) -> bytes:
         is_past = self.written is None or self.written < connection.after
-        return connection.dialect.heartbeat(connection.listener, None if is_past else self.written)
+        return connection.dialect.heartbeat(connection.listener, None if is_past else self.written, quiet)
 
     async def _recheck(self) -> None:
         """End the connections that rest on nothing any more."""
