@@ -143,6 +143,12 @@ class People:
             self._by_name = {account.username.lower(): account for account in self.by_id.values()}
         return self._by_name
 
+    def without(self, names: Collection[str]) -> "People":
+        """The same for a reader who may not know of these names."""
+        some = People(self.by_id)
+        some._by_name = {name: account for name, account in self.by_name.items() if name not in names}
+        return some
+
 
 def _accounts(facts: Sequence[tuple[Any, ...]]) -> dict[str, Account]:
     counts = post_counts.of([one[0] for one in facts])

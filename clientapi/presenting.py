@@ -6,7 +6,8 @@ replies, and one for the reader's filters where one of them matches.
 See docs/decisions.md: The accounts of statuses may lag by half a minute.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from clientapi.entities import (
     moment,
 )
 from clientapi.people import People, people
+from items.filter_book import Rule
 from items.filters import Listed, filters_of
 from items.hydrate import ItemBody
 from items.links import is_link
@@ -95,10 +97,24 @@ class Presenter:
         self.said = {one.id: Words.of(one) for one in every if one.repost_of is None}
         names = {name for said in self.said.values() if said.rendered.names for name in said.rendered.names}
         self.people: People = people({one.sender.id: one.sender for one in every}, names, reader)
-        self.answered = answered_senders(every, reader)
+        self.answered = {item_id: sender.id for item_id, sender in answered_senders(every, reader).items()}
         self.filters = _filters(every, reader)
         self.own = str(reader.pk or "")
         self.pinned = pinned
+
+    def names(self, item: ItemBody) -> dict[str, str]:
+        """The accounts that an item names and that are known here, as ids by name."""
+        known = self.people.by_name
+        return {name: known[name].id for name in self.said[item.shown.id].rendered.names if name in known}
+
+    def seen_by(self, hidden: Collection[str], answered: Mapping[str, str]) -> "Presenter":
+        """The same for readers who may not know of these names, and of whom it is known which senders of answered items
+        they see.
+        """
+        other = copy(self)
+        other.people = self.people.without(hidden) if hidden else self.people
+        other.answered = dict(answered)
+        return other
 
     def status(self, item: ItemBody) -> Status:
         """The status of an item, with its original where it is a repost."""
@@ -112,13 +128,12 @@ class Presenter:
         accounts, words = self.people, self.said[said.id]
         text = words.rendered
         address, created_at, edited_at = _facts(item.id, item.created_at, item.modified_at, item.is_edited)
-        answered = self.answered.get(item.reply_to) if item.reply_to else None
         counts = said.counts
         return Status(
             id=item.id,
             created_at=created_at,
             in_reply_to_id=item.reply_to,
-            in_reply_to_account_id=answered.id if answered else None,
+            in_reply_to_account_id=self.answered.get(item.reply_to) if item.reply_to else None,
             sensitive=words.is_veiled,
             spoiler_text=words.warning,
             visibility=SHOWN_AS[item.visibility],
@@ -152,8 +167,7 @@ class Presenter:
         return [_mention(known[name]) for name in names if name in known]
 
     def _filtered(self, item: ItemBody) -> list[FilterResult]:
-        found = [self.filters[phrase] for phrase in item.filtered if phrase in self.filters]
-        return [FilterResult(filter_of(one), [one.phrase], None) for one in found]
+        return filter_results(self.filters[phrase] for phrase in item.filtered if phrase in self.filters)
 
 
 @lru_cache(html.KEPT)
@@ -170,7 +184,7 @@ def _mention(account: Account) -> Mention:
     return _told(account.username, account.id, account.url)
 
 
-def filter_of(listed: Listed) -> Filter:
+def filter_of(listed: Listed | Rule) -> Filter:
     """A filter of the site, as one of Mastodon's with one word."""
     return Filter(
         id=str(listed.id),
@@ -179,6 +193,11 @@ def filter_of(listed: Listed) -> Filter:
         expires_at=moment(listed.expires_at) if listed.expires_at else None,
         filter_action=listed.action,
     )
+
+
+def filter_results(met: Iterable[Listed | Rule]) -> list[FilterResult]:
+    """The filters that a status meets."""
+    return [FilterResult(filter_of(one), [one.phrase], None) for one in met]
 
 
 def _filters(items: Iterable[ItemBody], reader: Reader) -> dict[str, Listed]:
