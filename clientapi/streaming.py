@@ -185,7 +185,7 @@ def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, s
 
 # --- Statuses ------------------------------------------------------------------------------------------
 class Shape(NamedTuple):
-    """What a status depends on besides the item, but for filters: readers of one shape get the same bytes."""
+    """The facts that a status depends on besides the item, but for filters: readers of one shape get the same bytes."""
 
     item: int
     marks: Marks = UNMARKED

@@ -1,7 +1,7 @@
 """The filters of many readers, looked for together: for open connections, which all hear of the same items at once.
 
-One search over all phrases finds which readers' filters an item meets, so a batch costs what its texts and hits cost,
-not a search for each reader. What is new to the book is compiled by itself, and all of it together once that has grown.
+One search over all phrases finds which readers' filters an item meets, so a batch costs as much as its texts and hits,
+not a search for each reader. New filters are compiled by themselves, and the whole book once they have grown.
 
 See docs/decisions.md: Filters of listeners are searched together.
 """
@@ -55,7 +55,7 @@ class Book:
     def __init__(self) -> None:
         self._versions: dict[int, int] = {}
         self._shelves = [_Shelf({}), _Shelf({})]
-        """What is new, and the rest. A reader may stand on both; the version says which counts."""
+        """The new filters, and the rest. A reader may stand on both; the version says which counts."""
 
     def learn(self, readers: Mapping[int, int]) -> None:
         """Read the filters of those of the readers, by their versions (`User.filters_version`), that are not known."""
@@ -78,7 +78,7 @@ class Book:
         self._shelves = [young, old]
 
     def _all(self) -> dict[int, tuple[int, list[Rule]]]:
-        """By reader, what counts."""
+        """The filters that count, by reader."""
         every = [one for shelf in self._shelves for one in shelf.owners.items()]
         return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
 
