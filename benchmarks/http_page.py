@@ -5,6 +5,7 @@ processor time (user + system) of granian's worker (CPU), by its own clock, of P
 workers that have nothing else to do; and the time that the client waits. A reader who follows big-Vs is raised by the
 first page, and their inbox deepened, before measuring begins. The constant views use the same
 authentication and middleware: one is plain DRF, one also counts every call against a rate, as the site's views do.
+Apps ask for the same homes at Mastodon's address, by the tokens of apps.
 """
 
 import http.client
@@ -23,13 +24,16 @@ from django.conf import settings
 
 from accounts.actions import issue_token
 from accounts.models import User
+from benchmarks.app_tokens import app_tokens
 from benchmarks.community import Community
 from benchmarks.measure import Report, family_time, servers_time
 from benchmarks.publish_to_inbox import workers
 from runtime.embedded import die_with_parent, wait_for
 
 TARGET = 2.5
+APPS_TARGET = 1.25
 PAGE = "/api/v1/timeline/home"
+APPS_PAGE = "/api/v1/timelines/home"
 PLAIN = "plain constant"
 COUNTED = "counted constant"
 
@@ -56,10 +60,13 @@ def run(community: Community) -> Report:
     )
     kinds = {f"home, {count} followees": readers[0] for count, readers in community.readers.items()}
     kinds |= {f"home, {count} big-Vs followed": readers[0] for count, readers in community.hybrids.items()}
-    tokens = {name: issue_token(user=User.objects.get(pk=reader)) for name, reader in kinds.items()}
+    users = {name: User.objects.get(pk=reader) for name, reader in kinds.items()}
+    tokens = {name: issue_token(user=user) for name, user in users.items()}
     some = next(iter(tokens.values()))
     requests = {PLAIN: ("/bench/constant", some), COUNTED: ("/bench/counted", some)}
     requests |= {name: (PAGE, token) for name, token in tokens.items()}
+    app_named = zip(users, app_tokens(users.values()), strict=True)
+    requests |= {for_apps(name): (APPS_PAGE, f"Bearer {token}") for name, token in app_named}
     spent: dict[str, list[tuple[float, ...]]] = {name: [] for name in requests}
     waited: dict[str, list[float]] = {name: [] for name in requests}
     with workers() as worker, served() as port:
@@ -91,7 +98,13 @@ def run(community: Community) -> Report:
         report.ratio(f"{name} / plain constant (CPU)", web[name] / web[PLAIN], at_most=TARGET)
         report.ratio(f"{name} / counted constant (CPU)", web[name] / web[COUNTED])
         report.ratio(f"{name} / counted constant (CPU of all)", sum(split[name]) / sum(split[COUNTED]))
+        report.ratio(f"{for_apps(name)} / the own API's (CPU)", web[for_apps(name)] / web[name], at_most=APPS_TARGET)
     return report
+
+
+def for_apps(name: str) -> str:
+    """The name of a page as apps ask for it."""
+    return f"{name}, for apps"
 
 
 class Client:
@@ -101,9 +114,10 @@ class Client:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
 
     def ask(self, path: str, token: str, body: dict[str, Any] | None = None) -> float:
-        """The seconds that one request takes: a GET, or a POST of what is given."""
+        """The seconds that one request takes: a GET, or a POST of what is given. A token may name its kind."""
+        named = token if " " in token else f"Token {token}"
         begin = time.perf_counter()
-        self._answer(path, {"Authorization": f"Token {token}"}, body)
+        self._answer(path, {"Authorization": named}, body)
         return time.perf_counter() - begin
 
     def processor_time(self) -> float:

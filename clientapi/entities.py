@@ -34,7 +34,7 @@ def absolute(address: str) -> str:
 
 
 # --- Accounts --------------------------------------------------------------------------------------------
-class Account(msgspec.Struct):
+class Account(msgspec.Struct, gc=False):
     """A user, as every reader sees them. `statuses_count` is of the posts that followers see, at most 1,000, and may
     lag by some minutes; the account's own address counts exactly.
     """
@@ -217,7 +217,7 @@ class Relationship(msgspec.Struct):
 
 
 # --- Statuses --------------------------------------------------------------------------------------------
-class Mention(msgspec.Struct):
+class Mention(msgspec.Struct, gc=False):
     """A user whom a status names."""
 
     id: str
@@ -226,7 +226,7 @@ class Mention(msgspec.Struct):
     acct: str
 
 
-class Tag(msgspec.Struct):
+class Tag(msgspec.Struct, gc=False):
     """A hashtag of a status. Its canonical form is its id."""
 
     id: str

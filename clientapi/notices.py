@@ -13,7 +13,7 @@ import msgspec
 from accounts.models import User
 from clientapi.entities import Account, Status, moment
 from clientapi.paging import Wanted
-from clientapi.people import people
+from clientapi.people import accounts_by_id
 from clientapi.presenting import statuses
 from notifications.feed import ACTORS_SHOWN, Entry, PlacedEntry, placed_page
 
@@ -124,7 +124,7 @@ def presented(notices: Collection[Notice], reader: User) -> list[Notification]:
     """The notifications, with their accounts and statuses, which are read together."""
     items = {notice.entry.item.id: notice.entry.item for notice in notices if notice.entry.item is not None}
     shown = dict(zip(items, statuses(list(items.values()), reader), strict=True))
-    accounts = people({notice.actor_id for notice in notices}, (), reader).by_id if notices else {}
+    accounts = accounts_by_id({notice.actor_id for notice in notices})
     return [
         Notification(
             id=str(notice.id),

@@ -8,7 +8,7 @@ there wherever something may follow, under a short or empty page too (a page has
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 from django.conf import settings
 from rest_framework.request import Request
@@ -74,20 +74,21 @@ def answer(
 ) -> FeedResponse:
     """A page, with the ids of the Link: `next_id` where something may follow, `prev_id` of its first entry."""
     links = []
+    address = _address(request)
     if next_id is not None:
-        links.append(f'<{_address(request, max_id=next_id)}>; rel="next"')
+        links.append(f'<{address}max_id={quote_plus(str(next_id))}>; rel="next"')
     if prev_id is not None:
-        links.append(f'<{_address(request, min_id=prev_id)}>; rel="prev"')
+        links.append(f'<{address}min_id={quote_plus(str(prev_id))}>; rel="prev"')
     named = dict(headers or {})
     if links:
         named["Link"] = ", ".join(links)
     return FeedResponse(entries, headers=named)
 
 
-def _address(request: Request, **at: object) -> str:
-    """The address of another page of the same list."""
+def _address(request: Request) -> str:
+    """The address of other pages of the same list, which are named at its end."""
     kept = [(name, value) for name, values in request.query_params.lists() if name not in PAGING for value in values]
-    return f"{settings.SITE_URL}{request.path}?{urlencode([*kept, *at.items()])}"
+    return f"{settings.SITE_URL}{request.path}?{urlencode(kept)}{'&' if kept else ''}"
 
 
 def cut(entries: Sequence[T], above: int, id_of: Callable[[T], int]) -> list[T]:

@@ -31,9 +31,13 @@ class Params:
 
     def __init__(self, request: Request) -> None:
         self._fields = _nested(request.query_params)
-        data: Any = request.data if request.method not in ("GET", "HEAD", "DELETE") or _has_body(request) else {}
-        self._fields |= _nested(data) if isinstance(data, QueryDict) else data
-        self.files = dict(getattr(request, "FILES", {}).items())
+        self.files: dict[str, Any] = {}
+        if request.method not in ("GET", "HEAD", "DELETE") or _has_body(request):
+            data: Any = request.data
+            self._fields |= _nested(data) if isinstance(data, QueryDict) else data
+            self.files = dict(getattr(request, "FILES", {}).items())
+        if not self._fields:
+            return
         try:
             check_text({name: value for name, value in self._fields.items() if name not in self.files})
         except ValueError as error:

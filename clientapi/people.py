@@ -1,17 +1,21 @@
-"""The accounts on a page: of the senders, of the people whom the texts name, and of lists. One statement a page.
+"""The accounts on a page: of the senders, of the people whom the texts name, and of lists: one statement a page.
 
-Counts of posts are kept by each process for some minutes: no page counts what somebody said.
+Counts of posts are kept by each process for some minutes: no page counts what somebody said. The accounts of senders
+are kept for `FRESH_SECONDS`, while their items show the same names and pictures: a page may need no statement.
+
+See docs/decisions.md: The accounts of statuses may lag by half a minute.
 """
 
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from clientapi.entities import Account, Facts, account_of
+from items.hydrate import Sender
 from relations.rules import blocks
 from relations.visibility import is_username
 from storage.connections import fetch, id_array
@@ -21,6 +25,8 @@ COUNTED = 1_000
 KEPT_SECONDS = 600.0
 KEPT = 20_000
 """Users whose posts a process has counted."""
+FRESH_SECONDS, FRESH = 30.0, 4_096
+"""How long a process shows a sender's account as it was read, and of how many senders it knows one."""
 COUNTS = f"""
     SELECT asked.id, (
         SELECT count(*) FROM (
@@ -83,26 +89,97 @@ class PostCounts:
 post_counts = PostCounts()
 
 
+class Senders:
+    """The accounts of senders, as one process read them within `FRESH_SECONDS`.
+
+    An item tells the name and the picture that its sender has now: an account that shows others is read again. The
+    rest of an account may lag.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[Account, Sender, float]] = {}
+
+    def of(self, senders: Mapping[str, Sender]) -> dict[str, Account]:
+        """The accounts that are known, by id."""
+        now = time.monotonic()
+        found = {}
+        for sender_id, sender in senders.items():
+            kept = self._kept.get(sender_id)
+            if kept is not None and kept[2] > now and kept[1] == sender:
+                found[sender_id] = kept[0]
+        return found
+
+    def note(self, senders: Mapping[str, Sender], accounts: Mapping[str, Account]) -> None:
+        """Keep the accounts that were read of these senders."""
+        until = time.monotonic() + FRESH_SECONDS
+        with self._lock:
+            if len(self._kept) + len(senders) > FRESH:
+                self._kept.clear()
+            for sender_id, sender in senders.items():
+                if sender_id in accounts:
+                    self._kept[sender_id] = accounts[sender_id], sender, until
+
+    def forget(self) -> None:
+        """Read anew."""
+        with self._lock:
+            self._kept.clear()
+
+
+known_senders = Senders()
+
+
 class People:
     """Accounts by id, and those that texts name by name in lower case."""
 
-    def __init__(self, facts: Sequence[tuple[Any, ...]]) -> None:
-        counts = post_counts.of([one[0] for one in facts])
-        self.by_id = {str(one[0]): account_of(one, counts.get(one[0], 0)) for one in facts}
-        self.by_name = {account.username.lower(): account for account in self.by_id.values()}
+    def __init__(self, accounts: dict[str, Account]) -> None:
+        self.by_id = accounts
+        self._by_name: dict[str, Account] | None = None
+
+    @property
+    def by_name(self) -> dict[str, Account]:
+        """The same by name."""
+        if self._by_name is None:
+            self._by_name = {account.username.lower(): account for account in self.by_id.values()}
+        return self._by_name
+
+    def without(self, names: Collection[str]) -> "People":
+        """The same for a reader who may not know of these names."""
+        some = People(self.by_id)
+        some._by_name = {name: account for name, account in self.by_name.items() if name not in names}
+        return some
 
 
-def people(ids: Iterable[str], names: Iterable[str], reader: User | AnonymousUser) -> People:
-    """The accounts of these senders, whom the reader sees, and of these names as far as the reader may know of them."""
-    asked: dict[str, Any] = {"ids": id_array(map(int, ids))}
-    known = [name for name in names if is_username(name)]
-    if not known:
-        return People(fetch(BY_ID, asked))
-    return People(fetch(BY_ID_AND_NAME, asked | {"names": known, "reader": reader.pk or 0}))
+def _accounts(facts: Sequence[tuple[Any, ...]]) -> dict[str, Account]:
+    counts = post_counts.of([one[0] for one in facts])
+    return {str(one[0]): account_of(one, counts.get(one[0], 0)) for one in facts}
+
+
+def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | AnonymousUser) -> People:
+    """The accounts of these senders by id, whom the reader sees, and of these names as far as the reader may know of
+    them.
+    """
+    found = known_senders.of(senders)
+    missing = {sender_id: sender for sender_id, sender in senders.items() if sender_id not in found}
+    named = [name for name in names if is_username(name)]
+    asked: dict[str, Any] = {"ids": id_array(map(int, missing))}
+    if named:
+        read = _accounts(fetch(BY_ID_AND_NAME, asked | {"names": named, "reader": reader.pk or 0}))
+    elif missing:
+        read = _accounts(fetch(BY_ID, asked))
+    else:
+        return People(found)
+    known_senders.note(missing, read)
+    return People(read | found)
+
+
+def accounts_by_id(ids: Collection[str]) -> dict[str, Account]:
+    """The accounts of these users, whom the reader may know of."""
+    return _accounts(fetch(BY_ID, {"ids": id_array(map(int, ids))})) if ids else {}
 
 
 def accounts_of(users: Iterable[User]) -> list[Account]:
     """The accounts of users who were read already, in their order."""
     users = list(users)
-    found = People([tuple(Facts.of(user)) for user in users]).by_id
+    found = _accounts([tuple(Facts.of(user)) for user in users])
     return [found[str(user.pk)] for user in users]

@@ -2,12 +2,17 @@
 
 A page of any length asks one statement for its accounts (clientapi.people), one for the answered senders where it holds
 replies, and one for the reader's filters where one of them matches.
+
+See docs/decisions.md: The accounts of statuses may lag by half a minute.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
+from datetime import datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET
 
@@ -26,14 +31,17 @@ from clientapi.entities import (
     moment,
 )
 from clientapi.people import People, people
+from items.filter_book import Rule
 from items.filters import Listed, filters_of
 from items.hydrate import ItemBody
+from items.links import is_link
 from items.profile import answered_senders
 from items.versions import Version
 
 CONTEXTS = ("home", "notifications", "public", "thread", "account")
 """Where the site's filters hold: wherever items are shown."""
-NO_FILTERS: list[FilterResult] = []
+NONE: list[Any] = []
+"""No entries; one list for all statuses, which nothing changes."""
 Reader = User | AnonymousUser
 
 
@@ -45,20 +53,40 @@ class Words(NamedTuple):
     warning: str
     is_veiled: bool
     rendered: html.Rendered
+    tags: list[Tag]
+    plain: str
+    """The HTML where no name leads anywhere."""
 
     @classmethod
     def of(cls, item: ItemBody) -> "Words":
-        """The words of this item."""
-        fields = item.content_fields
-        text, warning = fields.get("text", ""), fields.get("warning", "")
-        warning = warning if isinstance(warning, str) else ""
-        return cls(
-            item.title,
-            item.url if "url" in fields else "",
-            warning,
-            bool(warning) or fields.get("sensitive") is True,
-            html.rendered(text if isinstance(text, str) else ""),
-        )
+        """The words of this item. Those of short ones are kept, because pages show the same ones again and again."""
+        content = bytes(item.content)
+        return (_kept_words if len(content) <= html.KEPT_LENGTH else _words)(item.title, content)
+
+
+def _words(title: str, content: bytes) -> Words:
+    fields = msgspec.json.decode(content)
+    text, url, warning = (fields.get(name, "") for name in ("text", "url", "warning"))
+    rendered = html.rendered(text if isinstance(text, str) else "")
+    words = Words(
+        title=title,
+        url=url if isinstance(url, str) and is_link(url) else "",
+        warning=warning if isinstance(warning, str) else "",
+        is_veiled=bool(isinstance(warning, str) and warning) or fields.get("sensitive") is True,
+        rendered=rendered,
+        tags=[_tag(tag) for tag in rendered.tags],
+        plain="",
+    )
+    return words._replace(plain=html.content(words, rendered, ()))
+
+
+_kept_words = lru_cache(html.KEPT)(_words)
+
+
+@lru_cache(html.KEPT)
+def _facts(item_id: str, created_at: datetime, modified_at: datetime, is_edited: bool) -> tuple[str, str, str | None]:
+    """The address of an item, when it was published, and when it was changed, if it was."""
+    return html.item_address(item_id), moment(created_at), moment(modified_at) if is_edited else None
 
 
 class Presenter:
@@ -67,12 +95,26 @@ class Presenter:
     def __init__(self, items: Sequence[ItemBody], reader: Reader, pinned: Collection[str] | None = None) -> None:
         every = [one for item in items for one in (item, item.repost_of) if one is not None]
         self.said = {one.id: Words.of(one) for one in every if one.repost_of is None}
-        names = {name for said in self.said.values() for name in said.rendered.names}
-        self.people: People = people({one.sender.id for one in every}, names, reader)
-        self.answered = answered_senders(every, reader)
+        names = {name for said in self.said.values() if said.rendered.names for name in said.rendered.names}
+        self.people: People = people({one.sender.id: one.sender for one in every}, names, reader)
+        self.answered = {item_id: sender.id for item_id, sender in answered_senders(every, reader).items()}
         self.filters = _filters(every, reader)
         self.own = str(reader.pk or "")
         self.pinned = pinned
+
+    def names(self, item: ItemBody) -> dict[str, str]:
+        """The accounts that an item names and that are known here, as ids by name."""
+        known = self.people.by_name
+        return {name: known[name].id for name in self.said[item.shown.id].rendered.names if name in known}
+
+    def seen_by(self, hidden: Collection[str], answered: Mapping[str, str]) -> "Presenter":
+        """The same for readers who may not know of these names, and of whom it is known which senders of answered items
+        they see.
+        """
+        other = copy(self)
+        other.people = self.people.without(hidden) if hidden else self.people
+        other.answered = dict(answered)
+        return other
 
     def status(self, item: ItemBody) -> Status:
         """The status of an item, with its original where it is a repost."""
@@ -85,44 +127,47 @@ class Presenter:
         """The status of `item`, which says what `said` says."""
         accounts, words = self.people, self.said[said.id]
         text = words.rendered
-        address = html.item_address(item.id)
-        answered = self.answered.get(item.reply_to) if item.reply_to else None
+        address, created_at, edited_at = _facts(item.id, item.created_at, item.modified_at, item.is_edited)
+        counts = said.counts
         return Status(
             id=item.id,
-            created_at=moment(item.created_at),
+            created_at=created_at,
             in_reply_to_id=item.reply_to,
-            in_reply_to_account_id=answered.id if answered else None,
+            in_reply_to_account_id=self.answered.get(item.reply_to) if item.reply_to else None,
             sensitive=words.is_veiled,
             spoiler_text=words.warning,
             visibility=SHOWN_AS[item.visibility],
             language=None,
             uri=address,
             url=address,
-            replies_count=said.counts.replies,
-            reblogs_count=said.counts.reposts,
-            favourites_count=said.counts.likes,
-            edited_at=moment(item.modified_at) if item.is_edited else None,
+            replies_count=counts.replies,
+            reblogs_count=counts.reposts,
+            favourites_count=counts.likes,
+            edited_at=edited_at,
             favourited=item.liked,
             reblogged=item.reposted,
             muted=False,
             bookmarked=item.bookmarked,
-            content=html.content(words, text, accounts.by_name),
-            filtered=self._filtered(item) if item.filtered else NO_FILTERS,
+            content=html.content(words, text, accounts.by_name) if text.names else words.plain,
+            filtered=self._filtered(item) if item.filtered else NONE,
             reblog=reblog,
             application=None,
             account=accounts.by_id[item.sender.id],
-            media_attachments=[Attachment.of(medium) for medium in said.media],
-            mentions=[_mention(accounts.by_name[name]) for name in text.names if name in accounts.by_name],
-            tags=[_tag(tag) for tag in text.tags],
-            emojis=[],
+            media_attachments=[Attachment.of(medium) for medium in said.media] if said.media else NONE,
+            mentions=self._mentions(text.names) if text.names else NONE,
+            tags=words.tags,
+            emojis=NONE,
             card=None,
             poll=None,
             pinned=UNSET if self.pinned is None or item.sender.id != self.own else item.id in self.pinned,
         )
 
+    def _mentions(self, names: Iterable[str]) -> list[Mention]:
+        known = self.people.by_name
+        return [_mention(known[name]) for name in names if name in known]
+
     def _filtered(self, item: ItemBody) -> list[FilterResult]:
-        found = [self.filters[phrase] for phrase in item.filtered if phrase in self.filters]
-        return [FilterResult(filter_of(one), [one.phrase], None) for one in found]
+        return filter_results(self.filters[phrase] for phrase in item.filtered if phrase in self.filters)
 
 
 @lru_cache(html.KEPT)
@@ -139,7 +184,7 @@ def _mention(account: Account) -> Mention:
     return _told(account.username, account.id, account.url)
 
 
-def filter_of(listed: Listed) -> Filter:
+def filter_of(listed: Listed | Rule) -> Filter:
     """A filter of the site, as one of Mastodon's with one word."""
     return Filter(
         id=str(listed.id),
@@ -148,6 +193,11 @@ def filter_of(listed: Listed) -> Filter:
         expires_at=moment(listed.expires_at) if listed.expires_at else None,
         filter_action=listed.action,
     )
+
+
+def filter_results(met: Iterable[Listed | Rule]) -> list[FilterResult]:
+    """The filters that a status meets."""
+    return [FilterResult(filter_of(one), [one.phrase], None) for one in met]
 
 
 def _filters(items: Iterable[ItemBody], reader: Reader) -> dict[str, Listed]:
@@ -170,7 +220,7 @@ def statuses(items: Sequence[ItemBody], reader: Reader, *, pinned: Collection[st
 def edits(item: ItemBody, versions: Sequence[Version], reader: Reader) -> list[StatusEdit]:
     """The versions of an item, in their order."""
     texts = [html.rendered(version.text) for version in versions]
-    known = people({item.sender.id}, {name for text in texts for name in text.names}, reader)
+    known = people({item.sender.id: item.sender}, {name for text in texts for name in text.names}, reader)
     attachments = [Attachment.of(medium) for medium in item.media]
     return [
         StatusEdit(

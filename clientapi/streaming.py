@@ -1,16 +1,16 @@
 """Events in Mastodon's words, for all open connections of its clients: server-sent events, or messages of a socket.
 
 A batch asks who hears of its items (stream.news for homes, stream.watching for all else), reads each item once, and
-asks once what the hearers did with it and which of them have filters. Hearers for whom a status is the same get the
-same bytes.
+asks once what the hearers did with it, whether accounts that it names block them, and which of them have filters.
+Hearers for whom a status is the same get the same bytes.
 
-Clients are not told of what may have been lost: they ask for it when they come back.
+The protocol has no word for what may have been lost: then connections end, and clients ask when they come back.
 
 See docs/decisions.md: Apps are told the same bytes where a status is the same for them.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeVar
 
@@ -19,11 +19,14 @@ from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from clientapi import notices
+from clientapi.entities import Status
 from clientapi.paging import Wanted
-from clientapi.presenting import statuses
+from clientapi.presenting import Presenter, filter_results
 from clientapi.streams import Hearer, Stream
-from items.filters import filtered
+from items.filter_book import Book, Rule
 from items.hydrate import ItemBody, hydrate, marks
+from items.visibility import VISIBLE
+from relations.rules import blocks
 from storage import ids
 from storage.connections import fetch, id_array
 from storage.events import (
@@ -51,6 +54,12 @@ UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 KNOWN = 20_000
 """Readers of whom a process knows what they were told of last."""
 HEARTBEAT = b":thump\n"
+SOCKET_HEARTBEAT = b'{"stream":[],"event":"heartbeat","payload":"{}"}'
+"""The server of the process sends no pings of its own. An app may end at an empty message, at one without a list of
+streams, and at a payload that is no JSON (masto.js does). Apps pass over what concerns none of their streams.
+"""
+SOCKET_QUIET = 30.0
+"""Seconds after which a quiet socket gets one: as often as Mastodon pings."""
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
@@ -67,6 +76,15 @@ MARKS = f"""
 FILTERING = """
     SELECT id, filters_version FROM accounts_user WHERE id = ANY(%(readers)s::bigint[]) AND filters_version <> 0
 """
+BLOCKED = f"""
+    SELECT pair.reader, pair.named FROM unnest(%(readers)s::bigint[], %(named)s::bigint[]) AS pair (reader, named)
+    WHERE {blocks("pair.named", "pair.reader")}
+"""  # noqa: S608 (constants)
+ANSWERED = f"""
+    SELECT pair.reader, i.id, i.sender_id FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
+    JOIN items_item i ON i.id = pair.item JOIN accounts_user s ON s.id = i.sender_id
+    WHERE {news.asked_for(VISIBLE, "pair.reader")}
+"""  # noqa: S608 (constants)
 Marks = tuple[bool, bool, bool]
 UNMARKED: Marks = (False, False, False)
 
@@ -93,14 +111,11 @@ def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) ->
     return _encode(told)
 
 
-def silence(_position: Position | None) -> bytes:
-    """No bytes: nothing is said."""
-    return b""
-
-
-def thump(_position: Position | None) -> bytes:
-    """The comment that keeps a stream open."""
-    return HEARTBEAT
+def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes:
+    """A comment in a stream; in a socket a message that concerns no stream."""
+    if not hearer.is_socket:
+        return HEARTBEAT
+    return SOCKET_HEARTBEAT if quiet >= SOCKET_QUIET else b""
 
 
 # --- A batch -------------------------------------------------------------------------------------------
@@ -114,7 +129,7 @@ def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Messag
     payloads = _payloads(told)
     messages: list[tuple[int, Hearer, bytes]] = []
     for one in told:
-        payload = str(one.item).encode() if one.kind == DELETE else payloads.get((one.item, one.hearer.reader))
+        payload = payloads.of(one)
         if payload is not None:
             messages.append((one.place, one.hearer, message(one.hearer, one.stream, one.kind, payload)))
     messages += _personal(everyone, entries)
@@ -169,28 +184,65 @@ def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, s
 
 
 # --- Statuses ------------------------------------------------------------------------------------------
-def _payloads(told: Sequence[Told]) -> dict[tuple[int, int], bytes]:
-    """The statuses as JSON, by item and reader; none where the item is gone since, or has no picture where only
-    pictures are listened to.
-    """
+class Shape(NamedTuple):
+    """The facts that a status depends on besides the item, but for filters: readers of one shape get the same bytes."""
+
+    item: int
+    marks: Marks = UNMARKED
+    hidden: frozenset[str] = frozenset()
+    """The names in it of accounts that block the reader."""
+    answered: str = ""
+    """The sender of the item that it answers, if the reader sees that."""
+
+
+class Payloads(NamedTuple):
+    """The statuses of a batch as JSON, by item and reader; none where the item is gone since."""
+
+    by_pair: dict[tuple[int, int], bytes]
+    pictured: set[int]
+    """The items that have pictures."""
+
+    def of(self, one: Told) -> bytes | None:
+        """The payload of what a hearer is told; None where it is nothing for their stream."""
+        if one.kind == DELETE:
+            return str(one.item).encode()
+        if one.stream.only_media and one.item not in self.pictured:
+            return None
+        return self.by_pair.get((one.item, one.hearer.reader))
+
+
+def _payloads(told: Sequence[Told]) -> Payloads:
     pairs = {(one.item, one.hearer.reader) for one in told if one.kind != DELETE}
     if not pairs:
-        return {}
+        return Payloads({}, set())
     items = {int(item.id): item for item in hydrate(sorted({item for item, _ in pairs}), AnonymousUser())}
     pairs = {pair for pair in pairs if pair[0] in items}
+    presenter = Presenter(list(items.values()), AnonymousUser())
+    shapes = _shapes(pairs, items, presenter)
+    shown = {shape: _shown(shape, items[shape.item], presenter) for shape in set(shapes.values())}
+    encoded = {shape: _encode(status) for shape, status in shown.items()}
+    payloads = {pair: encoded[shape] for pair, shape in shapes.items()}
+    for pair, met in _met(pairs, items).items():
+        payloads[pair] = _encode(_with_filters(shown[shapes[pair]], met))
+    return Payloads(payloads, {item_id for item_id, item in items.items() if item.media})
+
+
+def _shapes(
+    pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody], presenter: Presenter
+) -> dict[tuple[int, int], Shape]:
     marked = _marks(pairs)
-    filtering = _filtering({reader for _, reader in pairs})
-    shapes: dict[tuple[int, Marks], ItemBody] = {}
-    plain: dict[tuple[int, int], tuple[int, Marks]] = {}
-    found: dict[tuple[int, int], bytes] = {}
-    for item, reader in pairs:
-        key = item, marked.get((item, reader), UNMARKED)
-        shapes.setdefault(key, _marked(items[item], key[1]))
-        plain[item, reader] = key
-    shown = dict(zip(shapes, map(_encode, statuses(list(shapes.values()), AnonymousUser())), strict=True))
-    for pair, key in plain.items():
-        found[pair] = _filtered_payload(shapes[key], filtering.get(pair[1])) or shown[key]
-    return found
+    hidden = _hidden(pairs, {item_id: presenter.names(item) for item_id, item in items.items()})
+    answered = _answered(pairs, items)
+    return {
+        pair: Shape(pair[0], marked.get(pair, UNMARKED), hidden.get(pair, frozenset()), answered.get(pair, ""))
+        for pair in pairs
+    }
+
+
+def _shown(shape: Shape, item: ItemBody, presenter: Presenter) -> Status:
+    """The status of an item for readers of a shape."""
+    answered = {item.shown.reply_to: shape.answered} if item.shown.reply_to and shape.answered else {}
+    return presenter.seen_by(shape.hidden, answered).status(_marked(item, shape.marks))
 
 
 def _marks(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Marks]:
@@ -208,19 +260,64 @@ def _marked(item: ItemBody, did: Marks) -> ItemBody:
     return msgspec.structs.replace(item, repost_of=original, **fields)
 
 
-def _filtering(readers: Collection[int]) -> dict[int, User]:
-    """Those of the readers who have filters."""
+def _hidden(
+    pairs: Collection[tuple[int, int]], names: Mapping[int, Mapping[str, str]]
+) -> dict[tuple[int, int], frozenset[str]]:
+    """By item and reader, the names in the item of accounts that block the reader."""
+    asked = {(reader, int(user)) for item, reader in pairs for user in names[item].values()}
+    if not asked:
+        return {}
+    rows = fetch(
+        BLOCKED, {"readers": id_array(reader for reader, _ in asked), "named": id_array(named for _, named in asked)}
+    )
+    blocked = {(reader, str(named)) for reader, named in rows}
+    found = {
+        (item, reader): frozenset(name for name, user in names[item].items() if (reader, user) in blocked)
+        for item, reader in pairs
+    }
+    return {pair: hidden for pair, hidden in found.items() if hidden} if blocked else {}
+
+
+def _answered(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], str]:
+    """By item and reader, the sender of the item that it answers, if the reader sees that."""
+    replies = {pair: int(reply_to) for pair in pairs if (reply_to := items[pair[0]].shown.reply_to)}
+    if not replies:
+        return {}
+    asked = {(reader, reply_to) for (_, reader), reply_to in replies.items()}
+    rows = fetch(
+        ANSWERED, {"readers": id_array(reader for reader, _ in asked), "items": id_array(item for _, item in asked)}
+    )
+    senders = {(reader, item): str(sender) for reader, item, sender in rows}
+    found = {pair: senders.get((pair[1], reply_to), "") for pair, reply_to in replies.items()}
+    return {pair: sender for pair, sender in found.items() if sender}
+
+
+# --- Filters -------------------------------------------------------------------------------------------
+book = Book()
+
+
+def _met(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], list[Rule]]:
+    """By item and reader, the reader's filters that the item meets."""
+    versions = dict(fetch(FILTERING, {"readers": id_array({reader for _, reader in pairs})}))
+    if not versions:
+        return {}
+    book.learn(versions)
+    readers: dict[int, list[int]] = {}
+    for item, reader in pairs:
+        if reader in versions:
+            readers.setdefault(item, []).append(reader)
     return {
-        pk: User(pk=pk, filters_version=version) for pk, version in fetch(FILTERING, {"readers": id_array(readers)})
+        (item, reader): rules
+        for item, some in readers.items()
+        for reader, rules in book.found(items[item], some).items()
     }
 
 
-def _filtered_payload(item: ItemBody, reader: User | None) -> bytes | None:
-    """The status for a reader of whose filters one matches."""
-    if reader is None:
-        return None
-    (own,) = filtered([_marked(item, (item.liked, item.reposted, item.bookmarked))], reader)
-    return _encode(statuses([own], reader)[0]) if own.filtered else None
+def _with_filters(status: Status, met: Sequence[Rule]) -> Status:
+    """The status for a reader whose filters it meets; so does its original, which says the same."""
+    results = filter_results(met)
+    reblog = msgspec.structs.replace(status.reblog, filtered=results) if status.reblog else None
+    return msgspec.structs.replace(status, filtered=results, reblog=reblog)
 
 
 # --- News of one user ---------------------------------------------------------------------------------
@@ -285,7 +382,5 @@ def _notified(
             yield place, hearer, message(hearer, stream, "notification", payload)
 
 
-CLIENTS = Dialect("clients", news_for, silence, thump)
-"""Server-sent events for Mastodon's clients."""
-SOCKETS = Dialect("sockets", news_for, silence, silence)
-"""The same as messages of a socket."""
+CLIENTS = Dialect("apps", news_for, None, heartbeat)
+"""Mastodon's clients: server-sent events, and the same as messages of a socket."""

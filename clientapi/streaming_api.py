@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from accounts.grants import Grant, password_mark
 from clientapi.bearer import OUTSIDE, AppToken, StreamAuthentication
 from clientapi.errors import NOT_FOUND, ClientView, Problem, caller_of
-from clientapi.streaming import CLIENTS, SOCKETS
+from clientapi.streaming import CLIENTS
 from clientapi.streams import Hearer, ScopeError, Stream, UnknownError, heard, stream_of
 from stream.api import Admission
 from web.rest import OutageError
@@ -53,8 +53,7 @@ class StreamingView(ClientView):
             return _elsewhere(request)
         grant = Grant(reader.pk, password_mark(reader), app_token=request.auth.token_id)
         answer = partial(_answer, held) if is_socket else None
-        dialect = SOCKETS if is_socket else CLIENTS
-        return Admission(grant, Hearer(reader.pk, streams, is_socket), dialect, answer=answer)
+        return Admission(grant, Hearer(reader.pk, streams, is_socket), CLIENTS, answer=answer)
 
 
 class HealthView(ClientView):

@@ -48,8 +48,9 @@ class Down(Protocol):
 
 def found(page: ItemPage | Page, asked: Wanted) -> Found:
     """The page below an id, cut off at `since_id`."""
-    items = [item for item in page.items if int(item.id) > asked.above]
-    is_cut = len(items) < len(page.items) or (page.last_id is not None and int(page.last_id) <= asked.above)
+    above = asked.above
+    items = [item for item in page.items if int(item.id) > above] if above else page.items
+    is_cut = len(items) < len(page.items) or (page.last_id is not None and int(page.last_id) <= above)
     next_id = page.last_id if page.has_more and not is_cut else None
     return Found(items, next_id, items[0].id if items else None)
 

@@ -31,6 +31,7 @@ from storage import postgresql  # noqa: E402
 from stream.api import Admission, StreamView  # noqa: E402
 from stream.connections import Connection, TooManyError  # noqa: E402
 from stream.hub import PATIENCE, Hub  # noqa: E402
+from stream.peers import notice_gone_peers  # noqa: E402
 from stream.sockets import converse, request_of  # noqa: E402
 from web import health  # noqa: E402
 from web.headers import HEADERS, NO_PAGE  # noqa: E402
@@ -81,7 +82,9 @@ class Application:
         await receive()
         await self._hub().has_begun()
         await send({"type": "lifespan.startup.complete"})
+        noticing = asyncio.create_task(notice_gone_peers())
         await receive()
+        noticing.cancel()
         await self._hub().stop()
         await send({"type": "lifespan.shutdown.complete"})
 

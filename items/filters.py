@@ -185,7 +185,7 @@ class Filters:
 
     def found(self, parts: Iterable[str], now: datetime) -> list[_Rule]:
         """The filters in force that match a text of these parts, oldest first."""
-        found = self._matcher.found(APART.join(fold(_bounded(part)) for part in parts if part))
+        found = self._matcher.found(_folded(parts))
         rules = (self._rules[rule_id] for rule_id in sorted(found))
         return [rule for rule in rules if rule.expires_at is None or rule.expires_at > now]
 
@@ -218,6 +218,15 @@ def filtered(items: "list[ItemBody]", reader: User | AnonymousUser) -> "list[Ite
                 one.filtered = list(dict.fromkeys(rule.phrase for rule in found))
                 one.filter_action = action.value
     return items
+
+
+def folded_text(item: "ItemBody") -> str:
+    """The text of an item that filters are looked for in; of a repost its original is asked."""
+    return _folded(_parts(item))
+
+
+def _folded(parts: Iterable[str]) -> str:
+    return APART.join(fold(_bounded(part)) for part in parts if part)
 
 
 def _bounded(text: str) -> str:

@@ -153,9 +153,9 @@ replica_reads = _counter(
 stream_connections = _living("feedsite_stream_connections", "Open streams.")
 stream_failures = _counter(
     "feedsite_stream_failures_total",
-    "Turns of the stream's tasks that failed, not counting outages.",
+    "Turns of the stream's tasks, and batches for a dialect, that failed, not counting outages.",
     "task",
-    at_start=("listener", "heartbeat", "recheck", "replay"),
+    at_start=("listener", "heartbeat", "recheck", "replay", "pages", "apps"),
 )
 cache_refused = _counter(
     "feedsite_cache_refused_total", "Commands that the cache server answered with an error: it is full, for example."

@@ -1,7 +1,11 @@
-"""Attempts to reach a server that is gone."""
+"""Attempts to reach a server that is gone, and rests after errors.
+
+See docs/decisions.md: A dialect fails alone.
+"""
 
 import asyncio
 import logging
+import time
 
 logger = logging.getLogger(__name__)
 
@@ -34,3 +38,35 @@ class Attempts:
         if self._failures:
             logger.warning("%s answers again", self._name)
         self._failures = 0
+
+
+UNWELL = 15.0
+"""Seconds for which a failure counts that no success followed: the work may not have been tried since."""
+
+
+class Rest:
+    """The time for which work that failed is not tried again. It grows from failure to failure."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._until = self._failed_at = 0.0
+        self.has_missed = False
+        """Whether something was passed over meanwhile."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the work may be tried."""
+        return time.monotonic() >= self._until
+
+    @property
+    def is_unwell(self) -> bool:
+        """Whether the last failure is no longer ago than `UNWELL`."""
+        return time.monotonic() < self._failed_at + UNWELL
+
+    def failed(self) -> bool:
+        """Rest, after an error. Whether this is the first of a row."""
+        self._failed_at = time.monotonic()
+        self._until = self._failed_at + pause(self._failures)
+        self._failures += 1
+        self.has_missed = False
+        return self._failures == 1

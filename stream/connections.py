@@ -14,6 +14,10 @@ from stream.dialects import Dialect, Hearer
 BACKLOG = 256
 """Messages that wait for a slow client before it is dropped; it comes back and resumes."""
 OLDEST = Position(0, 0)
+GONE, REFUSED, FAILED, AGAIN = 1001, 1008, 1011, 1013
+"""Why a connection ends, in the codes of sockets: the server goes, the listener may not (any more), an error, or the
+client shall come back and ask.
+"""
 
 Send = Callable[[Sequence[bytes]], Awaitable[None]]
 
@@ -34,6 +38,7 @@ class Connection:
         "_task",
         "_waiter",
         "after",
+        "code",
         "dialect",
         "grant",
         "listener",
@@ -46,6 +51,7 @@ class Connection:
         self.dialect = dialect
         self.listener = listener
         self.after = OLDEST
+        self.code = GONE
         self.opened_at = self.written_at = time.monotonic()
         self._is_closed = False
         self._pending: deque[bytes] = deque()
@@ -70,8 +76,10 @@ class Connection:
         """Before all that was put since it was opened."""
         self._pending.extendleft(reversed([one for one in messages if one]))
 
-    def close(self) -> None:
-        """End it, even amid a write that the client does not take."""
+    def close(self, code: int = GONE) -> None:
+        """End it, even amid a write that the client does not take. The first code is the one that is told."""
+        if not self._is_closed:
+            self.code = code
         self._is_closed = True
         if self._task is not None:
             self._task.cancel()

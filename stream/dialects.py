@@ -29,7 +29,11 @@ class Dialect(NamedTuple):
     name: str
     news: Callable[[Iterable[Any], Sequence[Entry]], list[Message]]
     """The messages that a batch of events becomes, in its order; runs in a thread, raises Django's database errors."""
-    reset: Callable[[Position | None], bytes]
-    """Tells that events up to here may have been lost."""
-    heartbeat: Callable[[Position | None], bytes]
-    """Keeps a quiet connection open; the place is down to where all was written, None where that is not known."""
+    reset: Callable[[Position | None], bytes] | None
+    """Tells that events up to here may have been lost. None where the protocol has no word for it: then the connection
+    ends, and its client asks when it comes back.
+    """
+    heartbeat: Callable[[Any, Position | None, float], bytes]
+    """Keeps the connection of a hearer open which was quiet for so many seconds; the place is down to where all was
+    written, None where that is not known. No bytes: it may be quiet for longer.
+    """

@@ -3,15 +3,18 @@
 One task reads the stream of events; what comes within `GATHER` seconds of a query is one batch and the next query,
 however many are connected. A connection that is opened while a batch is under way finds the batch in its replay. Redis
 or PostgreSQL may be gone for any time: connections stay open, and nothing is lost that the stream still holds; where it
-may have lost something, every page is told to ask (`reset`). A task that fails by any other error is supervised: the
-error is logged and counted, and the task goes on.
+may have lost something, every page is told to ask (`reset`), and apps, whose protocol has no word for it, are ended, so
+that they ask when they come back. A task that fails by any other error is supervised: the error is logged and counted,
+and the task goes on. An error while the messages of one dialect are made costs the others nothing.
 
 See docs/decisions.md: A gap ends in a reset instead of a promise.
+See docs/decisions.md: A dialect fails alone.
 See docs/decisions.md: Listeners of a session are found in the room of the stream.
 """
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,11 +34,11 @@ from runtime import metrics
 from runtime.cluster_address import names_cluster, parse
 from storage import keys
 from storage.cluster import Cluster
-from storage.connections import drop_ended_sessions, feeds_for_tasks
+from storage.connections import drop_ended_sessions, feeds_for_tasks, fetch
 from storage.events import Entry, Gap, Position, Revoked, entry, event_of
 from storage.postgresql import bound_thread_long
-from stream.attempts import Attempts, pause
-from stream.connections import OLDEST, Connection, TooManyError
+from stream.attempts import Attempts, Rest, pause
+from stream.connections import AGAIN, OLDEST, REFUSED, Connection, TooManyError
 from stream.dialects import Dialect, Hearer, Message
 from web import rates
 from web.rest import OUTAGES
@@ -47,6 +50,12 @@ GATHER = 0.05
 """Seconds between one query and the next: what comes meanwhile is one batch; what comes after a quiet time does not
 wait."""
 BATCH = 500
+DIALECTS = 2
+"""Dialects that are asked for beside each other."""
+ALONE = 3
+"""Failures of one question, while PostgreSQL answers another, after which no outage is the cause."""
+SPREAD = 5.0
+"""Seconds within which connections end that cannot be told of a loss."""
 BLOCK = 2.0
 """Seconds that a read waits for events; the server has as many again to answer at all."""
 REPLAY = 500
@@ -72,10 +81,12 @@ class Hub:
         self._is_joined = self._may_have_lost = False
         self._redis = Attempts("The feeds server")
         self._failing: set[str] = set()
+        self._rests: dict[Dialect, Rest] = {}
+        """Of dialects whose last batch failed."""
         self._asked_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
-        # One thread asks for the readers of a batch, so that batches keep their order; the others open connections.
-        self._asking = ThreadPoolExecutor(1, "audience", initializer=bound_thread_long)
+        # Threads that ask for the readers of a batch, and threads that open connections.
+        self._asking = ThreadPoolExecutor(DIALECTS, "audience", initializer=bound_thread_long)
         self._opening = ThreadPoolExecutor(settings.STREAM_THREADS, "opening")
         self._connect(_some_node(settings.REDIS_URL))
 
@@ -91,7 +102,11 @@ class Hub:
 
     @property
     def is_well(self) -> bool:
-        """Whether every task runs, and the last turn of each was whole. Servers that are gone do not count."""
+        """Whether every task runs, the last turn of each was whole, and no dialect failed lately. Servers that are gone
+        do not count.
+        """
+        if any(rest.is_unwell for rest in self._rests.values()):
+            return False
         return bool(self._tasks) and not self._failing and not any(task.done() for task in self._tasks)
 
     async def _supervise(self, name: str, turn: Callable[[], Awaitable[None]]) -> None:
@@ -178,7 +193,7 @@ class Hub:
             raise
         if missed is None:
             # It asks for everything; a place ahead of the stream (another server's clock) must not keep it waiting.
-            missed, connection.after = [dialect.reset(upto)], upto or OLDEST
+            missed, connection.after = [dialect.reset(upto)] if dialect.reset else [], upto or OLDEST
         connection.put_first(missed)
         return connection
 
@@ -274,7 +289,7 @@ class Hub:
         if self.position is None or gap <= self.position:
             # The first read, or the clock of the server that came back is behind: no connection reads the gap.
             self.position = self.written = gap
-            _reset(self.connections, gap)
+            _lose_all(self.connections, gap)
             for connection in self.connections:
                 connection.after = gap
         self._may_have_lost = False
@@ -290,35 +305,71 @@ class Hub:
         return entries
 
     async def _write(self, entries: list[Entry]) -> None:
-        """Write a batch to whom it concerns; waits for PostgreSQL as long as it takes."""
+        """Write a batch to whom it concerns; the dialects are asked beside each other."""
         await self._revoke({event.user for _, event in entries if isinstance(event, Revoked)})
-        connections = list(self.connections)
         self.position = entries[-1][0]
         self._asked_at = time.monotonic()
-        attempts = Attempts("PostgreSQL")
+        groups = _by_dialect(self.connections)
+        await asyncio.gather(*(self._tell(dialect, some, entries) for dialect, some in groups.items()))
+        self.written = self.position
+
+    async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
+        """Write a batch to the connections of one dialect; waits for PostgreSQL as long as it takes.
+
+        An error is the dialect's own: its connections alone have to ask, and it rests for `PAUSES`. So is an outage
+        that meets this question `ALONE` times in a row while PostgreSQL answers another.
+        """
+        upto = entries[-1][0]
+        rest = self._rests.get(dialect)
+        if rest is not None and not rest.is_over:
+            rest.has_missed = True
+            return
+        attempts, alone = Attempts("PostgreSQL"), 0
         while connections:
             try:
-                told = [
-                    (
-                        some,
-                        await _in_thread(self._asking, partial(dialect.news, {one.listener for one in some}, entries)),
-                    )
-                    for dialect, some in _by_dialect(connections)
-                ]
+                hearers = {one.listener for one in connections}
+                messages = await _in_thread(self._asking, partial(dialect.news, hearers, entries))
             except OUTAGES as error:
+                alone = alone + 1 if await self._postgresql_answers() else 0
+                if alone == ALONE:
+                    self._failed(dialect, connections, upto, error)
+                    return
                 await attempts.failed(error)
                 connections = [connection for connection in connections if connection in self.connections]
-                continue
-            attempts.succeeded()
-            for some, messages in told:
-                _deliver(some, messages)
-            break
-        self.written = self.position
+            except Exception as error:  # noqa: BLE001 (whatever it is, it costs this dialect alone)
+                self._failed(dialect, connections, upto, error)
+                return
+            else:
+                attempts.succeeded()
+                self._succeeded(dialect, upto)
+                if dialect.reset is None and any(isinstance(event, Gap) for _, event in entries):
+                    _lose(dialect, connections, upto)
+                _deliver(connections, messages)
+                return
+
+    async def _postgresql_answers(self) -> bool:
+        try:
+            await _in_thread(self._asking, partial(fetch, "SELECT 1", {}))
+        except OUTAGES:
+            return False
+        return True
+
+    def _failed(self, dialect: Dialect, connections: list[Connection], upto: Position, error: Exception) -> None:
+        """Note that a dialect has no messages for a batch, and tell its connections so."""
+        if self._rests.setdefault(dialect, Rest()).failed():
+            logger.error("The messages of the dialect %r failed; it goes on", dialect.name, exc_info=error)
+        metrics.stream_failures.labels(dialect.name).inc()
+        _lose(dialect, connections, upto)
+
+    def _succeeded(self, dialect: Dialect, upto: Position) -> None:
+        rest = self._rests.pop(dialect, None)
+        if rest is not None and rest.has_missed:
+            _lose(dialect, [each for each in self.connections if each.dialect == dialect], upto)
 
     def _tell_loss(self, upto: Position) -> None:
         """Skip the events up to this position, which could not be written: every connection has to ask."""
         self.position = self.written = upto
-        _reset(self.connections, upto)
+        _lose_all(self.connections, upto)
 
     async def _revoke(self, users: set[int]) -> None:
         """End what rests on nothing any more, before anything else is written to it. A connection that only a ticket
@@ -336,7 +387,7 @@ class Hub:
             held = [False] * len(connections)
         for connection, stands in zip(connections, held, strict=True):
             if not stands or connection.grant.is_borrowed:
-                connection.close()
+                connection.close(REFUSED)
 
     # --- Time ----------------------------------------------------------------------------------------------
     async def _beat(self) -> None:
@@ -345,11 +396,15 @@ class Hub:
         now = time.monotonic()
         for connection in self.connections:
             if now >= connection.written_at + HEARTBEAT:
-                connection.put(self._heartbeat(connection))
+                connection.put(self._heartbeat(connection, now - connection.written_at))
+        for dialect, rest in self._rests.items():
+            if rest.has_missed and rest.is_over and self.position is not None:
+                rest.has_missed = False
+                _lose(dialect, [each for each in self.connections if each.dialect == dialect], self.position)
 
-    def _heartbeat(self, connection: Connection) -> bytes:
+    def _heartbeat(self, connection: Connection, quiet: float) -> bytes:
         is_past = self.written is None or self.written < connection.after
-        return connection.dialect.heartbeat(None if is_past else self.written)
+        return connection.dialect.heartbeat(connection.listener, None if is_past else self.written, quiet)
 
     async def _recheck(self) -> None:
         """End the connections that rest on nothing any more."""
@@ -363,7 +418,7 @@ class Hub:
         for connection, stands in zip(connections, held, strict=True):
             until = connection.opened_at + BORROWED_SECONDS - settings.STREAM_RECHECK_SECONDS
             if not stands or (connection.grant.is_borrowed and now > until):
-                connection.close()
+                connection.close(REFUSED)
 
     async def _note_presence(self) -> None:
         """Count all users with an open stream as seen, `PRESENT` users a statement."""
@@ -401,17 +456,27 @@ def _parsed(found: Any) -> list[Entry]:
     return [(Position.parse(position), event_of(fields)) for position, fields in found or []]
 
 
-def _by_dialect(connections: Iterable[Connection]) -> list[tuple[Dialect, list[Connection]]]:
+def _by_dialect(connections: Iterable[Connection]) -> dict[Dialect, list[Connection]]:
     found: dict[Dialect, list[Connection]] = {}
     for connection in connections:
         found.setdefault(connection.dialect, []).append(connection)
-    return list(found.items())
+    return found
 
 
-def _reset(connections: Iterable[Connection], upto: Position) -> None:
+def _lose_all(connections: Iterable[Connection], upto: Position) -> None:
     """Tell all connections that what happened up to here has to be asked for."""
-    for dialect, some in _by_dialect(connections):
-        _deliver(some, [(None, upto, dialect.reset(upto))])
+    for dialect, some in _by_dialect(connections).items():
+        _lose(dialect, some, upto)
+
+
+def _lose(dialect: Dialect, connections: list[Connection], upto: Position) -> None:
+    """The same, for those of one dialect. Connections that end for it do so within `SPREAD`, not all at once."""
+    if dialect.reset is not None:
+        _deliver(connections, [(None, upto, dialect.reset(upto))])
+        return
+    loop = asyncio.get_running_loop()
+    for connection in connections:
+        loop.call_later(random.uniform(0, SPREAD), connection.close, AGAIN)  # noqa: S311 (no secret)
 
 
 def _deliver(connections: Iterable[Connection], messages: Iterable[Message]) -> None:

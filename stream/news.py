@@ -107,7 +107,7 @@ def reset(position: Position | None) -> bytes:
     return message(RESET, position, {})
 
 
-def heartbeat(position: Position | None) -> bytes:
+def heartbeat(_listener: Listener, position: Position | None, _quiet: float) -> bytes:
     """A comment; its id moves a browser's place in the stream on, and is no event by itself."""
     return b":\n\n" if position is None else b":\nid: %s\n\n" % str(position).encode()
 

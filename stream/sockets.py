@@ -17,7 +17,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpResponseBase
 
 from stream.api import Admission, Answer
-from stream.connections import Connection
+from stream.connections import AGAIN, FAILED, GONE, REFUSED, Connection
 from stream.hub import Hub
 from web.rest import OUTAGES
 
@@ -33,8 +33,6 @@ LETTERS = 2_000
 """The longest message."""
 END_PATIENCE = 1.0
 """Seconds that the end may take to be written."""
-GONE, REFUSED = 1001, 1008
-"""Codes of a close: the server ends it; it is not allowed."""
 
 
 def request_of(scope: Message) -> ASGIRequest:
@@ -65,14 +63,15 @@ async def converse(
     try:
         await send({"type": "websocket.accept", "subprotocol": protocol_of(scope)})
         hearing = asyncio.ensure_future(_hear(hub, connection, answer, receive))
-        hearing.add_done_callback(lambda _: connection.close())
+        hearing.add_done_callback(partial(_end, connection))
         try:
             await connection.serve(partial(_write, send))
-            with suppress(TimeoutError, Exception):  # the client may be gone
-                async with asyncio.timeout(END_PATIENCE):
-                    await send({"type": "websocket.close", "code": GONE})
         finally:
             hearing.cancel()
+        with suppress(TimeoutError, Exception):  # the client may be gone
+            async with asyncio.timeout(END_PATIENCE):
+                await asyncio.wait([hearing])  # granian writes no close while a task waits for the client
+                await send({"type": "websocket.close", "code": connection.code})
     finally:
         hub.leave(connection)
 
@@ -82,8 +81,13 @@ async def _write(send: Send, parts: Sequence[bytes]) -> None:
         await send({"type": "websocket.send", "text": part.decode()})
 
 
-async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive: Receive) -> None:
-    """Answer what the client says, until it leaves, says too much, or cannot be answered."""
+def _end(connection: Connection, hearing: asyncio.Future[int]) -> None:
+    """End a connection as its client made it end."""
+    connection.close(GONE if hearing.cancelled() or hearing.exception() else hearing.result())
+
+
+async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive: Receive) -> int:
+    """Answer what the client says, until it leaves, says too much, or cannot be answered; the code to end with."""
     began, said = time.monotonic(), 0
     while (message := await receive())["type"] == "websocket.receive":
         if time.monotonic() > began + SECONDS:
@@ -91,14 +95,15 @@ async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive
         said += 1
         text = message.get("text") or ""
         if said > MESSAGES or len(text) > LETTERS or answer is None:
-            return
+            return REFUSED
         try:
             hearer, written = await hub.in_thread(partial(answer, connection.listener, text))
         except OUTAGES as error:
             logger.warning("PostgreSQL failed a message: %s", error)
-            return
+            return AGAIN
         except Exception:
             logger.exception("A message could not be answered")
-            return
+            return FAILED
         connection.listener = hearer
         connection.put(written)
+    return GONE

@@ -25,6 +25,7 @@ from relations import actions as relations
 from relations import lists
 from runtime.embedded import wait_for
 from storage.events import Edited, Entry, Event, FiltersChanged, Notified, Position, Published, Withdrawn
+from stream.connections import GONE, REFUSED
 from stream.sockets import MESSAGES
 from tests.support.clients import token_of
 from tests.support.factories import UserFactory
@@ -237,12 +238,14 @@ def listen(server: StreamServer) -> Iterator[Listen]:
         client.close()
 
 
-def has_ended(socket: websocket.WebSocket) -> bool:
-    """Wait for the end of a socket that has nothing more to say."""
-    try:
-        return socket.recv() == ""
-    except websocket.WebSocketConnectionClosedException:
-        return True
+def code_of(socket: websocket.WebSocket) -> int:
+    """The code that a socket ends with, after messages that are passed over; 0 for one that breaks off."""
+    with suppress(websocket.WebSocketException, OSError):
+        while True:
+            kind, data = socket.recv_data()
+            if kind == websocket.ABNF.OPCODE_CLOSE:
+                return int.from_bytes(data[:2])
+    return 0
 
 
 @pytest.mark.slow
@@ -301,8 +304,35 @@ class TestServer:
             assert (message["stream"], message["event"]) == (name, "update")
             assert json.loads(message["payload"])["id"] == str(item.pk)
         accounts.revoke_app_token(token_id=AccessToken.objects.get().pk)
-        assert has_ended(first)
-        assert has_ended(second)
+        assert (code_of(first), code_of(second)) == (REFUSED, REFUSED)
+
+    def test_the_end_of_the_process_is_told(self, server: StreamServer, connect: Connect) -> None:
+        socket = connect(f"?stream=user&access_token={token_of(UserFactory(), 'read')}")
+        assert server.process is not None
+        server.process.terminate()
+        assert code_of(socket) == GONE
+
+    def test_a_quiet_socket_gets_a_message(self, connect: Connect) -> None:
+        socket = connect(f"?stream=user&access_token={token_of(UserFactory(), 'read')}")
+        socket.settimeout(60)
+        began = time.monotonic()
+        message = json.loads(socket.recv())
+        assert message == {"stream": [], "event": "heartbeat", "payload": "{}"}
+        assert 25 < time.monotonic() - began < 50
+
+    def test_the_kernel_looks_after_peers(self, connect: Connect) -> None:
+        """A moment after the process began to listen."""
+        token = token_of(UserFactory(), "read")
+
+        def is_looked_after() -> bool:
+            socket = connect(f"?stream=user&access_token={token}")
+            port = socket.sock.getsockname()[1]
+            rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+            (server_side,) = (row for row in rows if int(row[2].rpartition(":")[2], 16) == port)
+            socket.shutdown()
+            return server_side[5].startswith("02:")  # the timer of keep-alive
+
+        assert wait_for(is_looked_after, 10)
 
     def test_a_socket_without_a_token_is_not_opened(self, connect: Connect) -> None:
         with pytest.raises(websocket.WebSocketBadStatusException):
@@ -310,10 +340,11 @@ class TestServer:
 
     def test_a_client_that_says_too_much_is_cut_off(self, connect: Connect) -> None:
         socket = connect(f"?access_token={token_of(UserFactory(), 'read')}")
-        answers = 0
         with suppress(websocket.WebSocketException, OSError):
             for _ in range(60):
                 socket.send("nonsense")
-            while socket.recv():
-                answers += 1
-        assert answers <= MESSAGES
+        answers = []
+        with suppress(websocket.WebSocketException, OSError):
+            while (answer := socket.recv_data())[0] != websocket.ABNF.OPCODE_CLOSE:
+                answers.append(answer)
+        assert len(answers) <= MESSAGES

@@ -17,11 +17,12 @@ from relations import actions as relations
 from runtime.embedded import wait_for
 from storage import events
 from storage.connections import feeds_breaker
+from tests.support.clients import token_of
 from tests.support.factories import UserFactory
 from tests.support.patience import SHORT
 from tests.support.servers import Valkey, frozen, restart
 from tests.support.sites import until
-from tests.support.streams import PATH, StreamServer, database_url
+from tests.support.streams import PATH, Client, StreamServer, database_url
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -43,6 +44,11 @@ def publish(author: User) -> Item:
     item = items.publish(sender=author, content={"text": "words"})
     assert time.monotonic() - start < SHORT
     return item
+
+
+def app_of(streams: StreamServer, user: User) -> Client:
+    """An app of the user that listens to their home."""
+    return Client(streams.port, "", {"Authorization": f"Bearer {token_of(user, 'read')}"}, "/api/v1/streaming/user")
 
 
 @contextmanager
@@ -173,10 +179,40 @@ def test_an_error_that_is_no_outage(streams: StreamServer, author: User, fan: Us
     client.waits_for(lambda one: one.news == [("item", first.pk), ("item", item.pk)])
     resumed.waits_for(lambda one: one.news == [("item", item.pk)])
     said = streams.said()
-    assert said.count("The listener of the stream failed") >= 1
+    assert said.count("The messages of the dialect 'pages' failed") == 1
     assert 'column "muted_id" does not exist' in said or "muted_id does not exist" in said
     for one in (client, resumed):
         assert not one.has_ended
+        one.close()
+
+
+def test_an_error_of_one_dialect_is_its_own(streams: StreamServer, author: User, fan: User) -> None:
+    """A statement that only the messages of apps need fails: pages hear of the item, and of no loss."""
+    page, app = streams.listen(fan), app_of(streams, fan)
+    first = publish(author)
+    page.waits_for(lambda one: one.news == [("item", first.pk)])
+    app.waits_for(lambda one: [each.name for each in one.heard] == ["update"])
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE items_bookmark RENAME COLUMN user_id TO missing")
+        try:
+            second = publish(author)
+            page.waits_for(lambda one: one.news == [("item", first.pk), ("item", second.pk)])
+            app.waits_for(lambda one: one.has_ended and one.is_whole)
+            third = publish(author)
+            page.waits_for(lambda one: one.news[2:] == [("item", third.pk)])
+            assert streams.get("/healthz").status == 503
+        finally:
+            cursor.execute("ALTER TABLE items_bookmark RENAME COLUMN missing TO user_id")
+    again = app_of(streams, fan)
+    items.edit(item=third, content={"text": "other words"})
+    again.waits_for(lambda one: [each.name for each in one.heard][-1:] == ["status.update"] or one.has_ended)
+    until(lambda: streams.get("/healthz").status == 200, 60)
+    assert page.resets == 1
+    assert not page.has_ended
+    said = streams.said()
+    assert said.count("The messages of the dialect 'apps' failed") == 1
+    assert "The messages of the dialect 'pages' failed" not in said
+    for one in (page, app, again):
         one.close()
 
 

@@ -31,6 +31,8 @@ from clientapi.actions import OUT_OF_BAND
 from clientapi.streams import Hearer, Stream
 from discover import history, indexing
 from feedsite import celery
+from items.filter_book import Book
+from items.hydrate import hydrate
 from items.models import Filter, Item
 from live.models import LiveSession
 from mail.models import Letter
@@ -800,6 +802,13 @@ def told(scenario: Scenario) -> None:
     hearers.append(Hearer(site.reader.pk, (Stream(("list", str(listed)), list_id=listed),), is_socket=True))
     personal = [Notified(site.reader.pk, {}), FiltersChanged(site.reader.pk)]
     streaming.news_for(hearers, [*entries, *((Position(2, place), event) for place, event in enumerate(personal))])
+    (reply,) = hydrate(
+        Item.objects.exclude(reply_to=None).order_by("-pk").values_list("pk", flat=True)[:1], site.reader
+    )
+    pairs = [(int(reply.id), reader) for reader in readers]
+    streaming._hidden(pairs, {int(reply.id): {"star": str(site.star.pk)}})
+    streaming._answered(pairs, {int(reply.id): reply})
+    Book().learn(dict.fromkeys(readers, 1))
 
 
 def workers(scenario: Scenario) -> None:

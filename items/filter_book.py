@@ -1,0 +1,103 @@
+"""The filters of many readers, looked for together: for open connections, which all hear of the same items at once.
+
+One search over all phrases finds which readers' filters an item meets, so a batch costs as much as its texts and hits,
+not a search for each reader. New filters are compiled by themselves, and the whole book once they have grown.
+
+See docs/decisions.md: Filters of listeners are searched together.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from django.utils import timezone
+
+from items.filters import folded_text
+from items.hydrate import ItemBody
+from items.matching import Matcher, Word, fold
+from items.models import FilterAction
+from storage.connections import fetch, id_array
+
+MOST = 100_000
+"""Filters that a book keeps: a few ten MB. Those of a batch's own readers may be more."""
+YOUNG, SHARE = 500, 4
+"""New filters are compiled by themselves while they are fewer than so many, or than this part of the others."""
+
+READ = """
+    SELECT owner_id, id, phrase, whole_word, action, expires_at FROM items_filter
+    WHERE owner_id = ANY(%(owners)s::bigint[]) ORDER BY id
+"""
+
+
+class Rule(NamedTuple):
+    """A filter."""
+
+    owner: int
+    id: int
+    phrase: str
+    whole_word: bool
+    action: FilterAction
+    expires_at: datetime | None
+
+
+class _Shelf:
+    """Some readers' filters, compiled."""
+
+    def __init__(self, owners: Mapping[int, tuple[int, list[Rule]]]) -> None:
+        self.owners = dict(owners)
+        self.rules = {rule.id: rule for _version, rules in owners.values() for rule in rules}
+        self.matcher = Matcher(Word(rule.id, fold(rule.phrase), rule.whole_word) for rule in self.rules.values())
+
+
+class Book:
+    """See the module. One thread uses it."""
+
+    def __init__(self) -> None:
+        self._versions: dict[int, int] = {}
+        self._shelves = [_Shelf({}), _Shelf({})]
+        """The new filters, and the rest. A reader may stand on both; the version says which counts."""
+
+    def learn(self, readers: Mapping[int, int]) -> None:
+        """Read the filters of those of the readers, by their versions (`User.filters_version`), that are not known."""
+        missing = [reader for reader, version in readers.items() if self._versions.get(reader) != version]
+        if not missing:
+            return
+        read: dict[int, tuple[int, list[Rule]]] = {reader: (readers[reader], []) for reader in missing}
+        for rule in fetch(READ, {"owners": id_array(missing)}, into=Rule._make):
+            read[rule.owner][1].append(rule)
+        young, old = self._shelves
+        if len(young.rules) + len(old.rules) + sum(len(rules) for _, rules in read.values()) > MOST:
+            kept = {owner: of for owner, of in self._all().items() if owner in readers and owner not in read}
+            self._versions = {owner: version for owner, (version, _rules) in kept.items()}
+            young, old = _Shelf({}), _Shelf(kept)
+        self._versions |= {reader: readers[reader] for reader in missing}
+        young = _Shelf(young.owners | read)
+        if len(young.rules) > max(YOUNG, len(old.rules) // SHARE):
+            self._shelves = [young, old]
+            young, old = _Shelf({}), _Shelf(self._all())
+        self._shelves = [young, old]
+
+    def _all(self) -> dict[int, tuple[int, list[Rule]]]:
+        """The filters that count, by reader."""
+        every = [one for shelf in self._shelves for one in shelf.owners.items()]
+        return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
+
+    def found(self, item: ItemBody, readers: Iterable[int]) -> dict[int, list[Rule]]:
+        """Of those of the readers whose filters the item meets, the oldest filter of each phrase that it meets.
+
+        One's own items are never filtered. The readers are known (`learn`).
+        """
+        shown, now = item.shown, timezone.now()
+        text = folded_text(shown)
+        asked = set(readers) - {int(shown.sender.id)}
+        hits: dict[int, dict[str, Rule]] = {}
+        for shelf in self._shelves:
+            for rule_id in sorted(shelf.matcher.found(text)):
+                rule = shelf.rules[rule_id]
+                version, rules = shelf.owners[rule.owner]
+                if rule.owner not in asked or version != self._versions.get(rule.owner):
+                    continue
+                if rule.expires_at is None or rule.expires_at > now:
+                    first = next(one for one in rules if one.phrase == rule.phrase)
+                    hits.setdefault(rule.owner, {}).setdefault(rule.phrase, first)
+        return {owner: list(by_phrase.values()) for owner, by_phrase in hits.items()}
