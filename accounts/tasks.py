@@ -12,7 +12,7 @@ def lower_levels() -> None:
     levels.lower_levels()
 
 
-@shared_task(name="accounts.follow_timeline")
+@shared_task(name="accounts.follow_timeline", asks=policy.NOT_FOLLOWED)
 def follow_timeline() -> None:
     """Periodic: notice that PostgreSQL failed over, so that windows are used again."""
     policy.follow_timeline()
@@ -24,7 +24,7 @@ def run_purge(user_id: int) -> None:
     purge.purge(user_id)
 
 
-@shared_task(name="accounts.sweep_deletions")
+@shared_task(name="accounts.sweep_deletions", asks=purge.LEFT)
 def sweep_deletions() -> None:
     """Periodic: go on with deletions that no worker is at, and let go of the names of old ones."""
     purge.sweep()
@@ -45,7 +45,7 @@ def clear_sessions() -> None:
     addresses.forget_checks()
 
 
-@shared_task(name="accounts.send_resets")
+@shared_task(name="accounts.send_resets", asks="SELECT FROM accounts_resetrequest")
 def send_resets() -> None:
     """Write the letters that set passwords anew; also periodic, for requests whose task was lost."""
     recovery.work_off()

@@ -6,7 +6,7 @@ from discover import impressions, indexing, issued_pages, refreshing
 from storage.connections import database_now
 
 
-@shared_task(name="discover.record_impressions")
+@shared_task(name="discover.record_impressions", asks="SELECT FROM discover_issuedpage WHERE NOT is_recorded")
 def record_impressions() -> None:
     """Write issued pages into the filters of impressions."""
     issued_pages.record_issued_pages()

@@ -11,7 +11,7 @@ def forget_idempotency_keys() -> None:
     idempotency.forget()
 
 
-@shared_task(name="items.fold_counts")
+@shared_task(name="items.fold_counts", asks="SELECT FROM items_countchange")
 def fold_counts() -> None:
     """Periodic: add up the staged likes, replies and reposts."""
     counts.fold()

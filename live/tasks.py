@@ -14,7 +14,9 @@ def apply(host_id: int) -> None:
     lineup.apply(host_id)
 
 
-@shared_task(name="live.sweep")
+@shared_task(
+    name="live.sweep", asks=f"{lineup.LEFT} UNION ALL {reminders.LEFT} UNION ALL {deliveries.due(ReplayDelivery)}"
+)
 def sweep() -> None:
     """Periodic: send again for what was lost on the way."""
     lineup.sweep(now=database_now())
@@ -40,7 +42,7 @@ def forget_snapshots() -> None:
     snapshot.forget_kept(now=database_now())
 
 
-@shared_task(name="live.run")
+@shared_task(name="live.run", asks=timing.DUE)
 def run() -> None:
     """Periodic: start, end and miss what is due."""
     timing.run(now=database_now())

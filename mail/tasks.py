@@ -11,7 +11,7 @@ def send() -> None:
     sending.send_due()
 
 
-@shared_task(name="mail.sweep", soft_time_limit=sending.SECONDS)
+@shared_task(name="mail.sweep", soft_time_limit=sending.SECONDS, asks=sending.WAITING)
 def sweep() -> None:
     """Periodic: send what is due, and tidy up."""
     sending.sweep()

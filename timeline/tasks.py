@@ -24,7 +24,7 @@ def fan_out_range(range_id: int) -> None:
     fanout.fan_out_range(range_id)
 
 
-@shared_task(name="timeline.sweep")
+@shared_task(name="timeline.sweep", asks=f"{deliveries.due(Delivery)} UNION ALL {backfill.DUE}")
 def sweep() -> None:
     """Enqueue deliveries and backfills again that were lost."""
     deliveries.sweep(Delivery)

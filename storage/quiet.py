@@ -1,0 +1,67 @@
+"""Beat's scheduler: it asks PostgreSQL whether there is something to do before it sends a task for it.
+
+Most periodic tasks find nothing most of the time, and a task costs ten times the processor time of a question: a message
+through the broker, a process that wakes up, a session with PostgreSQL. A task that is declared with `asks`, a query, is
+sent when the query has a row. It is sent at every period while PostgreSQL does not say, and once in `UNASKED_SECONDS`
+whatever it says: a query that overlooks something delays that, and loses nothing.
+
+See docs/decisions.md: Beat asks before it sends.
+"""
+
+import logging
+import time
+from typing import Any
+
+from celery.beat import PersistentScheduler, ScheduleEntry
+from django.db import DatabaseError
+
+from storage.connections import fetch
+
+logger = logging.getLogger(__name__)
+
+UNASKED_SECONDS = 600.0
+TOGETHER_SECONDS = 0.2
+
+
+class Scheduler(PersistentScheduler):  # type: ignore[misc]
+    """Celery's scheduler, with the question before the task."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.sent_at: dict[str, float] = {}
+        super().__init__(*args, **kwargs)
+
+    def tick(self, *args: Any, **kwargs: Any) -> float:
+        """Send what is due, one entry a call; the seconds until the next call. What falls due close together is sent
+        together: beat wakes up seldom.
+        """
+        seconds: float = super().tick(*args, **kwargs)
+        return max(seconds, TOGETHER_SECONDS) if seconds else 0.0
+
+    def schedules_equal(self, old_schedules: Any, new_schedules: Any) -> bool:
+        """Whether Celery may keep its heap: the schedule is that of the settings, and comparing all entries at each
+        turn would be most of beat's processor time.
+        """
+        return old_schedules is not None
+
+    def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
+        """Send the task of an entry that is due, if there is something to do."""
+        query = asked(self.app, entry.task)
+        now = time.monotonic()
+        if query and now < self.sent_at.get(entry.name, 0.0) + UNASKED_SECONDS and not is_wanted(query):
+            return
+        self.sent_at[entry.name] = now
+        super().apply_entry(entry, producer)
+
+
+def asked(app: Any, task: str) -> str:
+    """The query of the task with that name; empty where it has none."""
+    return str(getattr(app.tasks.get(task), "asks", ""))
+
+
+def is_wanted(query: str) -> bool:
+    """Whether the query has a row; True where PostgreSQL does not say."""
+    try:
+        return bool(fetch(f"SELECT EXISTS ({query})")[0][0])  # noqa: S608 (a constant of a tasks.py)
+    except DatabaseError as error:
+        logger.info("PostgreSQL does not say what there is to do: %s", error)
+        return True
