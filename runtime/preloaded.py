@@ -13,7 +13,7 @@ from importlib import import_module
 
 
 def load(target: str) -> None:
-    """Import the application's module, its addresses and its templates, and keep the collector off them."""
+    """Import the application's module and its addresses, and keep the collector off them."""
     gc.disable()  # a round half-way would leave holes that every child fills for itself
     module = import_module(target.partition(":")[0])
     if not hasattr(module, "urlpatterns"):  # the stream process has a few of its own

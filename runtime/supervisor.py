@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from runtime.embedded import die_with_parent, wait_for
+from runtime.nursery import Nursery
 
 TAG = "FEEDSITE_SUPERVISED"  # in the environment of every program, so that a later supervisor finds leftovers
 BACK_OFF = (0.2, 10.0)  # seconds before the first and before the late restarts of a program that keeps dying
@@ -29,32 +30,67 @@ class ProgramError(RuntimeError):
     """A program does not start at all. The message is one line for the person at the terminal."""
 
 
+class Forked:
+    """A program that a nursery has forked: as much of a Popen as the supervisor needs."""
+
+    def __init__(self, nursery: Nursery, command: Sequence[str], environ: Mapping[str, str]) -> None:
+        reading, writing = os.pipe()
+        self.stdout = os.fdopen(reading, "rb")
+        try:
+            self.pid = nursery.fork(command, environ, writing)
+        except OSError:
+            self.stdout.close()
+            raise
+        finally:
+            os.close(writing)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        os.kill(self.pid, signal.SIGTERM)
+
+    def wait(self) -> int:
+        """Wait for its end; the exit code, negative for the signal that ended it."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
 class Program:
     """One program of the family: the leader of a process group that lives and dies with it."""
 
-    def __init__(self, name: str, command: Sequence[str], *, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        environ: Mapping[str, str],
+        nursery: Nursery | None = None,
+    ) -> None:
         self.name = name
+        self.nursery = nursery
         self.command = command
         self.folder = folder
         self.environ = environ
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
         self.started_at = 0.0
         self.retry_at = 0.0
         self.failures = 0
         self.unfinished_line = b""
 
     def start(self) -> None:
-        """Start the program in a process group of its own; its output comes through a pipe."""
-        self.process = subprocess.Popen(
-            self.command,
-            cwd=self.folder,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor only
-            preexec_fn=die_with_parent(signal.SIGTERM),
-        )
+        """Start the program in a process group of its own; its output comes through a pipe. Raises OSError."""
+        if self.nursery is not None:
+            self.process = Forked(self.nursery, self.command, self.environ)
+        else:
+            self.process = subprocess.Popen(
+                self.command,
+                cwd=self.folder,
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor only
+                preexec_fn=die_with_parent(signal.SIGTERM),
+            )
         if self.process.stdout is not None:
             os.set_blocking(self.process.stdout.fileno(), False)
         self.started_at = time.monotonic()
@@ -113,6 +149,7 @@ class Supervisor:
                     up = True
                     announce()
                 if time.monotonic() > tended_at + 1:
+                    self._bury_orphans()
                     self.tend()
                     tended_at = time.monotonic()
             self.say("stopping ...")
@@ -151,6 +188,15 @@ class Supervisor:
                     continue
                 if program.process is not None and program.process.stdout is not None:
                     self.selector.register(program.process.stdout, selectors.EVENT_READ, program)
+
+    def _bury_orphans(self) -> None:
+        """Wait for processes that became this one's children by the end of their parents, and have ended."""
+        own = {program.process.pid for program in self.programs if program.process is not None}
+        own |= {program.nursery.process.pid for program in self.programs if program.nursery is not None}
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if ended.si_pid in own:
+                return  # its turn comes first
+            os.waitpid(ended.si_pid, 0)
 
     def _relay(self, seconds: float) -> None:
         """Print what the programs wrote, each line under its program's name."""

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from runtime.embedded import Home, ServerError, die_with_parent, lock_file, try_lock
 from runtime.family import Family
 from runtime.options import SMALL_MEANS
+from runtime.nursery import Nursery
 from runtime.programs import METRICS, Place, programs
 from runtime.supervisor import TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
 
@@ -207,9 +208,27 @@ def grpc_port(family: Family) -> Iterator[int]:
 def supervised(family: Family, at: Place) -> list[Program]:
     """The programs, each tagged with the site that it is of; pages lead browsers to the stream's port."""
     tags = {TAG: str(family.data_dir), METRICS: str(family.metrics_folder), "FEEDSITE_STREAM_PORT": str(at.stream)}
+    found = list(programs(family, at, together=True))
+    if sys.platform != "linux":
+        return [
+            Program(
+                each.name, [sys.executable, "-m", *each.command], folder=family.base_dir, environ=each.environ | tags
+            )
+            for each in found
+        ]
+    common = dict(set.intersection(*(set(each.environ.items()) for each in found))) | tags
+    nursery = Nursery(common, family.base_dir)
     return [
-        Program(each.name, [sys.executable, "-m", *each.command], folder=family.base_dir, environ=each.environ | tags)
-        for each in programs(family, at, together=True)
+        Program(
+            each.name,
+            each.command,
+            folder=family.base_dir,
+            environ={
+                name: value for name, value in each.environ.items() if common.get(name) != value and name not in tags
+            },
+            nursery=nursery,
+        )
+        for each in found
     ]
 
 
