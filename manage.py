@@ -32,7 +32,7 @@ RUNTIME_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"  # holds everything that RUNTIME_LOCK holds
 DEV_COMMANDS = {"check_all"}
 
-# Commands that ask no server, or, like `up`, start the servers by rules of their own.
+# Commands that ask no server, that look whether one is there, or, like `up`, start the servers by rules of their own.
 SERVERLESS_COMMANDS = {
     "bench",
     "check_all",
@@ -43,6 +43,7 @@ SERVERLESS_COMMANDS = {
     "help",
     "makemessages",
     "spectacular",
+    "top",
     "up",
     "version",
 }

@@ -7,8 +7,8 @@ from typing import Any
 from celery import Celery, bootsteps, signals
 from celery.worker import state
 
-from runtime.preloaded import share
 from runtime.embedded import die_with_parent
+from runtime.preloaded import share
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 

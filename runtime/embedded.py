@@ -363,6 +363,16 @@ class Postgres(Server):
         "timezone": "UTC",
         "log_timezone": "UTC",
     }
+    # For one of a gigabyte (FEEDSITE_SMALL=1).
+    small: ClassVar[dict[str, str]] = {
+        "max_connections": "60",
+        "shared_buffers": "96MB",
+        "effective_cache_size": "256MB",
+        "work_mem": "4MB",
+        "maintenance_work_mem": "32MB",
+        "max_wal_size": "512MB",
+        "io_workers": "1",
+    }
     # Data that ends with a test run needs no disk.
     throwaway: ClassVar[dict[str, str]] = {
         "fsync": "off",
@@ -498,6 +508,8 @@ class Postgres(Server):
     def command(self) -> Sequence[str]:
         """`postgres` with its settings; it listens on the socket only."""
         settings = self.settings | {"unix_socket_directories": f'"{self.own_sockets}"'}
+        if os.environ.get("FEEDSITE_SMALL") == "1":
+            settings |= self.small
         if not self.durable:
             settings |= self.throwaway
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]

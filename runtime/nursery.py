@@ -70,7 +70,7 @@ class Nursery:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(PATIENCE)
         with theirs:
-            self.process = subprocess.Popen(
+            self.process = subprocess.Popen(  # noqa: S603 (ourselves)
                 [sys.executable, "-m", "runtime.nursery", str(theirs.fileno()), " " * TITLE_BYTES],
                 cwd=self.folder,
                 env=self.environ,

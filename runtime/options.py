@@ -165,8 +165,8 @@ GROUPS = (
         Option("FEEDSITE_WORKER_MEMORY_MB", Whole(128, 65536, "MiB"), "384",
             "Resident memory beyond which such a process is replaced by a fresh one, between two tasks."),
         Option("FEEDSITE_SMALL", Switch(), "0",
-            "1 fits the site with its embedded servers into a machine of 1 GB: it sets the variables of `A small machine` where these are "
-            "not set, and gives the embedded PostgreSQL half of its memory. docs/operations.md says what that gives up."),
+            "1 fits the site and its embedded servers into a machine of 1 GB: it sets others of these variables where "
+            "they are not set, and gives the embedded PostgreSQL less memory (docs/operations.md, A small machine)."),
     )),
     Group("In public", "", (
         Option("FEEDSITE_ALLOWED_HOSTS", Listing(HOST), "localhost,127.0.0.1,[::1]",
@@ -527,8 +527,8 @@ SMALL_VALUES = {
 }
 """What `FEEDSITE_SMALL=1` sets where it is not set (runtime.environment.read)."""
 SMALL_MEANS = (
-    "a small machine (FEEDSITE_SMALL=1): one process each serves pages and works off tasks, feeds may take 64 MB, pictures "
-    "12 megapixels, the stream 1,000 connections"
+    "a small machine (FEEDSITE_SMALL=1): one process serves pages and one works off tasks, the feeds server has 64 MB, "
+    "pictures up to 12 megapixels are taken, one at a time, and 1,000 streams"
 )
 """What that gives up, said at the start."""
 INTERNAL = frozenset({"FEEDSITE_SUPERVISED"})

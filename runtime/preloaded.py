@@ -1,4 +1,4 @@
-"""`python -m runtime.preloaded granian … feedsite.wsgi:application`: the program, with the site loaded before it forks.
+"""`python -m runtime.preloaded granian … feedsite.wsgi:application`: granian, with the site loaded before it forks.
 
 What is loaded before a fork is one copy of memory for the parent and all its children, as long as nobody writes to it.
 The garbage collector would, at its first round, so it is told to leave these objects alone (`gc.freeze`).

@@ -18,14 +18,15 @@ from collections.abc import Iterator, Sequence
 
 from runtime.embedded import Home, ServerError, die_with_parent, lock_file, try_lock
 from runtime.family import Family
-from runtime.options import SMALL_MEANS
 from runtime.nursery import Nursery
+from runtime.options import SMALL_MEANS
 from runtime.programs import METRICS, Place, programs
 from runtime.supervisor import TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
 
 ABOUT = (
-    "Run the site: servers, migrations, web, stream, worker and beat, and gRPC where FEEDSITE_GRPC_PORT is set. An empty "
-    "embedded database gets a demo community; for another, a link is printed by which the first administrator is made."
+    "Run the site: servers, migrations, web, stream, worker and beat, and gRPC where FEEDSITE_GRPC_PORT is set. An "
+    "empty embedded database gets a demo community; for another, a link is printed by which the first administrator is "
+    "made."
 )
 MORE_PORTS = 20
 """How many ports after the site's are tried for the stream process."""
@@ -88,7 +89,7 @@ class Up:
         standard error why it failed.
         """
         words = [sys.executable, str(self.family.base_dir / "manage.py"), "prepare", *(["--demo"] if demo else [])]
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 (ourselves)
             words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -123,7 +123,7 @@ class Attempt:
 
 def due(model: type[AbstractDelivery]) -> str:
     """The query of what `sweep` would enqueue."""
-    return f"(SELECT FROM {model._meta.db_table} WHERE sweep_at <= now() AND parked_at IS NULL)"  # noqa: S608
+    return f"(SELECT FROM {model._meta.db_table} WHERE sweep_at <= now() AND parked_at IS NULL)"
 
 
 def sweep(model: type[AbstractDelivery]) -> int:

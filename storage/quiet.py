@@ -1,8 +1,8 @@
 """Beat's scheduler: it asks PostgreSQL whether there is something to do before it sends a task for it.
 
-Most periodic tasks find nothing most of the time, and a task costs ten times the processor time of a question: a message
-through the broker, a process that wakes up, a session with PostgreSQL. A task that is declared with `asks`, a query, is
-sent when the query has a row. It is sent at every period while PostgreSQL does not say, and once in `UNASKED_SECONDS`
+Most periodic tasks find nothing most of the time, and a task costs ten times the processor time of a question: a
+message through the broker, a process that wakes up, a session with PostgreSQL. A task that is declared with `asks`, a
+query, is sent when the query has a row. It is sent at every period while PostgreSQL does not say, and once in `UNASKED_SECONDS`
 whatever it says: a query that overlooks something delays that, and loses nothing.
 
 See docs/decisions.md: Beat asks before it sends.
@@ -61,7 +61,7 @@ def asked(app: Any, task: str) -> str:
 def is_wanted(query: str) -> bool:
     """Whether the query has a row; True where PostgreSQL does not say."""
     try:
-        return bool(fetch(f"SELECT EXISTS ({query})")[0][0])  # noqa: S608 (a constant of a tasks.py)
+        return bool(fetch(f"SELECT EXISTS ({query})")[0][0])
     except DatabaseError as error:
         logger.info("PostgreSQL does not say what there is to do: %s", error)
         return True

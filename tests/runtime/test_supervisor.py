@@ -13,25 +13,23 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import CommandError
 
 from runtime.embedded import Servers, wait_for
 from runtime.management.commands.check_all import clean_environ
-from runtime.management.commands.up import own_name, reserved_port
 from runtime.programs import Place, programs
-from runtime.supervisor import Program, ProgramError, Supervisor, tagged
+from runtime.supervisor import Program, ProgramError, Supervisor, Terminal, tagged
+from runtime.up import UpError, own_name, reserved_port
 from tests.support.clusters import free_ports
 from tests.support.servers import Valkey, frozen
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-PROGRAMS = ("asgi", "wsgi", "played_grpc", "worker", "beat")
+PROGRAMS = ("nursery", "asgi", "wsgi", "played_grpc", "worker")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -92,8 +90,14 @@ class Site:
                 command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             except OSError:  # the supervisor has just buried it
                 continue
-            found[next(word for word in (*PROGRAMS, "?") if word in [*command, "?"])] = int(pid)
-        return found
+            words = " ".join(command).replace(".", " ").split()
+            found[next(word for word in (*PROGRAMS, "?") if word in [*words, "?"])] = int(pid)
+        return {name: pid for name, pid in found.items() if name != "?"}
+
+    def beat(self) -> int:
+        """The worker's first child."""
+        worker = self.children()["worker"]
+        return min(map(int, Path(f"/proc/{worker}/task/{worker}/children").read_text().split()))
 
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
@@ -128,7 +132,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(folder: Path, port: int) -> Iterator[Site]:
-    site = Site(folder, port)
+    site = Site(folder, port, {"FEEDSITE_GRPC_PORT": str(free_ports()[0])})
     site.wait_until_up()
     yield site
     if site.process.poll() is None:
@@ -155,6 +159,11 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert wait_for(
         lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == len(before), 60
     )
+    # The worker ends with its beat, and both come again.
+    assert wait_for(lambda: site.children().get("worker") and site.beat(), 60)
+    worker, beat = site.children()["worker"], site.beat()
+    os.kill(beat, signal.SIGKILL)
+    assert wait_for(lambda: site.children().get("worker", worker) != worker, 60), site.printed
     assert wait_for(site.is_ready, 60), site.get("/readyz")
     assert wait_for(lambda: takes_calls(rpc_port), 60)
     assert site.get("/metrics")[0] == 200
@@ -164,7 +173,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
 
     # Another `up` on the same folder is refused; any other command shares the servers.
     line = refused(folder, port, {})
-    assert re.fullmatch(r"CommandError: The site of .* is running already \(process \d+\)\.\n", line)
+    assert re.fullmatch(r"feedsite: The site of .* is running already \(process \d+\)\.\n", line)
     count = "from accounts.models import User; print(User.objects.count(), 'users')"
     users = manage(folder, "shell", "-v", "0", "-c", count)
     assert re.search(r"\d+ users", users)
@@ -246,7 +255,7 @@ def refused(folder: Path, port: int | str, more: Mapping[str, str], code: int = 
 def test_a_program_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:
     """While the site starts it is an error; later the others go on."""
     program = Program("odd", ["sleep", "60"], folder=tmp_path / "missing", environ={})
-    supervisor = Supervisor([program], tend=lambda: None)
+    supervisor = Supervisor([program], tend=lambda: None, say=Terminal("plain"))
     supervisor._restart_the_dead(give_up=False)
     assert program.retry_at > time.monotonic()
     program.retry_at = 0
@@ -278,7 +287,7 @@ def test_taken_grpc_port(folder: Path, port: int) -> None:
 
 def test_no_grpc_where_its_port_is_0() -> None:
     def names(grpc: int) -> list[str]:
-        return [program.name for program in programs(Place("127.0.0.1", 8000, 8001, grpc))]
+        return [program.name for program in programs(settings.FAMILY, Place("127.0.0.1", 8000, 8001, grpc))]
 
     assert names(8002) == ["web", "stream", "grpc", "beat", "worker"]
     assert names(0) == ["web", "stream", "beat", "worker"]
@@ -288,20 +297,19 @@ def test_no_grpc_where_its_port_is_0() -> None:
     ("hosts", "name"),
     [(["a.example", "b.example"], "a.example"), ([".example"], "example"), (["*"], "localhost"), ([], "localhost")],
 )
-def test_it_asks_the_site_by_a_name_that_the_site_answers_to(hosts: list[str], name: str, settings: Any) -> None:
-    settings.ALLOWED_HOSTS = hosts
-    assert own_name() == name
+def test_it_asks_the_site_by_a_name_that_the_site_answers_to(hosts: list[str], name: str) -> None:
+    assert own_name(hosts) == name
 
 
 def test_reserved_port_is_for_this_sites_web_server_only(port: int) -> None:
     with reserved_port("127.0.0.1", port):
-        with pytest.raises(CommandError, match="is taken"), reserved_port("127.0.0.1", port):
+        with pytest.raises(UpError, match="is taken"), reserved_port("127.0.0.1", port):
             pass
         with socket.socket() as web:  # as granian binds
             web.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             web.bind(("127.0.0.1", port))
             web.listen()
-            with pytest.raises(CommandError, match="is taken"), reserved_port("127.0.0.1", port):
+            with pytest.raises(UpError, match="is taken"), reserved_port("127.0.0.1", port):
                 pass
     with reserved_port("127.0.0.1", port):
         pass
