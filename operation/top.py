@@ -1,7 +1,7 @@
 """`manage.py top`: what the site is doing now.
 
-It only looks: at a folder of counts, at /proc, at PostgreSQL by a few bounded statements, and at each Redis server by one
-INFO. Each waits `PATIENCE` at most, and a server that does not answer is told as such.
+It only looks: at a folder of counts, at /proc, at PostgreSQL by a few bounded statements, and at each Redis server by
+one INFO. Each waits `PATIENCE` at most, and a server that does not answer is told as such.
 """
 
 import os
@@ -19,7 +19,7 @@ from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.utils.translation import gettext as _
-from kombu.exceptions import KombuError, OperationalError
+from kombu.exceptions import ChannelError, KombuError, OperationalError
 
 from operation.doctor import redis_roles
 from runtime import metrics, processes
@@ -47,7 +47,7 @@ BACKLOG = """
     SELECT count(*) FILTER (WHERE parked_at IS NULL) AS pending,
         count(*) FILTER (WHERE parked_at IS NOT NULL) AS parked,
         coalesce(extract(epoch FROM now() - min(not_before) FILTER (WHERE parked_at IS NULL)), 0)::float8 AS oldest
-    FROM (SELECT parked_at, not_before FROM timeline_delivery LIMIT 10000) some
+    FROM (SELECT parked_at, not_before FROM timeline_delivery LIMIT 10000) found
 """
 STATEMENTS = """
     SELECT query, calls, mean_exec_time::float8 AS ms, total_exec_time::float8 / 1000 AS seconds
@@ -182,7 +182,7 @@ def _queues(found: Look) -> None:
         for name in current_app.amqp.queues:
             try:
                 found.queues[name] = channel.queue_declare(queue=name, passive=True).message_count
-            except (broker.channel_errors, AttributeError):  # there is no such queue yet
+            except ChannelError:  # an empty queue of Redis is no key, and a worker that never ran made none elsewhere
                 found.queues[name] = 0
 
 
@@ -275,7 +275,7 @@ def _traffic(rates: Rates) -> Iterator[str]:
     def counted(name: str) -> float:
         return rates.of(before.counts, now.counts, name)
 
-    yield _("Requests %(rate).1f/s, %(ms).1f ms each; errors %(errors).1f/s; items published %(items).1f/s") % {
+    yield _("Requests %(rate).1f/s, %(ms).1f ms each; errors %(errors).1f/s; published %(items).1f/s") % {
         "rate": counted("requests"),
         "ms": rates.mean("request_seconds", "requests"),
         "errors": counted("errors"),
@@ -290,18 +290,19 @@ def _traffic(rates: Rates) -> Iterator[str]:
 def _lags(rates: Rates) -> Iterator[str]:
     now = rates.now
     yield ""
-    yield _(
-        "Deliveries: %(rate).1f/s, %(ms).0f ms each; pending %(pending)d (oldest %(oldest).0f s), parked %(parked)d"
-    ) % {
+    if "postgresql" not in now.silent:
+        yield _("Deliveries: %(pending)d pending, the oldest %(oldest).0f s; %(parked)d parked") % {
+            "pending": now.backlog.get("pending", 0),
+            "oldest": max(now.backlog.get("oldest", 0), 0),
+            "parked": now.backlog.get("parked", 0),
+        }
+    yield _("Delivered: %(rate).1f/s, %(ms).0f ms after publishing") % {
         "rate": rates.of(rates.before.counts, now.counts, "deliveries"),
         "ms": rates.mean("delivery_seconds", "deliveries"),
-        "pending": now.backlog.get("pending", 0),
-        "oldest": max(now.backlog.get("oldest", 0), 0),
-        "parked": now.backlog.get("parked", 0),
     }
     waiting = "  ".join(f"{name} {length}" for name, length in now.queues.items())
     sampled = now.gauges.get("sampled_seconds")
-    yield _("Queue: %(waiting)s; workers' last look %(ago)s; streams %(streams)d; replica lag %(lag).1f s") % {
+    yield _("Queue: %(waiting)s; workers looked %(ago)s; %(streams)d streams; replica lag %(lag).1f s") % {
         "waiting": waiting or "-",
         "ago": _("%(seconds)d s ago") % {"seconds": max(time.time() - sampled, 0)} if sampled else "-",
         "streams": now.gauges.get("stream_connections", 0),
@@ -312,13 +313,16 @@ def _lags(rates: Rates) -> Iterator[str]:
 def _database_lines(rates: Rates) -> Iterator[str]:
     now = rates.now
     yield ""
+    if "postgresql" in now.silent:
+        return
     yield _(
-        "PostgreSQL: %(rate).1f transactions/s; sessions %(sessions)d, active %(active)d, waiting for locks "
-        "%(waiting)d; longest transaction %(longest).1f s"
+        "PostgreSQL: %(rate).1f transactions/s, longest %(longest).1f s; %(sessions)d sessions, %(active)d at work"
     ) % {
         "rate": rates.of(rates.before.database, now.database, "transactions"),
-        **{name: now.database.get(name, 0) for name in ("sessions", "active", "waiting", "longest")},
+        **{name: now.database.get(name, 0) for name in ("sessions", "active", "longest")},
     }
+    if locked := now.database.get("waiting"):
+        yield "  " + (_("%(count)d wait for locks") % {"count": locked})
     if not now.statements:
         yield "  " + (_("no statement runs longer than %(ms)d ms") % {"ms": 1000 * SLOW_SECONDS})
     for each in now.statements:

@@ -40,6 +40,7 @@ def programs(family: Family, at: Place, *, together: bool = False) -> Iterator[P
 
     See docs/decisions.md: Programs load the site before they fork.
     See docs/decisions.md: Beat is a child of the worker under `up`.
+    See docs/decisions.md: Memory of a process is bounded by replacing it.
     """
     # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
     level = family.log_level or "WARNING"

@@ -2,8 +2,8 @@
 
 Most periodic tasks find nothing most of the time, and a task costs ten times the processor time of a question: a
 message through the broker, a process that wakes up, a session with PostgreSQL. A task that is declared with `asks`, a
-query, is sent when the query has a row. It is sent at every period while PostgreSQL does not say, and once in `UNASKED_SECONDS`
-whatever it says: a query that overlooks something delays that, and loses nothing.
+query, is sent when the query has a row. It is sent at every period while PostgreSQL does not say, and once in
+`UNASKED_SECONDS` whatever it says: a query that overlooks something delays that, and loses nothing.
 
 See docs/decisions.md: Beat asks before it sends.
 """
