@@ -30,8 +30,8 @@ def load_pages() -> None:
 
     get_resolver()._populate()  # type: ignore[attr-defined]  # for the language of the moment, and it imports all
     for code, _ in settings.LANGUAGES:
-        with translation.override(code):
-            translation.gettext("Home")
+        translation.activate(code)
+    translation.deactivate()
 
 
 def share() -> None:
