@@ -166,7 +166,8 @@ def become(asked: dict[str, object]) -> None:
     if level := os.environ.get("FEEDSITE_LOG_LEVEL"):
         logging.getLogger().setLevel(level)
     sys.argv = [*asked["command"]]  # type: ignore[misc]
-    sys.modules.pop(sys.argv[0], None)  # one that is loaded already would be warned of
+    if not hasattr(sys.modules.get(sys.argv[0]), "__path__"):
+        sys.modules.pop(sys.argv[0], None)  # runpy warns of a module that is loaded already; of packages it runs __main__
     entitle(" ".join([sys.executable, "-m", *sys.argv]))
     try:
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -37,6 +37,15 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]
         seconds: float = super().tick(*args, **kwargs)
         return max(seconds, TOGETHER_SECONDS) if seconds else 0.0
 
+    def sync(self) -> None:
+        """Note when what was last sent. On a full disk beat goes on without, and sends everything once at its next
+        start.
+        """
+        try:
+            super().sync()
+        except OSError as error:
+            logger.warning("beat cannot note what it has sent: %s", error)
+
     def schedules_equal(self, old_schedules: Any, new_schedules: Any) -> bool:
         """Whether Celery may keep its heap: the schedule is that of the settings, and comparing all entries at each
         turn would be most of beat's processor time.
