@@ -62,9 +62,10 @@ RUNNING = """
         AND query_start < now() - %(slow)s * interval '1 second'
     ORDER BY query_start LIMIT %(count)s
 """
-IS_COUNTED = (
-    "SELECT to_regclass('pg_stat_statements') IS NOT NULL AND current_setting('shared_preload_libraries') LIKE %(name)s"
-)
+IS_COUNTED = """
+    SELECT to_regclass('pg_stat_statements') IS NOT NULL
+        AND position('pg_stat_statements' IN current_setting('shared_preload_libraries')) > 0
+"""
 
 
 class Statement(msgspec.Struct):

@@ -167,7 +167,7 @@ def become(asked: dict[str, object]) -> None:
         logging.getLogger().setLevel(level)
     sys.argv = [*asked["command"]]  # type: ignore[misc]
     if not hasattr(sys.modules.get(sys.argv[0]), "__path__"):
-        sys.modules.pop(sys.argv[0], None)  # runpy warns of a module that is loaded already; of packages it runs __main__
+        sys.modules.pop(sys.argv[0], None)  # runpy would warn of a module that is loaded already
     entitle(" ".join([sys.executable, "-m", *sys.argv]))
     try:
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
