@@ -4,6 +4,7 @@ from celery import shared_task
 from django.core.management import call_command
 
 from accounts import actions, addresses, applications, levels, places, policy, purge, recovery
+from storage.queue import asks
 
 
 @shared_task(name="accounts.lower_levels")
@@ -12,7 +13,8 @@ def lower_levels() -> None:
     levels.lower_levels()
 
 
-@shared_task(name="accounts.follow_timeline", asks=policy.NOT_FOLLOWED)
+@shared_task(name="accounts.follow_timeline")
+@asks("accounts.follow_timeline", policy.NOT_FOLLOWED)
 def follow_timeline() -> None:
     """Periodic: notice that PostgreSQL failed over, so that windows are used again."""
     policy.follow_timeline()
@@ -24,7 +26,8 @@ def run_purge(user_id: int) -> None:
     purge.purge(user_id)
 
 
-@shared_task(name="accounts.sweep_deletions", asks=purge.LEFT)
+@shared_task(name="accounts.sweep_deletions")
+@asks("accounts.sweep_deletions", purge.LEFT)
 def sweep_deletions() -> None:
     """Periodic: go on with deletions that no worker is at, and let go of the names of old ones."""
     purge.sweep()
@@ -45,7 +48,8 @@ def clear_sessions() -> None:
     addresses.forget_checks()
 
 
-@shared_task(name="accounts.send_resets", asks="SELECT FROM accounts_resetrequest")
+@shared_task(name="accounts.send_resets")
+@asks("accounts.send_resets", "SELECT FROM accounts_resetrequest")
 def send_resets() -> None:
     """Write the letters that set passwords anew; also periodic, for requests whose task was lost."""
     recovery.work_off()

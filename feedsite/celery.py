@@ -2,12 +2,15 @@
 
 import os
 import signal
+import sys
 from typing import Any
 
 from celery import Celery, bootsteps, signals
+from celery.platforms import EX_FAILURE
 from celery.worker import state
 
 from runtime.embedded import die_with_parent
+from runtime.nursery import entitle
 from runtime.preloaded import share
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
@@ -54,7 +57,7 @@ class EndsWithBeat(bootsteps.StartStopStep):
     def look(self, worker: Any) -> None:
         """End the worker, after its running tasks, when beat is gone."""
         if not worker.beat.is_alive():
-            state.should_stop = 1
+            state.should_stop = EX_FAILURE  # type: ignore[assignment]  # the stubs know None alone
 
 
 app.steps["worker"].add(EndsWithBeat)
@@ -62,5 +65,6 @@ app.steps["worker"].add(EndsWithBeat)
 
 @signals.beat_embedded_init.connect
 def end_with_worker(**kwargs: Any) -> None:
-    """Have the kernel end beat when its worker is killed."""
+    """Have the kernel end beat when its worker is killed, and show in `ps` which process it is."""
     die_with_parent(signal.SIGTERM, parent=os.getppid())()
+    entitle([sys.executable, "-m", "celery", "beat"])

@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from items import counts, filters, idempotency
+from storage.queue import asks
 
 
 @shared_task(name="items.forget_idempotency_keys")
@@ -11,7 +12,8 @@ def forget_idempotency_keys() -> None:
     idempotency.forget()
 
 
-@shared_task(name="items.fold_counts", asks="SELECT FROM items_countchange")
+@shared_task(name="items.fold_counts")
+@asks("items.fold_counts", "SELECT FROM items_countchange")
 def fold_counts() -> None:
     """Periodic: add up the staged likes, replies and reposts."""
     counts.fold()

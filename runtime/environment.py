@@ -118,7 +118,8 @@ def read(environ: MutableMapping[str, str], beside: Path) -> Given:
     if not given.switch(SMALL):
         return given
     more = {name: value for name, value in SMALL_VALUES.items() if name not in given.texts}
-    environ |= more | {SMALL: "1"}  # for the programs, and for the keeper of the servers, which has no other options
+    # For the programs, and for the keeper of the servers, which has no other options.
+    environ.update(more | {SMALL: "1"})
     return Given(environ)
 
 

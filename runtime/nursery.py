@@ -86,8 +86,10 @@ class Nursery:
         if self.socket is not None:
             self.socket.close()
             self.socket = None
+        if self.process is not None:
             self.process.kill()
             self.process.wait()
+            self.process = None
 
 
 def adopt_orphans() -> None:
@@ -168,7 +170,7 @@ def become(asked: dict[str, object]) -> None:
     sys.argv = [*asked["command"]]  # type: ignore[misc]
     if not hasattr(sys.modules.get(sys.argv[0]), "__path__"):
         sys.modules.pop(sys.argv[0], None)  # runpy would warn of a module that is loaded already
-    entitle(" ".join([sys.executable, "-m", *sys.argv]))
+    entitle([sys.executable, "-m", *sys.argv])
     try:
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
     except SystemExit as end:
@@ -184,11 +186,12 @@ def leave(code: object) -> None:
     sys.exit(code if isinstance(code, int) or code is None else 1)
 
 
-def entitle(title: str) -> None:
-    """Show the program's own command line in `ps`, in place of the nursery's."""
+def entitle(words: Sequence[str]) -> None:
+    """Show these words in `ps` in place of the command line that the process was started with, as far as they fit."""
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     start, end = int(fields[45]), int(fields[46])
-    ctypes.memmove(start, title.encode()[: end - start - 1].replace(b" ", b"\0").ljust(end - start, b"\0"), end - start)
+    title = "\0".join(words).encode()[: end - start - 1]
+    ctypes.memmove(start, title.ljust(end - start, b"\0"), end - start)
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ def load_pages() -> None:
     from django.urls import get_resolver
     from django.utils import translation
 
-    get_resolver()._populate()  # type: ignore[attr-defined]  # for the language of the moment, and it imports all
+    get_resolver()._populate()  # for the language of the moment, and it imports all
     for code, _ in settings.LANGUAGES:
         translation.activate(code)
     translation.deactivate()

@@ -192,7 +192,8 @@ class Supervisor:
     def _bury_orphans(self) -> None:
         """Wait for processes that became this one's children by the end of their parents, and have ended."""
         own = {program.process.pid for program in self.programs if program.process is not None}
-        own |= {program.nursery.process.pid for program in self.programs if program.nursery is not None}
+        nurseries = {program.nursery for program in self.programs if program.nursery is not None}
+        own |= {nursery.process.pid for nursery in nurseries if nursery.process is not None}
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if ended.si_pid in own:
                 return  # its turn comes first

@@ -1,7 +1,8 @@
 """Tasks for the workers. The broker is a hint: what has to be done stands in PostgreSQL before a task is sent."""
 
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import redis
 from celery import current_app
@@ -11,6 +12,17 @@ from storage.breaker import OpenError
 from storage.connections import broker_breaker
 
 logger = logging.getLogger(__name__)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+QUESTIONS: dict[str, str] = {}
+"""Periodic task → the query that has a row when there is something to do (storage.quiet)."""
+
+
+def asks(task: str, query: str) -> Callable[[Function], Function]:
+    """Have beat send the task of that name only when the query has a row."""
+    QUESTIONS[task] = query
+    return lambda function: function
 
 
 def enqueue(task: str, *args: Any) -> bool:

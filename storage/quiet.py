@@ -1,9 +1,9 @@
 """Beat's scheduler: it asks PostgreSQL whether there is something to do before it sends a task for it.
 
 Most periodic tasks find nothing most of the time, and a task costs ten times the processor time of a question: a
-message through the broker, a process that wakes up, a session with PostgreSQL. A task that is declared with `asks`, a
-query, is sent when the query has a row. It is sent at every period while PostgreSQL does not say, and once in
-`UNASKED_SECONDS` whatever it says: a query that overlooks something delays that, and loses nothing.
+message through the broker, a process that wakes up, a session with PostgreSQL. A task with a question
+(`storage.queue.asks`) is sent when that query has a row. It is sent at every period while PostgreSQL does not say, and
+once in `UNASKED_SECONDS` whatever it says: a query that overlooks something delays that, and loses nothing.
 
 See docs/decisions.md: Beat asks before it sends.
 """
@@ -16,6 +16,7 @@ from celery.beat import PersistentScheduler, ScheduleEntry
 from django.db import DatabaseError
 
 from storage.connections import fetch
+from storage.queue import QUESTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ UNASKED_SECONDS = 600.0
 TOGETHER_SECONDS = 0.2
 
 
-class Scheduler(PersistentScheduler):  # type: ignore[misc]
+class Scheduler(PersistentScheduler):
     """Celery's scheduler, with the question before the task."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -54,17 +55,12 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]
 
     def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
         """Send the task of an entry that is due, if there is something to do."""
-        query = asked(self.app, entry.task)
-        now = time.monotonic()
-        if query and now < self.sent_at.get(entry.name, 0.0) + UNASKED_SECONDS and not is_wanted(query):
+        query = QUESTIONS.get(str(entry.task))
+        name, now = str(entry.name), time.monotonic()
+        if query and now < self.sent_at.get(name, 0.0) + UNASKED_SECONDS and not is_wanted(query):
             return
-        self.sent_at[entry.name] = now
+        self.sent_at[name] = now
         super().apply_entry(entry, producer)
-
-
-def asked(app: Any, task: str) -> str:
-    """The query of the task with that name; empty where it has none."""
-    return str(getattr(app.tasks.get(task), "asks", ""))
 
 
 def is_wanted(query: str) -> bool:

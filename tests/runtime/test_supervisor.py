@@ -95,9 +95,11 @@ class Site:
         return {name: pid for name, pid in found.items() if name != "?"}
 
     def beat(self) -> int:
-        """The worker's first child."""
+        """The worker's child that is beat; 0 while there is none."""
         worker = self.children()["worker"]
-        return min(map(int, Path(f"/proc/{worker}/task/{worker}/children").read_text().split()))
+        children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+        beats = (pid for pid in children if b"\0beat\0" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        return int(next(beats, 0))
 
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
