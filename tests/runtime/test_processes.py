@@ -14,8 +14,8 @@ from runtime import processes
 from runtime.environment import read
 from runtime.management.commands.check_all import clean_environ
 from runtime.options import OPTIONS, SMALL_VALUES
-from tests.runtime.test_supervisor import Site
 from tests.support.clusters import free_ports
+from tests.support.whole_sites import Site
 
 MODULES = "import sys; sys.argv = ['manage.py', 'up']; {}; print(*sys.modules)"
 WORKER = "import os; os.environ['CELERY_SKIP_CHECKS'] = '1'; from feedsite.celery import app"
