@@ -1,4 +1,4 @@
-"""What does the whole site take while nobody uses it?
+"""How much does the whole site take while it is idle?
 
 `up` runs as people start it, in a folder of its own, with the demo community; its processes and those of its embedded
 servers are looked at once it has started and been left alone, and again after every page was visited. Memory is
@@ -38,7 +38,7 @@ class Alone:
         self.size = size
 
     def build(self) -> None:
-        """Nothing: `up` makes it."""
+        """The demo community is made by `up`."""
 
     def described(self) -> str:
         """Whom it is measured on."""

@@ -50,7 +50,7 @@ _BY_NOW = {
     "count": 1,
 }
 DUE = " UNION ALL ".join(f"({each % _BY_NOW})" for each in (MISSED, STARTING, ENDING))
-"""What `run` would change, for beat."""
+"""The sessions that `run` would change, for beat."""
 
 
 def run(*, now: datetime) -> int:

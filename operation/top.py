@@ -210,9 +210,9 @@ def clean(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-# --- What lies between two looks -------------------------------------------------------------------------
+# --- Between two looks -------------------------------------------------------------------------------------
 class Rates(NamedTuple):
-    """What two looks say of the time between them, by the second."""
+    """The rates a second of the time between two looks."""
 
     before: Look
     now: Look

@@ -525,12 +525,12 @@ SMALL_VALUES = {
     "FEEDSITE_MEDIA_MEGAPIXELS": "12",
     "FEEDSITE_STREAM_LIMIT": "1000",
 }
-"""What `FEEDSITE_SMALL=1` sets where it is not set (runtime.environment.read)."""
+"""The values that `FEEDSITE_SMALL=1` gives to variables that are not set (runtime.environment.read)."""
 SMALL_MEANS = (
     "a small machine (FEEDSITE_SMALL=1): one process serves pages and one works off tasks, the feeds server has 64 MB, "
     "pictures up to 12 megapixels are taken, one at a time, and 1,000 streams"
 )
-"""What that gives up, said at the start."""
+"""The sentence by which `up` says at its start what that gives up."""
 INTERNAL = frozenset({"FEEDSITE_SUPERVISED"})
 """Names that the site's programs give each other."""
 RETIRED = {

@@ -1,7 +1,7 @@
 """`python -m runtime.preloaded granian … feedsite.wsgi:application`: granian, with the site loaded before it forks.
 
-What is loaded before a fork is one copy of memory for the parent and all its children, as long as nobody writes to it.
-The garbage collector would, at its first round, so it is told to leave these objects alone (`gc.freeze`).
+Memory that is loaded before a fork is one copy for the parent and all its children, until one of them writes to it. The
+garbage collector would, at its first round, so it is told to leave these objects alone (`gc.freeze`).
 
 See docs/decisions.md: Programs load the site before they fork.
 """

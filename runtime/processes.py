@@ -61,7 +61,7 @@ def of_site(data_dir: Path) -> list[Process]:
 
 
 def usage(processes: list[Process]) -> dict[str, Usage]:
-    """What each kind uses, in the order of `KINDS`."""
+    """The sums of each kind, in the order of `KINDS`."""
     sums: dict[str, Usage] = {}
     for kind in KINDS.values():
         own = [each for each in processes if each.kind == kind]

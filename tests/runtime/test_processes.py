@@ -1,4 +1,4 @@
-"""What the site's processes load, and what they take while nobody uses the site."""
+"""The modules that the site's processes load, and the memory and time that they take while the site is idle."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.support.whole_sites import Site
 MODULES = "import sys; sys.argv = ['manage.py', 'up']; {}; print(*sys.modules)"
 WORKER = "import os; os.environ['CELERY_SKIP_CHECKS'] = '1'; from feedsite.celery import app"
 UNUSED = ("grpc", "boto3", "botocore", "PIL", "fido2", "confusable_homoglyphs", "opensearchpy", "tqdm.contrib", "moto")
-"""What a page or a task needs now and then, and no program before."""
+"""Modules that a page or a task needs now and then, and no program before."""
 
 
 def loaded(statement: str, folder: Path) -> set[str]:
