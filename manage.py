@@ -18,6 +18,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from runtime.environment import OptionsError
 
 ROOT = Path(__file__).resolve().parent
 VENV = Path(os.environ.get("FEEDSITE_VENV") or ROOT / ".venv").absolute()
@@ -28,7 +32,7 @@ RUNTIME_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"  # holds everything that RUNTIME_LOCK holds
 DEV_COMMANDS = {"check_all"}
 
-# Commands that ask no server, or, like `up`, start the servers by rules of their own.
+# Commands that ask no server, that look whether one is there, or, like `up`, start the servers by rules of their own.
 SERVERLESS_COMMANDS = {
     "bench",
     "check_all",
@@ -39,6 +43,7 @@ SERVERLESS_COMMANDS = {
     "help",
     "makemessages",
     "spectacular",
+    "top",
     "up",
     "version",
 }
@@ -139,6 +144,9 @@ def one_at_a_time() -> Iterator[None]:
 def run_command(argv: list[str]) -> None:
     """Run a management command with the servers of the data folder at hand, for as long as it takes."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
+    if argv[1:2] == ["up"]:
+        run_site(argv[2:])
+        return
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
@@ -157,8 +165,7 @@ def run_command(argv: list[str]) -> None:
         else:
             execute_from_command_line(argv)
     except OptionsError as error:
-        print("\n".join(f"feedsite: {line}" for line in error.lines), file=sys.stderr)
-        sys.exit(2)
+        refuse(error)
     except (ServerError, ImproperlyConfigured) as error:
         sys.exit(f"feedsite: {error}")
     except (OperationalError, InterfaceError, ProgrammingError, RedisError) as error:
@@ -171,6 +178,25 @@ def run_command(argv: list[str]) -> None:
             sys.exit(f"feedsite: the database is not of this version ({said}); run `manage.py migrate`.")
         server = "a Redis server" if isinstance(error, RedisError) else "PostgreSQL"
         sys.exit(f"feedsite: {server} failed the command: {said} (`manage.py doctor` looks at all servers)")
+
+
+def run_site(arguments: list[str]) -> None:
+    """Run `up`, whose process has no Django."""
+    from runtime import environment, family, up
+    from runtime.embedded import ServerError
+
+    try:
+        up.main(family.of(environment.read(os.environ, ROOT), ROOT), arguments)
+    except environment.OptionsError as error:
+        refuse(error)
+    except (ServerError, up.UpError) as error:
+        sys.exit(f"feedsite: {error}")
+
+
+def refuse(error: OptionsError) -> NoReturn:
+    """Tell of every wrong variable, and exit."""
+    print("\n".join(f"feedsite: {line}" for line in error.lines), file=sys.stderr)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

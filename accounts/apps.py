@@ -1,7 +1,12 @@
 """Accounts, tokens and the admin as Django apps."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from django.apps import AppConfig
-from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
+from django.contrib.admin.apps import SimpleAdminConfig
+from django.contrib.admin.checks import check_admin_app, check_dependencies
+from django.core import checks
 from django.utils.translation import gettext_lazy as _
 
 
@@ -28,7 +33,24 @@ class TokensConfig(AppConfig):
         meta.verbose_name, meta.verbose_name_plural = _("API token"), _("API tokens")
 
 
-class AdminConfig(DjangoAdminConfig):
-    """Django's admin, on the site's own AdminSite."""
+class AdminConfig(SimpleAdminConfig):
+    """Django's admin, on the site's own AdminSite.
+
+    feedsite/urls.py finds the admin of each room: stream and workers, which have no pages, do without its modules.
+    """
 
     default_site = "accounts.site.AdminSite"
+
+    def ready(self) -> None:
+        """Register the checks of Django's admin."""
+        checks.register(check_dependencies, checks.Tags.admin)
+        checks.register(check_admin, checks.Tags.admin)
+
+
+def check_admin(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Django's check of all that is registered, once everything is."""
+    from django.contrib import admin
+
+    admin.autodiscover()
+    found: list[checks.CheckMessage] = check_admin_app(app_configs, **kwargs)
+    return found

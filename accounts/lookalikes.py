@@ -11,7 +11,6 @@ import re
 import unicodedata
 from functools import cache
 
-from confusable_homoglyphs import confusables
 from django.db.models import Func, TextField
 
 _ALIKE = str.maketrans("I10O|", "llool")
@@ -49,5 +48,7 @@ def _latin(letter: str) -> str:
     """The ASCII letters that a character looks like; itself where it looks like none."""
     if letter.isascii():
         return letter
+    from confusable_homoglyphs import confusables  # six megabytes, for the few who choose such a name
+
     found = confusables.confusables_data.get(letter, [])
     return next((each["c"] for each in found if each["c"].isascii()), letter)

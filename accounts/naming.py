@@ -1,6 +1,7 @@
 """The rule of a display name: it stands on one line amid the words of others, and has to be visible there."""
 
 import re
+from functools import cache
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
@@ -20,17 +21,18 @@ INVISIBLE = (
 """Characters that draw nothing, as a part of a character class. Some shape their neighbours (emoji, Persian)."""
 _ONLY_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 
-_OFFICES = frozenset(
-    map(
-        skeleton_of_words,
-        (
-            *("admin", "admins", "administrator", "administration", "moderator", "moderators", "moderation"),
-            *("staff", "team", "official", "support", "help", "system", "root", "owner"),
-            *("管理员", "管理員", "版主", "官方", "客服", "站长", "站長", "系统", "系統"),
-        ),
-    )
+_OFFICES = (
+    *("admin", "admins", "administrator", "administration", "moderator", "moderators", "moderation"),
+    *("staff", "team", "official", "support", "help", "system", "root", "owner"),
+    *("管理员", "管理員", "版主", "官方", "客服", "站长", "站長", "系统", "系統"),
 )
-"""Skeletons of names that speak for a site."""
+"""Names that speak for a site."""
+
+
+@cache
+def _offices() -> frozenset[str]:
+    """Their skeletons; made when the first name is checked, for the table of letters is large."""
+    return frozenset(map(skeleton_of_words, _OFFICES))
 
 
 def check_imitation(name: str) -> None:
@@ -41,7 +43,7 @@ def check_imitation(name: str) -> None:
     """
     words, site = skeleton_of_words(name), skeleton_of_words(current().name)
     rest = words.replace(site, "") if site else words
-    if words and (words == site or rest in _OFFICES):
+    if words and (words == site or rest in _offices()):
         raise ValidationError(_("This name is kept for those who run this site."), code="imitation")
 
 

@@ -111,6 +111,12 @@ FOLLOW_TIMELINE = f"""
 """  # noqa: S608
 
 
+# The row is gone, or drawn on another timeline.
+NOT_FOLLOWED = """
+    SELECT WHERE NOT EXISTS (SELECT FROM accounts_policy p WHERE p.drawn_on IS NOT DISTINCT FROM feedsite_timeline())
+"""
+
+
 class Current(NamedTuple):
     """The policy in force."""
 

@@ -63,6 +63,9 @@ def _complete(deletion: Deletion) -> bool:
     return bool(Deletion.objects.filter(pk=deletion.pk).delete()[0])
 
 
+LEFT = "(SELECT FROM accounts_deletion) UNION ALL (SELECT FROM accounts_heldname WHERE until < now())"
+
+
 def sweep() -> int:
     """Periodic: send to the workers what no worker is at; how many."""
     free = Q(tried_at=None) | Q(tried_at__lt=timezone.now() - CLAIM)

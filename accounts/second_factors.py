@@ -18,7 +18,6 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from allauth.mfa.utils import decrypt
-from allauth.mfa.webauthn.internal import auth as webauthn
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
@@ -149,9 +148,16 @@ def set_up_app(*, user: User, secret: str, code: str) -> None:
 
 
 # --- Passkeys --------------------------------------------------------------------------------------------
+def _webauthn() -> Any:
+    """allauth's passkeys, with fido2 and its list of public suffixes: most processes are never asked for one."""
+    from allauth.mfa.webauthn.internal import auth
+
+    return auth
+
+
 def offer_passkey(user: User) -> dict[str, Any]:
     """The options of which the browser makes a passkey; the challenge is kept in the session."""
-    options: dict[str, Any] = webauthn.begin_registration(user, passwordless=True)
+    options: dict[str, Any] = _webauthn().begin_registration(user, passwordless=True)
     return options
 
 
@@ -161,6 +167,7 @@ def add_passkey(*, user: User, name: str, credential: Any) -> None:
     User.objects.select_for_update().get(pk=user.pk)
     if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= PASSKEYS:
         raise FullError
+    webauthn = _webauthn()
     try:
         webauthn.parse_registration_response(credential)
         webauthn.complete_registration(credential)
@@ -173,12 +180,13 @@ def add_passkey(*, user: User, name: str, credential: Any) -> None:
 
 def ask_passkey(user: User | None) -> dict[str, Any]:
     """The options of a proof by passkey: by one of the user's, or by any that it has of this site."""
-    options: dict[str, Any] = webauthn.begin_authentication(user)
+    options: dict[str, Any] = _webauthn().begin_authentication(user)
     return options
 
 
 def use_passkey(*, user: User | None, answer: Any) -> User:
     """The user whose passkey answered the challenge of this session. Raises RefusedError."""
+    webauthn = _webauthn()
     try:
         owner: Any = user or webauthn.extract_user_from_response(answer)
         webauthn.parse_authentication_response(answer)

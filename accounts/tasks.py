@@ -4,6 +4,7 @@ from celery import shared_task
 from django.core.management import call_command
 
 from accounts import actions, addresses, applications, levels, places, policy, purge, recovery
+from storage.queue import asks
 
 
 @shared_task(name="accounts.lower_levels")
@@ -13,6 +14,7 @@ def lower_levels() -> None:
 
 
 @shared_task(name="accounts.follow_timeline")
+@asks("accounts.follow_timeline", policy.NOT_FOLLOWED)
 def follow_timeline() -> None:
     """Periodic: notice that PostgreSQL failed over, so that windows are used again."""
     policy.follow_timeline()
@@ -25,6 +27,7 @@ def run_purge(user_id: int) -> None:
 
 
 @shared_task(name="accounts.sweep_deletions")
+@asks("accounts.sweep_deletions", purge.LEFT)
 def sweep_deletions() -> None:
     """Periodic: go on with deletions that no worker is at, and let go of the names of old ones."""
     purge.sweep()
@@ -46,6 +49,7 @@ def clear_sessions() -> None:
 
 
 @shared_task(name="accounts.send_resets")
+@asks("accounts.send_resets", "SELECT FROM accounts_resetrequest")
 def send_resets() -> None:
     """Write the letters that set passwords anew; also periodic, for requests whose task was lost."""
     recovery.work_off()

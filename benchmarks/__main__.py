@@ -45,7 +45,9 @@ FOLLOWERS = ("growth_followers", "big_v")
 """Benchmarks on senders with up to a million followers."""
 GRAPHS = ("growth_graph",)
 """Benchmarks on one community in growing sizes."""
-NAMES = (*COMMUNITY, *LIVE, *PICTURES, *FOLLOWERS, *GRAPHS)
+ALONE = ("idle",)
+"""Benchmarks on a site of their own, started by `up`."""
+NAMES = (*ALONE, *COMMUNITY, *LIVE, *PICTURES, *FOLLOWERS, *GRAPHS)
 REAL = ("discover_walk", "discover_quality")
 """Benchmarks on a real data set."""
 LIKED = ("discover_liked",)
@@ -111,10 +113,12 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
     from benchmarks.followers import Followers
     from benchmarks.graphs import Graphs
     from benchmarks.hosts import Hosts
+    from benchmarks.idle import Alone
     from benchmarks.pictures import Pictured
     from benchmarks.real import Interactions, RealData, Worked
 
     groups = (
+        (ALONE, Alone(size)),
         (COMMUNITY, Community(size)),
         (LIVE, Hosts(size)),
         (PICTURES, Pictured(size)),

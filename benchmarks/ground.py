@@ -80,6 +80,10 @@ class Size:
     live_followed: tuple[int, ...] = (10, 100, 2_000)
     live_readers: int = 10
     live_rounds: int = 200
+    idle_pause: float = 45.0
+    """Seconds until a site that has started or was visited is left alone by its own tasks, ..."""
+    idle_seconds: float = 60.0
+    """... and seconds for which it is looked at."""
 
 
 QUICK = Size(
@@ -128,6 +132,8 @@ QUICK = Size(
     live_followed=(10, 60),
     live_readers=2,
     live_rounds=2,
+    idle_pause=1.0,
+    idle_seconds=2.0,
 )
 
 

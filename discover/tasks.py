@@ -4,9 +4,11 @@ from celery import shared_task
 
 from discover import impressions, indexing, issued_pages, refreshing
 from storage.connections import database_now
+from storage.queue import asks
 
 
 @shared_task(name="discover.record_impressions")
+@asks("discover.record_impressions", "SELECT FROM discover_issuedpage WHERE NOT is_recorded")
 def record_impressions() -> None:
     """Write issued pages into the filters of impressions."""
     issued_pages.record_issued_pages()

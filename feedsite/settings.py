@@ -12,13 +12,12 @@ from zoneinfo import ZoneInfo
 
 from celery.schedules import crontab
 
-from runtime import bucket_address, embedded, environment, mail_address
+from runtime import bucket_address, embedded, environment, family, mail_address
 from runtime.option_kinds import database
 from runtime.options import RATES as RATE_VARIABLES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environment.read(os.environ, BASE_DIR)
-PROCESSORS = len(os.sched_getaffinity(0))
 
 
 def replica_database(primary: dict[str, Any], given: dict[str, Any], timeout: float) -> dict[str, Any]:
@@ -37,13 +36,14 @@ def replica_database(primary: dict[str, Any], given: dict[str, Any], timeout: fl
 
 
 # --- Where things live -----------------------------------------------------------------------------------
-DATA_DIR = Path(env.text("FEEDSITE_DATA_DIR", str(BASE_DIR / "var"))).resolve()
-SERVERS = embedded.Servers(DATA_DIR, env.texts)
+# The supervisor, which has no Django, reads the same values.
+FAMILY = family.of(env, BASE_DIR)
+DATA_DIR, SERVERS = FAMILY.data_dir, FAMILY.servers
 
 DEBUG = env.switch("FEEDSITE_DEBUG")
 SECRET_KEY = env.text("FEEDSITE_SECRET_KEY") or embedded.secret_key(DATA_DIR)
 SECRET_KEY_FALLBACKS = env.words("FEEDSITE_SECRET_KEY_FALLBACKS")
-ALLOWED_HOSTS = env.words("FEEDSITE_ALLOWED_HOSTS")
+ALLOWED_HOSTS = FAMILY.allowed_hosts
 CSRF_TRUSTED_ORIGINS = env.words("FEEDSITE_CSRF_TRUSTED_ORIGINS")
 # Behind a proxy that terminates TLS; the default site speaks plain HTTP on loopback.
 HTTPS = env.switch("FEEDSITE_HTTPS")
@@ -54,11 +54,8 @@ PROXY = env.switch("FEEDSITE_PROXY", HTTPS)
 SITE_URL = env.text("FEEDSITE_URL").rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.whole("PORT"))
 
 # The processes that `up` starts, and the address where it listens.
-HOST = env.text("FEEDSITE_HOST")
-PORT = env.whole("PORT")
-WEB_PROCESSES = env.whole("FEEDSITE_WEB_PROCESSES", PROCESSORS)
-WEB_THREADS = env.whole("FEEDSITE_WEB_THREADS")
-WORKER_PROCESSES = env.whole("FEEDSITE_WORKER_PROCESSES", PROCESSORS)
+HOST, PORT = FAMILY.host, FAMILY.port
+WEB_THREADS = FAMILY.web_threads
 
 # --- Apps ------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -241,6 +238,7 @@ def _every(seconds: float, task: str) -> dict[str, Any]:
     return {"task": task, "schedule": seconds, "options": {"expires": seconds + CLOCKS_APART}}
 
 
+CELERY_BEAT_SCHEDULER = "storage.quiet.Scheduler"
 CELERY_BEAT_SCHEDULE = {
     name: _every(seconds, task)
     for name, task, seconds in (
@@ -371,11 +369,11 @@ FAN_OUT_RETRY_AFTER = timedelta(seconds=env.number("FEEDSITE_FAN_OUT_RETRY_SECON
 # Whether pages open a stream; without one they poll.
 STREAM = env.switch("FEEDSITE_STREAM")
 # The port at which visitors reach the stream process where no proxy leads there (`up` sets it); 0 where one does.
-STREAM_PORT = env.whole("FEEDSITE_STREAM_PORT")
+STREAM_PORT = FAMILY.stream_port
 # The origins whose pages may read the stream across ports, such as https://example.com; none: those of ALLOWED_HOSTS.
 STREAM_ORIGINS = env.words("FEEDSITE_STREAM_ORIGINS")
 # Open connections of one stream process, and of one user in it.
-STREAM_LIMIT = env.whole("FEEDSITE_STREAM_LIMIT")
+STREAM_LIMIT = FAMILY.stream_limit
 STREAM_USER_LIMIT = env.whole("FEEDSITE_STREAM_USER_LIMIT")
 # Seconds after which it is asked again whether the sessions, tokens and users behind them still stand.
 STREAM_RECHECK_SECONDS = env.number("FEEDSITE_STREAM_RECHECK_SECONDS")
@@ -455,9 +453,8 @@ ISSUED_COUNT = env.whole("FEEDSITE_ISSUED_COUNT")
 PLAYED_OLD_URL = env.text("FEEDSITE_PLAYED_OLD_URL")
 # Its ZSET of a user: id -> ms since 1970.
 PLAYED_OLD_KEY = env.text("FEEDSITE_PLAYED_OLD_KEY")
-# Where `manage.py played_grpc` listens. No port: `up` takes the next free one; 0: no gRPC.
-GRPC_HOST = env.text("FEEDSITE_GRPC_HOST")
-GRPC_PORT = env.whole("FEEDSITE_GRPC_PORT") if "FEEDSITE_GRPC_PORT" in env else None
+# Where `manage.py played_grpc` listens; 0: no gRPC.
+GRPC_HOST, GRPC_PORT = FAMILY.grpc_host, FAMILY.grpc_port
 # Calls that it works on at a time; each has a connection to PostgreSQL.
 GRPC_THREADS = env.whole("FEEDSITE_GRPC_THREADS")
 
@@ -618,7 +615,7 @@ MEDIA_VIDEO_BYTES = env.whole("FEEDSITE_MEDIA_VIDEO_MB") * 2**20
 MEDIA_PIXELS = env.whole("FEEDSITE_MEDIA_MEGAPIXELS") * 1_000_000
 MEDIA_FRAMES = env.whole("FEEDSITE_MEDIA_FRAMES")
 # Pictures that are decoded at once on this machine, and the seconds that one may take and that one waits for its turn.
-MEDIA_PROCESSES = env.whole("FEEDSITE_MEDIA_PROCESSES", PROCESSORS)
+MEDIA_PROCESSES = env.whole("FEEDSITE_MEDIA_PROCESSES", family.PROCESSORS)
 MEDIA_SECONDS = env.number("FEEDSITE_MEDIA_SECONDS")
 MEDIA_WAIT_SECONDS = env.number("FEEDSITE_MEDIA_WAIT_SECONDS")
 # The internal address at which nginx has the files, where it sends them itself (X-Accel-Redirect).
@@ -651,11 +648,11 @@ WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # --- Logging ---------------------------------------------------------------------------------------------
 # Lines for people (plain), or one JSON object each.
-LOG_FORMAT = env.text("FEEDSITE_LOG_FORMAT")
+LOG_FORMAT = FAMILY.log_format
 # A line a request; by default where machines read them.
 ACCESS_LOG = env.switch("FEEDSITE_ACCESS_LOG", LOG_FORMAT == "json")
 # Without a level each program has its own.
-LOG_LEVEL = env.text("FEEDSITE_LOG_LEVEL")
+LOG_LEVEL = FAMILY.log_level
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

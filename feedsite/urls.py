@@ -11,6 +11,7 @@ from rest_framework.permissions import AllowAny
 from web import openapi
 from web.rest import NotFoundView
 
+admin.autodiscover()
 admin.site.index_title = gettext_lazy("Administration")
 
 handler400 = "web.outage.bad_request"

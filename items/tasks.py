@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from items import counts, filters, idempotency
+from storage.queue import asks
 
 
 @shared_task(name="items.forget_idempotency_keys")
@@ -12,6 +13,7 @@ def forget_idempotency_keys() -> None:
 
 
 @shared_task(name="items.fold_counts")
+@asks("items.fold_counts", "SELECT FROM items_countchange")
 def fold_counts() -> None:
     """Periodic: add up the staged likes, replies and reposts."""
     counts.fold()

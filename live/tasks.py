@@ -6,6 +6,7 @@ from live import lineup, measuring, reminders, replays, snapshot, timing
 from live.models import ReplayDelivery
 from storage import deliveries
 from storage.connections import database_now
+from storage.queue import asks
 
 
 @shared_task(name="live.apply")
@@ -15,6 +16,7 @@ def apply(host_id: int) -> None:
 
 
 @shared_task(name="live.sweep")
+@asks("live.sweep", f"{lineup.LEFT} UNION ALL {reminders.LEFT} UNION ALL {deliveries.due(ReplayDelivery)}")
 def sweep() -> None:
     """Periodic: send again for what was lost on the way."""
     lineup.sweep(now=database_now())
@@ -41,6 +43,7 @@ def forget_snapshots() -> None:
 
 
 @shared_task(name="live.run")
+@asks("live.run", timing.DUE)
 def run() -> None:
     """Periodic: start, end and miss what is due."""
     timing.run(now=database_now())

@@ -43,6 +43,16 @@ ENDING = """
 """
 
 
+_BY_NOW = {
+    "now": "now()",
+    "lost": f"now() - interval '{settings.LIVE_GRACE.total_seconds()} seconds'",
+    "forgotten": f"now() - interval '{settings.LIVE_LONGEST.total_seconds()} seconds'",
+    "count": 1,
+}
+DUE = " UNION ALL ".join(f"({each % _BY_NOW})" for each in (MISSED, STARTING, ENDING))
+"""The sessions that `run` would change, for beat."""
+
+
 def run(*, now: datetime) -> int:
     """Change what is due; how many."""
     params = {

@@ -58,6 +58,8 @@ CLAIM = """
         ORDER BY next_at LIMIT 1 FOR UPDATE SKIP LOCKED
     ) RETURNING id, address
 """
+# Those of other states are tidied up at some time.
+WAITING = "SELECT FROM mail_letter WHERE state = 'waiting'"
 UNREACHED = (OSError, SoftTimeLimitExceeded)
 """Errors of the server, not of the letter; all of smtplib's are OSErrors, and `_try` takes out those of the letter."""
 

@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from mail import sending
+from storage.queue import asks
 
 
 @shared_task(name="mail.send", soft_time_limit=sending.SECONDS)
@@ -12,6 +13,7 @@ def send() -> None:
 
 
 @shared_task(name="mail.sweep", soft_time_limit=sending.SECONDS)
+@asks("mail.sweep", sending.WAITING)
 def sweep() -> None:
     """Periodic: send what is due, and tidy up."""
     sending.sweep()

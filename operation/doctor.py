@@ -120,7 +120,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("inboxes", lambda: need_of_inboxes(now)),
         ("web", lambda: process("web", web)),
         *([("stream", lambda: process("stream", stream))] if settings.STREAM else []),
-        *([("grpc", lambda: grpc_process(grpc_place))] if settings.GRPC_PORT != 0 else []),
+        *([("grpc", lambda: grpc_process(grpc_place))] if grpc_place else []),
     ]
     return [finding for name, check in looked for finding in _safely(name, check)]
 
@@ -783,7 +783,7 @@ def grpc_process(place: str) -> Findings:
         "grpc",
         f"{place}: {said}",
         warning=not serves,
-        todo="Start it, say where it listens (--grpc HOST:PORT), or set FEEDSITE_GRPC_PORT=0 where there is none.",
+        todo="Start it, say where it listens (--grpc HOST:PORT), or leave FEEDSITE_GRPC_PORT out where there is none.",
     )
 
 
@@ -794,11 +794,11 @@ def worst(findings: Sequence[Finding]) -> str:
 
 
 def addresses() -> tuple[str, str, str]:
-    """Where web, stream and gRPC listen under `up`."""
+    """Where web, stream and gRPC listen under `up`; gRPC is empty where there is none."""
     port = settings.PORT
     stream = settings.STREAM_PORT or port + 1
     return (
         f"http://127.0.0.1:{port}",
         f"http://127.0.0.1:{stream}",
-        f"{settings.GRPC_HOST}:{settings.GRPC_PORT or stream + 1}",
+        f"{settings.GRPC_HOST}:{settings.GRPC_PORT}" if settings.GRPC_PORT else "",
     )

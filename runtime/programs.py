@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from typing import NamedTuple
 
-import msgspec
-from django.conf import settings
+from runtime.family import Family
 
 NAMES = ("web", "stream", "grpc", "beat", "worker")
 """In the order in which they are stopped: no new requests, no new tasks, and then the tasks at work."""
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
+TOO_LARGE_SECONDS = 30
+"""How often granian looks whether a process of web has outgrown its bound."""
 
 
-class Place(msgspec.Struct):
+class Place(NamedTuple):
     """Where the programs listen; no gRPC where its port is 0."""
 
     host: str
@@ -21,7 +22,7 @@ class Place(msgspec.Struct):
     grpc: int
 
 
-class Program(msgspec.Struct):
+class Program(NamedTuple):
     """`command` are the words behind `python -m`."""
 
     name: str
@@ -29,42 +30,44 @@ class Program(msgspec.Struct):
     environ: dict[str, str]
 
 
-def place() -> Place:
-    """Where they listen if nothing looks for free ports: the stream behind PORT, and gRPC behind the stream."""
-    stream = settings.STREAM_PORT or settings.PORT + 1
-    grpc = settings.PORT + 2 if settings.GRPC_PORT is None else settings.GRPC_PORT
-    return Place(settings.HOST, settings.PORT, stream, grpc)
+def place(family: Family) -> Place:
+    """Where they listen if nothing looks for free ports: the stream behind PORT."""
+    return Place(family.host, family.port, family.stream_port or family.port + 1, family.grpc_port)
 
 
-def metrics_folder() -> Path:
-    """Where the programs count under `up` (runtime.metrics)."""
-    folder: Path = settings.SERVERS.home.run / "metrics"
-    return folder
+def programs(family: Family, at: Place, *, together: bool = False) -> Iterator[Program]:
+    """All of them, as this environment has them; `together` on one machine, where a worker has beat as its child.
 
-
-def programs(at: Place) -> Iterator[Program]:
-    """All of them, as this environment has them."""
+    See docs/decisions.md: Programs load the site before they fork.
+    See docs/decisions.md: Beat is a child of the worker under `up`.
+    See docs/decisions.md: Memory of a process is bounded by replacing it.
+    """
     # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
-    level = settings.LOG_LEVEL or "WARNING"
+    level = family.log_level or "WARNING"
     # Celery warns root of pickles, which this site does not accept.
     warnings = [os.environ.get("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
     environ = os.environ | {
-        METRICS: os.environ.get(METRICS) or str(metrics_folder()),
+        METRICS: os.environ.get(METRICS) or str(family.metrics_folder),
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": ",".join(filter(None, warnings)),
+        # glibc gives every thread an arena of its own, up to eight a core, and none is given back.
+        "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "2",
     }
-    quiet = environ | {"FEEDSITE_LOG_LEVEL": level}
+    # Celery would run Django's checks in each program, which load every page; `prepare` and `migrate` have run them.
+    quiet = environ | {"FEEDSITE_LOG_LEVEL": level, "CELERY_SKIP_CHECKS": "1"}
+    granian = "runtime.preloaded granian"
     respawn = "--respawn-failed-workers --respawn-interval 0.5"
 
-    web = f"granian --interface wsgi --no-ws --host {at.host} --port {at.port} --workers {settings.WEB_PROCESSES}"
-    web += f" --blocking-threads {settings.WEB_THREADS} --blocking-threads-idle-timeout 600"
+    web = f"{granian} --interface wsgi --no-ws --host {at.host} --port {at.port} --workers {family.web_processes}"
+    web += f" --blocking-threads {family.web_threads} --blocking-threads-idle-timeout 600"
+    web += f" --workers-max-rss {family.web_memory_mb} --rss-sample-interval {TOO_LARGE_SECONDS}"
     web += f" {respawn} --workers-kill-timeout 3 feedsite.wsgi:application"
     yield Program("web", web.split(), environ)
 
     # Granian's limit of requests at once: every open stream, and a few more that are told that it is full. To stop it
     # waits for streams to end by themselves, which they do not.
-    stream = f"granian --interface asgi --host {at.host} --port {at.stream} --workers 1 --log-level warning"
-    stream += f" --backlog 2048 --backpressure {settings.STREAM_LIMIT + 100}"
+    stream = f"{granian} --interface asgi --host {at.host} --port {at.stream} --workers 1 --log-level warning"
+    stream += f" --backlog 2048 --backpressure {family.stream_limit + 100}"
     stream += f" {respawn} --workers-kill-timeout 1 feedsite.asgi:application"
     yield Program("stream", stream.split(), environ)
 
@@ -72,8 +75,10 @@ def programs(at: Place) -> Iterator[Program]:
         yield Program("grpc", ["django", "played_grpc"], environ | {"FEEDSITE_GRPC_PORT": str(at.grpc)})
 
     celery = "celery -A feedsite --quiet"
-    beat = f"{celery} beat --loglevel {level} --pidfile= --schedule".split()
-    yield Program("beat", [*beat, str(settings.SERVERS.home.run / "beat")], quiet)
+    schedule = ["--schedule", str(family.servers.home.run / "beat")]
+    if not together:
+        yield Program("beat", [*f"{celery} beat --loglevel {level} --pidfile=".split(), *schedule], quiet)
 
-    worker = f"{celery} worker --loglevel {level} --without-gossip --without-mingle"
-    yield Program("worker", f"{worker} --concurrency {settings.WORKER_PROCESSES}".split(), quiet)
+    worker = f"{celery} worker --loglevel {level} --without-gossip --without-mingle --without-heartbeat"
+    worker += f" --concurrency {family.worker_processes} --max-memory-per-child {family.worker_memory_mb * 1024}"
+    yield Program("worker", [*worker.split(), *(["--beat", *schedule] if together else [])], quiet)

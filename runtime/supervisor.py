@@ -1,9 +1,12 @@
 """The site's programs as one family: restarted when they die, stopped in order, none left behind.
 
+Neither Django nor a library: the supervisor waits most of its life, and whatever it imports stays in memory.
+
 See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import contextlib
+import json
 import os
 import selectors
 import signal
@@ -11,12 +14,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from django.conf import settings
-
 from runtime.embedded import die_with_parent, wait_for
-from runtime.logs import relayed
+from runtime.nursery import Nursery
 
 TAG = "FEEDSITE_SUPERVISED"  # in the environment of every program, so that a later supervisor finds leftovers
 BACK_OFF = (0.2, 10.0)  # seconds before the first and before the late restarts of a program that keeps dying
@@ -28,32 +30,67 @@ class ProgramError(RuntimeError):
     """A program does not start at all. The message is one line for the person at the terminal."""
 
 
+class Forked:
+    """A program that a nursery has forked: as much of a Popen as the supervisor needs."""
+
+    def __init__(self, nursery: Nursery, command: Sequence[str], environ: Mapping[str, str]) -> None:
+        reading, writing = os.pipe()
+        self.stdout = os.fdopen(reading, "rb")
+        try:
+            self.pid = nursery.fork(command, environ, writing)
+        except OSError:
+            self.stdout.close()
+            raise
+        finally:
+            os.close(writing)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        os.kill(self.pid, signal.SIGTERM)
+
+    def wait(self) -> int:
+        """Wait for its end; the exit code, negative for the signal that ended it."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
 class Program:
     """One program of the family: the leader of a process group that lives and dies with it."""
 
-    def __init__(self, name: str, command: Sequence[str], *, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        environ: Mapping[str, str],
+        nursery: Nursery | None = None,
+    ) -> None:
         self.name = name
+        self.nursery = nursery
         self.command = command
         self.folder = folder
         self.environ = environ
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
         self.started_at = 0.0
         self.retry_at = 0.0
         self.failures = 0
         self.unfinished_line = b""
 
     def start(self) -> None:
-        """Start the program in a process group of its own; its output comes through a pipe."""
-        self.process = subprocess.Popen(
-            self.command,
-            cwd=self.folder,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor only
-            preexec_fn=die_with_parent(signal.SIGTERM),
-        )
+        """Start the program in a process group of its own; its output comes through a pipe. Raises OSError."""
+        if self.nursery is not None:
+            self.process = Forked(self.nursery, self.command, self.environ)
+        else:
+            self.process = subprocess.Popen(
+                self.command,
+                cwd=self.folder,
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor only
+                preexec_fn=die_with_parent(signal.SIGTERM),
+            )
         if self.process.stdout is not None:
             os.set_blocking(self.process.stdout.fileno(), False)
         self.started_at = time.monotonic()
@@ -83,14 +120,16 @@ class Program:
 
 
 class Supervisor:
-    """Runs programs until SIGTERM, SIGINT or SIGHUP. `tend` is called about once a second meanwhile.
+    """Runs programs until SIGTERM, SIGINT or SIGHUP. `tend` is called about once a second meanwhile, and `say` gets
+    each line for the terminal with the name of its program.
 
     Without threads: a child dies with the thread that started it, and forking with threads about is unsafe.
     """
 
-    def __init__(self, programs: Sequence[Program], *, tend: Callable[[], None]) -> None:
+    def __init__(self, programs: Sequence[Program], *, tend: Callable[[], None], say: "Terminal") -> None:
         self.programs = programs
         self.tend = tend
+        self.say = say
         self.selector = selectors.DefaultSelector()
         self.signals = 0
 
@@ -105,14 +144,15 @@ class Supervisor:
         try:
             while not self.signals:
                 self._restart_the_dead(give_up=not up)
-                self._relay(0.2)
+                self._relay(0.5 if up else 0.2)
                 if not up and is_up():
                     up = True
                     announce()
                 if time.monotonic() > tended_at + 1:
+                    self._bury_orphans()
                     self.tend()
                     tended_at = time.monotonic()
-            say("stopping ...")
+            self.say("stopping ...")
         finally:
             self._stop_all()
             for each, handler in before.items():
@@ -136,18 +176,28 @@ class Supervisor:
                 pause = min(first * 2**program.failures, late)
                 program.failures += 1
                 program.retry_at = now + pause
-                say(f"{program.name} ended with {code}; starting it again in {pause:.1f} s")
+                self.say(f"{program.name} ended with {code}; starting it again in {pause:.1f} s")
             if now >= program.retry_at:
                 try:
                     program.start()
                 except OSError as error:  # no memory, no processes left
                     if give_up:
                         raise ProgramError(f"{program.name} cannot be started: {error}") from error
-                    say(f"{program.name} cannot be started: {error}")
+                    self.say(f"{program.name} cannot be started: {error}")
                     program.retry_at = now + BACK_OFF[1]
                     continue
                 if program.process is not None and program.process.stdout is not None:
                     self.selector.register(program.process.stdout, selectors.EVENT_READ, program)
+
+    def _bury_orphans(self) -> None:
+        """Wait for processes that became this one's children by the end of their parents, and have ended."""
+        own = {program.process.pid for program in self.programs if program.process is not None}
+        nurseries = {program.nursery for program in self.programs if program.nursery is not None}
+        own |= {nursery.process.pid for nursery in nurseries if nursery.process is not None}
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if ended.si_pid in own:
+                return  # its turn comes first
+            os.waitpid(ended.si_pid, 0)
 
     def _relay(self, seconds: float) -> None:
         """Print what the programs wrote, each line under its program's name."""
@@ -160,7 +210,7 @@ class Supervisor:
                 continue
             *lines, program.unfinished_line = (program.unfinished_line + chunk).split(b"\n")
             for line in lines:
-                say(line.decode(errors="replace"), program.name)
+                self.say(line.decode(errors="replace"), program.name)
 
     def _clear(self, program: Program) -> int:
         self._relay(0)
@@ -181,11 +231,28 @@ class Supervisor:
         self.selector.close()
 
 
-def say(line: str, name: str = "up") -> None:
-    """One line on the terminal, in the format of the site's log; a terminal that is gone is no reason to stop."""
-    text = relayed(line, name) if settings.LOG_FORMAT == "json" else f"{name:>6} | {line}"
-    with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stdout, flush=True)
+class Terminal:
+    """Lines for the person or the machine that reads the supervisor's output, in the format of the site's log."""
+
+    def __init__(self, log_format: str) -> None:
+        self.is_json = log_format == "json"
+
+    def __call__(self, line: str, name: str = "up") -> None:
+        """Write one line; a terminal that is gone is no reason to stop."""
+        with contextlib.suppress(OSError, ValueError):
+            print(relayed(line, name) if self.is_json else f"{name:>6} | {line}", file=sys.stdout, flush=True)
+
+
+def relayed(line: str, program: str) -> str:
+    """A line that a program wrote, as one JSON object: its own with `program` added, or one with it as message."""
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        fields = {"at": at, "level": "INFO", "logger": program, "message": line}
+    return json.dumps(fields | {"program": program}, ensure_ascii=False)
 
 
 def end_leftovers(tag: str) -> None:

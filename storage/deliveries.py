@@ -121,6 +121,11 @@ class Attempt:
             self.park()
 
 
+def due(model: type[AbstractDelivery]) -> str:
+    """The query of what `sweep` would enqueue."""
+    return f"(SELECT FROM {model._meta.db_table} WHERE sweep_at <= now() AND parked_at IS NULL)"
+
+
 def sweep(model: type[AbstractDelivery]) -> int:
     """Enqueue due deliveries again (lost by the broker, a dead worker or an outage); returns their number."""
     meta = model._meta

@@ -1,7 +1,8 @@
 """Tasks for the workers. The broker is a hint: what has to be done stands in PostgreSQL before a task is sent."""
 
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from celery import current_app
 
@@ -12,6 +13,17 @@ logger = logging.getLogger(__name__)
 
 CONFIRM_SECONDS = 0.5
 """How long RabbitMQ may take to say that it has a message. Redis answers each command."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+QUESTIONS: dict[str, str] = {}
+"""Periodic task → the query that has a row when there is something to do (storage.quiet)."""
+
+
+def asks(task: str, query: str) -> Callable[[Function], Function]:
+    """Have beat send the task of that name only when the query has a row."""
+    QUESTIONS[task] = query
+    return lambda function: function
 
 
 def enqueue(task: str, *args: Any) -> bool:

@@ -111,6 +111,9 @@ def _finish(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     return bool(flipped)
 
 
+DUE = "(SELECT FROM timeline_backfill WHERE finished_at IS NULL AND cancelled_at IS NULL AND sweep_at <= now())"
+
+
 def sweep() -> int:
     """Enqueue backfills that lost their worker; how many."""
     due = fetch(

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from storage import deliveries
 from storage.connections import FeedsUnavailableError, feeds_for_tasks, pipelined
+from storage.queue import asks
 from timeline import active_fans, backfill, check, fanout, inbox, outbox
 from timeline.models import Delivery
 
@@ -25,6 +26,7 @@ def fan_out_range(range_id: int) -> None:
 
 
 @shared_task(name="timeline.sweep")
+@asks("timeline.sweep", f"{deliveries.due(Delivery)} UNION ALL {backfill.DUE}")
 def sweep() -> None:
     """Enqueue deliveries and backfills again that were lost."""
     deliveries.sweep(Delivery)

@@ -22,7 +22,7 @@ from django.utils.module_loading import import_string
 from runtime import embedded
 from runtime.management.commands.check_all import clean_environ
 from runtime.options import OPTIONS
-from runtime.programs import NAMES, Place, place, programs
+from runtime.programs import NAMES, Place, programs
 from tests.support.clusters import free_ports
 
 ROOT = Path(settings.BASE_DIR)
@@ -218,11 +218,16 @@ def test_every_program_is_started_the_same_way_everywhere() -> None:
     assert units == set(NAMES)
     assert services | {"web"} == set(NAMES)
     assert 'program", "web' in DOCKERFILE[-1]
-    assert [each.name for each in programs(Place("127.0.0.1", 1, 2, 3))] == list(NAMES)
-    assert [each.name for each in programs(Place("127.0.0.1", 1, 2, 0))] == [name for name in NAMES if name != "grpc"]
-    for each in programs(place()):
-        if each.command[0] != "django":
-            check([str(SCRIPTS / each.command[0]), *each.command[1:]])
+    family = settings.FAMILY
+    assert [each.name for each in programs(family, Place("127.0.0.1", 1, 2, 3))] == list(NAMES)
+    without = [each.name for each in programs(family, Place("127.0.0.1", 1, 2, 0))]
+    assert without == [name for name in NAMES if name != "grpc"]
+    together = [each.name for each in programs(family, Place("127.0.0.1", 1, 2, 3), together=True)]
+    assert together == [name for name in NAMES if name != "beat"], "the worker has it"
+    for is_together in (True, False):
+        for each in programs(family, Place("127.0.0.1", 1, 2, 0), together=is_together):
+            words = [word for word in each.command if word != "runtime.preloaded"]
+            check([str(SCRIPTS / words[0]), *words[1:]])
 
 
 INSTALL = """
@@ -302,6 +307,7 @@ def test_the_commands_of_the_units_make_a_site_in_a_fresh_folder(tmp_path: Path)
         "PORT": str(port),
         "PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "metrics"),
         "FEEDSITE_RATE_SCALE": "100000",
+        "FEEDSITE_GRPC_PORT": str(free_ports()[0]),
     }
     done = subprocess.run(
         [sys.executable, "-c", INSTALL, json.dumps([words(prepare), running])],

@@ -14,6 +14,7 @@ from django.test import Client
 
 from feedsite.celery import app
 from runtime import logs
+from runtime.supervisor import relayed
 from storage.queue import enqueue
 from tests.support.factories import UserFactory
 
@@ -154,7 +155,7 @@ def test_json_is_what_the_environment_says() -> None:
     ],
 )
 def test_what_a_program_of_the_site_wrote_becomes_one_object(line: str, expected: dict[str, str]) -> None:
-    fields = json.loads(logs.relayed(line, "web"))
+    fields = json.loads(relayed(line, "web"))
     assert fields.items() >= (expected | {"program": "web"}).items()
     assert fields["at"]
 

@@ -9,111 +9,29 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import CommandError
 
 from runtime.embedded import Servers, wait_for
 from runtime.management.commands.check_all import clean_environ
-from runtime.management.commands.up import own_name, reserved_port
 from runtime.programs import Place, programs
-from runtime.supervisor import Program, ProgramError, Supervisor, tagged
+from runtime.supervisor import Program, ProgramError, Supervisor, Terminal
+from runtime.up import UpError, own_name, reserved_port
 from tests.support.clusters import free_ports
 from tests.support.servers import Valkey, frozen
+from tests.support.whole_sites import PROGRAMS, Site
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-
-
-PROGRAMS = ("asgi", "wsgi", "played_grpc", "worker", "beat")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _environment() -> None:
     """Where no command of this checkout was run before, the first one makes its environment, and tells so."""
     subprocess.run([sys.executable, "manage.py", "version"], cwd=settings.BASE_DIR, check=True, capture_output=True)
-
-
-class Site:
-    """An `up` process and what it prints."""
-
-    def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None, *arguments: str) -> None:
-        self.folder = folder
-        self.url = f"http://127.0.0.1:{port}"
-        self.output: list[str] = []
-        single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1"}
-        self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up", *arguments],
-            cwd=settings.BASE_DIR,
-            env=clean_environ(folder) | single | {"PORT": str(port)} | (more or {}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.reader = threading.Thread(target=self._read)
-        self.reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        self.output.extend(self.process.stdout)
-
-    @property
-    def printed(self) -> str:
-        return "".join(self.output)
-
-    def wait_until_up(self) -> None:
-        assert wait_for(lambda: "the site is at" in self.printed or self.process.poll() is not None, 400), self.printed
-        assert self.process.poll() is None, self.printed
-
-    def get(self, path: str) -> tuple[int, bytes]:
-        try:
-            with urllib.request.urlopen(self.url + path, timeout=60) as response:  # noqa: S310 (our own)
-                return response.status, response.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read()
-        except OSError:
-            return 0, b""
-
-    def is_ready(self) -> bool:
-        return self.get("/readyz")[0] == 200
-
-    def children(self) -> dict[str, int]:
-        """Name → process of what the supervisor started."""
-        found = {}
-        for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
-            try:
-                command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-            except OSError:  # the supervisor has just buried it
-                continue
-            found[next(word for word in (*PROGRAMS, "?") if word in [*command, "?"])] = int(pid)
-        return found
-
-    def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        code = self.process.wait(150)
-        self.reader.join()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        return code
-
-    def leftovers(self) -> list[str]:
-        """The processes of the site that still run: programs by their tag, servers by their folder."""
-        found = [f"tagged {pid}" for pid in tagged(str(self.folder))]
-        for command in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = command.read_bytes().decode(errors="replace")
-            except OSError:
-                continue
-            if str(self.folder) in words and int(command.parent.name) != os.getpid():
-                found.append(words.replace("\0", " "))
-        return found
 
 
 @pytest.fixture
@@ -128,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(folder: Path, port: int) -> Iterator[Site]:
-    site = Site(folder, port)
+    site = Site(folder, port, {"FEEDSITE_GRPC_PORT": str(free_ports()[0])})
     site.wait_until_up()
     yield site
     if site.process.poll() is None:
@@ -155,6 +73,11 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert wait_for(
         lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == len(before), 60
     )
+    # The worker ends with its beat, and both come again.
+    assert wait_for(lambda: site.children().get("worker") and site.beat(), 60)
+    worker, beat = site.children()["worker"], site.beat()
+    os.kill(beat, signal.SIGKILL)
+    assert wait_for(lambda: site.children().get("worker", worker) != worker, 60), site.printed
     assert wait_for(site.is_ready, 60), site.get("/readyz")
     assert wait_for(lambda: takes_calls(rpc_port), 60)
     assert site.get("/metrics")[0] == 200
@@ -164,7 +87,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
 
     # Another `up` on the same folder is refused; any other command shares the servers.
     line = refused(folder, port, {})
-    assert re.fullmatch(r"CommandError: The site of .* is running already \(process \d+\)\.\n", line)
+    assert re.fullmatch(r"feedsite: The site of .* is running already \(process \d+\)\.\n", line)
     count = "from accounts.models import User; print(User.objects.count(), 'users')"
     users = manage(folder, "shell", "-v", "0", "-c", count)
     assert re.search(r"\d+ users", users)
@@ -246,7 +169,7 @@ def refused(folder: Path, port: int | str, more: Mapping[str, str], code: int = 
 def test_a_program_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:
     """While the site starts it is an error; later the others go on."""
     program = Program("odd", ["sleep", "60"], folder=tmp_path / "missing", environ={})
-    supervisor = Supervisor([program], tend=lambda: None)
+    supervisor = Supervisor([program], tend=lambda: None, say=Terminal("plain"))
     supervisor._restart_the_dead(give_up=False)
     assert program.retry_at > time.monotonic()
     program.retry_at = 0
@@ -278,7 +201,7 @@ def test_taken_grpc_port(folder: Path, port: int) -> None:
 
 def test_no_grpc_where_its_port_is_0() -> None:
     def names(grpc: int) -> list[str]:
-        return [program.name for program in programs(Place("127.0.0.1", 8000, 8001, grpc))]
+        return [program.name for program in programs(settings.FAMILY, Place("127.0.0.1", 8000, 8001, grpc))]
 
     assert names(8002) == ["web", "stream", "grpc", "beat", "worker"]
     assert names(0) == ["web", "stream", "beat", "worker"]
@@ -288,20 +211,19 @@ def test_no_grpc_where_its_port_is_0() -> None:
     ("hosts", "name"),
     [(["a.example", "b.example"], "a.example"), ([".example"], "example"), (["*"], "localhost"), ([], "localhost")],
 )
-def test_it_asks_the_site_by_a_name_that_the_site_answers_to(hosts: list[str], name: str, settings: Any) -> None:
-    settings.ALLOWED_HOSTS = hosts
-    assert own_name() == name
+def test_it_asks_the_site_by_a_name_that_the_site_answers_to(hosts: list[str], name: str) -> None:
+    assert own_name(hosts) == name
 
 
 def test_reserved_port_is_for_this_sites_web_server_only(port: int) -> None:
     with reserved_port("127.0.0.1", port):
-        with pytest.raises(CommandError, match="is taken"), reserved_port("127.0.0.1", port):
+        with pytest.raises(UpError, match="is taken"), reserved_port("127.0.0.1", port):
             pass
         with socket.socket() as web:  # as granian binds
             web.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             web.bind(("127.0.0.1", port))
             web.listen()
-            with pytest.raises(CommandError, match="is taken"), reserved_port("127.0.0.1", port):
+            with pytest.raises(UpError, match="is taken"), reserved_port("127.0.0.1", port):
                 pass
     with reserved_port("127.0.0.1", port):
         pass

@@ -22,7 +22,9 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="for programs: {state, findings}")
         parser.add_argument("--web", default=web, metavar="URL", help=f"where pages are served ({web})")
         parser.add_argument("--stream", default=stream, metavar="URL", help=f"where streams are served ({stream})")
-        parser.add_argument("--grpc", default=grpc, metavar="HOST:PORT", help=f"where gRPC is served ({grpc})")
+        parser.add_argument(
+            "--grpc", default=grpc, metavar="HOST:PORT", help=f"where gRPC is served ({grpc or 'nowhere'})"
+        )
 
     def handle(self, *args: Any, json: bool, web: str, stream: str, grpc: str, **options: Any) -> None:
         """Print the findings, and exit with 1 on an error."""

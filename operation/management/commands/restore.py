@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from celery import current_app
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from accounts import policy
 from operation.backup import BackupError, restore
-from runtime.management.commands.up import only_one_site
+from runtime.up import UpError, only_one_site
 
 
 class Command(BaseCommand):
@@ -26,7 +27,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         """Restore the backup, then migrate the database. Raises CommandError while the site runs, or if it fails."""
-        with only_one_site(), tqdm(unit="B", unit_scale=True, disable=None) as bar:
+        try:
+            with only_one_site(settings.SERVERS.home):
+                self.restore(file)
+        except UpError as error:
+            raise CommandError(str(error)) from error
+
+    def restore(self, file: Path) -> None:
+        """Restore the backup while no `up` can begin."""
+        with tqdm(unit="B", unit_scale=True, disable=None) as bar:
             with current_app.connection_for_write() as connection:  # a pooled one may be of an earlier server
                 answers = current_app.control.ping(timeout=0.5, connection=connection)
             if answers:

@@ -23,9 +23,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, name: str, **options: Any) -> None:
         """Become the program: its command replaces this process."""
-        found = {each.name: each for each in programs(place())}
+        family = settings.FAMILY
+        found = {each.name: each for each in programs(family, place(family))}
         if name not in found:
-            self.stdout.write("There is no gRPC to run: FEEDSITE_GRPC_PORT is 0.")
+            self.stdout.write("There is no gRPC to run: FEEDSITE_GRPC_PORT is not set.")
             return
         settings.SERVERS.home.make()
         os.chdir(settings.BASE_DIR)

@@ -1,0 +1,144 @@
+"""How much does the whole site take while it is idle?
+
+`up` runs as people start it, in a folder of its own, with the demo community; its processes and those of its embedded
+servers are looked at once it has started and been left alone, and again after every page was visited. Memory is
+proportional (PSS: a page that n processes share counts one n-th for each), processor time is user and system.
+"""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+from django.conf import settings
+
+from benchmarks.ground import Size
+from benchmarks.measure import Report
+from runtime import processes
+from runtime.embedded import die_with_parent, wait_for
+
+PSS_MB = 450
+CPU_MS = 15
+PAGES = ("/", "/discover", "/live", "/notifications", "/search?q=the", "/@wanda", "/settings", "/bookmarks", "/lists")
+ROUNDS = 20
+
+
+class Alone:
+    """The data of this benchmark: none but the demo community."""
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+
+    def build(self) -> None:
+        """The demo community is made by `up`."""
+
+    def described(self) -> str:
+        """Whom it is measured on."""
+        return "The demo community, by `up` with its own servers"
+
+
+def run(alone: Alone) -> Report:
+    """Run the benchmark, and return its report."""
+    seconds = alone.size.idle_seconds
+    report = Report(
+        "idle",
+        __doc__.splitlines()[0],
+        ["processes", "number", "PSS MB", "CPU ms/s", "PSS MB after visits"],
+        f"processor time over {seconds} s without a request; {ROUNDS} rounds of {len(PAGES)} pages as visits",
+    )
+    folder = settings.DATA_DIR / "idle"
+    with up(folder) as port:
+        time.sleep(alone.size.idle_pause)
+        before, begin = processes.usage(processes.of_site(folder)), time.monotonic()
+        time.sleep(seconds)
+        passed = time.monotonic() - begin
+        after = processes.usage(processes.of_site(folder))
+        visit(folder, port)
+        time.sleep(alone.size.idle_pause)
+        visited = processes.usage(processes.of_site(folder))
+    nothing = processes.Usage(0, 0, 0.0)
+    for kind, found in after.items():
+        spent = (found.seconds - before.get(kind, nothing).seconds) / passed * 1000
+        report.rows.append([kind, found.processes, *rounded(found.pss), round(spent, 1), *rounded(visited[kind].pss)])
+    totals = [round(sum(float(row[place]) for row in report.rows), 1) for place in range(1, 5)]
+    report.rows.append(["all", int(totals[0]), *totals[1:]])
+    report.ratio(f"PSS in MB / {PSS_MB}", totals[1] / PSS_MB, at_most=1)
+    report.ratio(f"processor time in ms a second / {CPU_MS}", totals[2] / CPU_MS, at_most=1)
+    report.ratio(f"PSS in MB after visits / {PSS_MB}", totals[3] / PSS_MB)
+    return report
+
+
+def rounded(size: int) -> list[float]:
+    """Bytes as MB."""
+    return [round(size / 2**20, 1)]
+
+
+@contextmanager
+def up(folder: Path) -> Iterator[int]:
+    """`up --demo` in a folder; the port of its pages."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("FEEDSITE_", "PROMETHEUS_"))}
+    kept = {name: os.environ[name] for name in ("FEEDSITE_VENV",) if name in os.environ}
+    environ = own | kept | {"FEEDSITE_DATA_DIR": str(folder), "PORT": str(port), "FEEDSITE_ENV_FILE": os.devnull}
+    folder.mkdir()
+    with (folder / "up.log").open("wb") as log:
+        site = subprocess.Popen(
+            [sys.executable, "manage.py", "up", "--demo"],
+            cwd=settings.BASE_DIR,
+            env=environ,
+            stdout=log,
+            stderr=log,
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
+    try:
+        text = (folder / "up.log").read_text
+        wait_for(lambda: "The site is at" in text() or "the site is at" in text() or site.poll() is not None, 300)
+        assert site.poll() is None, text()
+        yield port
+    finally:
+        site.terminate()
+        site.wait(60)
+
+
+def visit(folder: Path, port: int) -> None:
+    """Sign in as one of the demo community, and look at every page again and again."""
+    found = re.search(r"login: (\S+)  password: (\S+)", (folder / "demo.txt").read_text())
+    assert found
+    _, cookies, page = asked(port, "GET", "/login", {})
+    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+    assert token
+    body = urlencode({"csrfmiddlewaretoken": token[1], "username": found[1], "password": found[2]})
+    status, cookies, _ = asked(port, "POST", "/login", cookies, body)
+    assert status == 302, status
+    for _ in range(ROUNDS):
+        for path in PAGES:
+            status, _, _ = asked(port, "GET", path, cookies)
+            assert status == 200, (path, status)
+
+
+def asked(
+    port: int, method: str, path: str, cookies: dict[str, str], body: str | None = None
+) -> tuple[int, dict[str, str], str]:
+    """Status, cookies and text of one answer, on a connection of its own: so that all processes have their turn."""
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    headers = {"Host": "localhost", "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+    if body is not None:
+        headers |= {"Content-Type": "application/x-www-form-urlencoded"}
+    client.request(method, path, body, headers)
+    response = client.getresponse()
+    for each in response.headers.get_all("Set-Cookie") or []:
+        name, _, value = each.partition(";")[0].partition("=")
+        cookies = cookies | {name: value}
+    text = response.read().decode(errors="replace")
+    client.close()
+    return response.status, cookies, text

@@ -1,0 +1,254 @@
+"""`up`: the whole site, from an empty folder to the address in the browser.
+
+This process stays for as long as the site runs, so it has no Django: `manage.py prepare`, a process of its own that
+ends, does all that needs it.
+"""
+
+import argparse
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+
+from runtime.embedded import Home, ServerError, die_with_parent, lock_file, try_lock
+from runtime.family import Family
+from runtime.nursery import Nursery
+from runtime.options import SMALL_MEANS
+from runtime.programs import METRICS, Place, programs
+from runtime.supervisor import TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
+
+ABOUT = (
+    "Run the site: servers, migrations, web, stream, worker and beat, and gRPC where FEEDSITE_GRPC_PORT is set. An "
+    "empty embedded database gets a demo community; for another, a link is printed by which the first administrator is "
+    "made."
+)
+MORE_PORTS = 20
+"""How many ports after the site's are tried for the stream process."""
+
+
+class UpError(RuntimeError):
+    """The site does not start. The message is one line for the person at the terminal."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The option to fill an empty database."""
+    parser.add_argument("--demo", action="store_true", help="Fill an empty database with demo users, wherever it is.")
+
+
+def main(family: Family, arguments: Sequence[str]) -> None:
+    """Run `up` with the arguments of its command line."""
+    parser = argparse.ArgumentParser(prog="manage.py up", description=ABOUT)
+    add_arguments(parser)
+    Up(family).run(demo=parser.parse_args(arguments).demo)
+
+
+class Up:
+    """One run of the site."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.say = Terminal(family.log_format)
+        self.is_stopping = False
+
+    def run(self, *, demo: bool) -> None:
+        """Start servers and programs, and keep them until SIGTERM or Ctrl-C. Raises UpError or ServerError."""
+        family = self.family
+        # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.on_signal)
+        with contextlib.suppress(KeyboardInterrupt), only_one_site(family.servers.home):
+            end_leftovers(str(family.data_dir))
+            shutil.rmtree(family.metrics_folder, ignore_errors=True)  # the counts are of the last run
+            with (
+                reserved_port(family.host, family.port),
+                stream_port(family) as stream,
+                grpc_port(family) as grpc,
+                family.servers.ensure(),
+            ):
+                if family.is_small:
+                    self.say(SMALL_MEANS)
+                words = self.prepare(demo=demo or "postgres" in family.servers.names)
+                if not self.is_stopping:
+                    self.supervise(Place(family.host, family.port, stream, grpc), words)
+
+    def on_signal(self, number: int, frame: object) -> None:
+        """Interrupt what runs. Where that is lost, in a callback or a destructor, it is remembered."""
+        self.is_stopping = True
+        raise KeyboardInterrupt
+
+    def prepare(self, *, demo: bool) -> list[str]:
+        """Have database and static files brought up to date; the lines that tell how to come in.
+
+        The process writes what it is at, an empty line, and those lines. Raises SystemExit after it has said on
+        standard error why it failed.
+        """
+        words = [sys.executable, str(self.family.base_dir / "manage.py"), "prepare", *(["--demo"] if demo else [])]
+        process = subprocess.Popen(  # noqa: S603 (ourselves)
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # a Ctrl-C in the terminal reaches this process only
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
+        with process:
+            assert process.stdout is not None  # noqa: S101 (for the type checker)
+            try:
+                for line in iter(process.stdout.readline, "\n"):
+                    if not line:
+                        break
+                    self.say(line.rstrip("\n"))
+                told = process.stdout.read().splitlines()
+            except KeyboardInterrupt:
+                process.terminate()
+                raise
+        if process.returncode != 0:
+            raise SystemExit(process.returncode)
+        return told
+
+    def supervise(self, at: Place, words: list[str]) -> None:
+        """Run the programs until they are to end. Raises UpError if one does not start."""
+        supervisor = Supervisor(supervised(self.family, at), tend=self.tend_servers, say=self.say)
+        try:
+            supervisor.run(
+                is_up=lambda: answers(at.host, at.port, own_name(self.family.allowed_hosts)),
+                announce=lambda: self.announce(at, words),
+            )
+        except ProgramError as error:
+            raise UpError(str(error)) from error
+
+    def tend_servers(self) -> None:
+        """Have the embedded servers looked after; an error is shown, and the next call tries again."""
+        try:
+            self.family.servers.tend()
+        except (ServerError, OSError) as error:
+            self.say(str(error))
+
+    def announce(self, at: Place, words: list[str]) -> None:
+        """Tell on the terminal where the site and its gRPC are, then the other lines."""
+        shown = reachable(at.host)
+        self.say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{at.port}/  (Ctrl-C stops it)")
+        if at.grpc:
+            self.say(f"gRPC for services that rank: {self.family.grpc_host}, port {at.grpc}")
+        for line in words:
+            self.say(line)
+
+
+# --- Before anything starts ------------------------------------------------------------------------------
+@contextlib.contextmanager
+def only_one_site(home: Home) -> Iterator[None]:
+    """Hold the data folder for this site. Raises UpError when another `up` has it."""
+    home.make()
+    with lock_file(home, "up") as lock:
+        if not try_lock(lock, fcntl.LOCK_EX):
+            raise UpError(f"The site of {home.data_dir} is running already (process {os.pread(lock, 20, 0).decode()}).")
+        os.truncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        yield
+
+
+@contextlib.contextmanager
+def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None]:
+    """Keep the port for a program of this site. Raises UpError when it is taken.
+
+    granian binds with SO_REUSEPORT, so two sites that start at the same time would both succeed, and share the
+    visitors. A bound socket that does not listen lets granian in beside it, and shows the next site's probe, which
+    does not share, that the port is taken.
+    """
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+        reservation = socket.socket(family, kind, protocol)
+        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reservation.bind(place)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise UpError(f"Port {port} of {host} is taken; set {variable} to a free one.") from error
+        raise UpError(f"The site cannot listen on {host}, port {port}: {error.strerror}.") from error
+    with reservation:
+        yield
+
+
+@contextlib.contextmanager
+def stream_port(family: Family) -> Iterator[int]:
+    """Keep a port for the stream: FEEDSITE_STREAM_PORT, or the next free one after the site's. Raises UpError."""
+    if asked := family.stream_port:
+        with reserved_port(family.host, asked, "FEEDSITE_STREAM_PORT"):
+            yield asked
+        return
+    for candidate in range(family.port + 1, min(family.port + MORE_PORTS, 65535) + 1):
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(reserved_port(family.host, candidate))
+            except UpError:
+                continue
+            yield candidate
+            return
+    raise UpError(f"No port after {family.port} of {family.host} is free; set FEEDSITE_STREAM_PORT to one.")
+
+
+@contextlib.contextmanager
+def grpc_port(family: Family) -> Iterator[int]:
+    """Keep FEEDSITE_GRPC_PORT; 0 where there is to be no gRPC. Raises UpError."""
+    if not family.grpc_port:
+        yield 0
+        return
+    with reserved_port(family.grpc_host, family.grpc_port, "FEEDSITE_GRPC_PORT"):
+        yield family.grpc_port
+
+
+# --- The programs that run -------------------------------------------------------------------------------
+def supervised(family: Family, at: Place) -> list[Program]:
+    """The programs, each tagged with the site that it is of; pages lead browsers to the stream's port."""
+    tags = {TAG: str(family.data_dir), METRICS: str(family.metrics_folder), "FEEDSITE_STREAM_PORT": str(at.stream)}
+    found = list(programs(family, at, together=True))
+    if sys.platform != "linux":
+        return [
+            Program(
+                each.name, [sys.executable, "-m", *each.command], folder=family.base_dir, environ=each.environ | tags
+            )
+            for each in found
+        ]
+    common = dict(set.intersection(*(set(each.environ.items()) for each in found))) | tags
+    nursery = Nursery(common, family.base_dir)
+    return [
+        Program(
+            each.name,
+            each.command,
+            folder=family.base_dir,
+            environ={
+                name: value for name, value in each.environ.items() if common.get(name) != value and name not in tags
+            },
+            nursery=nursery,
+        )
+        for each in found
+    ]
+
+
+def answers(host: str, port: int, name: str) -> bool:
+    """Whether the site answers `/healthz` within half a second, with any status."""
+    try:
+        with socket.create_connection((reachable(host), port), timeout=0.5) as connection:
+            connection.sendall(f"GET /healthz HTTP/1.0\r\nHost: {name}\r\n\r\n".encode())
+            return connection.recv(64).startswith(b"HTTP/")
+    except OSError:
+        return False
+
+
+def own_name(allowed_hosts: Sequence[str]) -> str:
+    """A name that the site answers to: any other is refused, and logged as an error."""
+    name = next(iter(allowed_hosts), "*")
+    return "localhost" if name == "*" else name.removeprefix(".")
+
+
+def reachable(host: str) -> str:
+    """The address at which this machine reaches a server that listens on `host`."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)

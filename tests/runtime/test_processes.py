@@ -1,0 +1,134 @@
+"""The modules that the site's processes load, and the memory and time that they take while the site is idle."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from runtime import processes
+from runtime.environment import read
+from runtime.management.commands.check_all import clean_environ
+from runtime.options import OPTIONS, SMALL_VALUES
+from tests.support.clusters import free_ports
+from tests.support.whole_sites import Site
+
+MODULES = "import sys; sys.argv = ['manage.py', 'up']; {}; print(*sys.modules)"
+WORKER = "import os; os.environ['CELERY_SKIP_CHECKS'] = '1'; from feedsite.celery import app"
+UNUSED = ("grpc", "boto3", "botocore", "PIL", "fido2", "confusable_homoglyphs", "opensearchpy", "tqdm.contrib", "moto")
+"""Modules that a page or a task needs now and then, and no program before."""
+
+
+def loaded(statement: str, folder: Path) -> set[str]:
+    """The modules of a process that has run the statement."""
+    environ = clean_environ(folder) | {"DJANGO_SETTINGS_MODULE": "feedsite.settings"}
+    command = [sys.executable, "-c", MODULES.format(statement)]
+    done = subprocess.run(command, cwd=settings.BASE_DIR, env=environ, check=True, stdout=subprocess.PIPE, text=True)
+    return set(done.stdout.split())
+
+
+def test_the_supervisor_has_no_django(tmp_path: Path) -> None:
+    found = loaded(
+        "import os, runtime.environment as e, runtime.family as f, runtime.up; from pathlib import Path; "
+        "up = runtime.up.Up(f.of(e.read(os.environ, Path()), Path())); "
+        "runtime.up.supervised.__globals__['Nursery']",
+        tmp_path,
+    )
+    assert "runtime.supervisor" in found
+    assert not {name for name in found if name.partition(".")[0] in {"django", "celery", "redis", "psycopg", "environ"}}
+
+
+def test_manage_up_reaches_the_supervisor_without_django(tmp_path: Path) -> None:
+    found = loaded(
+        "import contextlib, os, manage; os.environ['PORT'] = '1'; stop = contextlib.suppress(BaseException); "
+        "stop.__enter__(); __import__('runtime.up'); sys.modules['runtime.up'].Up.run = lambda *a, **k: None; "
+        "manage.run_command(['manage.py', 'up'])",
+        tmp_path,
+    )
+    assert not {name for name in found if name.partition(".")[0] == "django"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from runtime import nursery; nursery.load()",
+        "from runtime import preloaded; preloaded.load('feedsite.wsgi:application')",
+        "from runtime import preloaded; preloaded.load('feedsite.asgi:application')",
+        f"{WORKER}; app.loader.init_worker()",
+    ],
+)
+def test_a_program_loads_what_it_needs(statement: str, tmp_path: Path) -> None:
+    found = loaded(statement, tmp_path)
+    assert "django.apps" in found
+    assert not found.intersection(UNUSED)
+
+
+@pytest.mark.parametrize("statement", ["import feedsite.asgi", f"{WORKER}; app.loader.init_worker()"])
+def test_the_stream_and_a_worker_have_no_admin(statement: str, tmp_path: Path) -> None:
+    found = loaded(statement, tmp_path)
+    assert "items.actions" in found
+    assert not found.intersection({"accounts.admin", "moderation.case_admin", "feedsite.urls"})
+
+
+# --- A small machine -------------------------------------------------------------------------------------
+def test_a_small_machine_sets_what_is_not_set(tmp_path: Path) -> None:
+    environ = {"FEEDSITE_SMALL": "yes", "FEEDSITE_WEB_PROCESSES": "3", "FEEDSITE_MEDIA_MEGAPIXELS": " "}
+    given = read(environ, tmp_path)
+    assert given.whole("FEEDSITE_WEB_PROCESSES") == 3
+    assert given.whole("FEEDSITE_WORKER_PROCESSES") == 1
+    assert given.whole("FEEDSITE_MEDIA_MEGAPIXELS") == 12
+    assert environ["FEEDSITE_SMALL"] == "1", "the keeper of the servers reads it"
+    assert environ["FEEDSITE_FEEDS_MEMORY"] == "64mb"
+    assert "FEEDSITE_FEEDS_MEMORY" not in read({"FEEDSITE_SMALL": "0"}, tmp_path).texts
+
+
+def test_what_a_small_machine_sets_is_allowed() -> None:
+    for name, value in SMALL_VALUES.items():
+        OPTIONS[name].kind.parse(value)
+
+
+# --- Processes -------------------------------------------------------------------------------------------
+def test_this_process_has_memory_and_has_used_time() -> None:
+    own = processes._look(os.getpid(), "web")
+    assert own is not None
+    assert own.pss > 2**20
+    assert own.seconds > 0
+    assert processes._look(2**22 + 1, "web") is None
+
+
+def test_usage_is_summed_by_kind() -> None:
+    found = processes.usage(
+        [processes.Process(1, "web", 10, 1.0), processes.Process(2, "web", 5, 0.5), processes.Process(3, "redis", 1, 2)]
+    )
+    assert list(found.items()) == [("web", processes.Usage(2, 15, 1.5)), ("redis", processes.Usage(1, 1, 2))]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("more", "most_mb"), [({}, 450), ({"FEEDSITE_SMALL": "1"}, 350)])
+def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], most_mb: int) -> None:
+    """With two processes of web and of the worker each, or as on a small machine; a fifth of slack."""
+    folder = tmp_path / "var"
+    two = {"FEEDSITE_WEB_PROCESSES": "2", "FEEDSITE_WORKER_PROCESSES": "2"}
+    site = Site(folder, free_ports()[0], {**(dict.fromkeys(two, "") if more else two), **more})
+    try:
+        site.wait_until_up()
+        time.sleep(45)
+        before = processes.usage(processes.of_site(folder))
+        time.sleep(60)
+        after = processes.usage(processes.of_site(folder))
+    finally:
+        site.end(15)
+    print(json.dumps(after, indent=1))
+    assert {"supervisor", "keeper", "nursery", "web", "stream", "worker", "beat", "postgresql", "redis"} == after.keys()
+    assert sum(each.pss for each in after.values()) < most_mb * 1.2 * 2**20
+    spent = sum(each.seconds for each in after.values()) - sum(each.seconds for each in before.values())
+    assert spent / 60 < 0.015 * 1.2
+    if more:
+        assert "a small machine" in site.printed
+        assert after["web"].processes == 2, "granian and one process"

@@ -1,0 +1,97 @@
+"""Beat asks PostgreSQL before it sends."""
+
+import heapq
+from pathlib import Path
+from typing import Any
+
+import pytest
+from celery.beat import ScheduleEntry
+from django.conf import settings
+from django.db import OperationalError
+
+from feedsite.celery import app
+from items.models import CountChange
+from storage import quiet
+from storage.connections import fetch
+from storage.queue import QUESTIONS
+from tests.support.factories import ItemFactory
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the tasks that beat sends."""
+    sent: list[str] = []
+    monkeypatch.setattr(quiet.Scheduler, "apply_async", lambda self, entry, **kwargs: sent.append(entry.task))
+    return sent
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> quiet.Scheduler:
+    app.loader.import_default_modules()
+    return quiet.Scheduler(app=app, schedule_filename=str(tmp_path / "beat"))
+
+
+def entry(task: str) -> ScheduleEntry:
+    return ScheduleEntry(name=task, task=task, schedule=2.0, app=app)
+
+
+@pytest.mark.django_db
+def test_a_task_is_sent_when_there_is_something_to_do(scheduler: quiet.Scheduler, sent: list[str]) -> None:
+    fold = entry("items.fold_counts")
+    scheduler.apply_entry(fold)
+    assert sent == ["items.fold_counts"], "once after the start, whatever is so"
+    scheduler.apply_entry(fold)
+    assert len(sent) == 1
+    CountChange.objects.create(item_id=ItemFactory().pk, likes=1)
+    scheduler.apply_entry(fold)
+    scheduler.apply_entry(fold)
+    assert len(sent) == 3, "until it is done"
+    CountChange.objects.all().delete()
+    scheduler.apply_entry(fold)
+    assert len(sent) == 3
+    scheduler.sent_at[fold.name] -= quiet.UNASKED_SECONDS
+    scheduler.apply_entry(fold)
+    assert len(sent) == 4, "once in ten minutes whatever is so"
+
+
+@pytest.mark.django_db
+def test_a_task_without_a_question_is_always_sent(scheduler: quiet.Scheduler, sent: list[str]) -> None:
+    for _ in range(3):
+        scheduler.apply_entry(entry("operation.observe"))
+    assert len(sent) == 3
+
+
+def test_without_postgresql_tasks_are_sent(
+    scheduler: quiet.Scheduler, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(query: str) -> Any:
+        raise OperationalError("away")
+
+    monkeypatch.setattr(quiet, "fetch", fails)
+    for _ in range(3):
+        scheduler.apply_entry(entry("items.fold_counts"))
+    assert len(sent) == 3
+
+
+def test_beat_sleeps_between_its_turns(scheduler: quiet.Scheduler, sent: list[str]) -> None:
+    scheduler._heap = []
+    assert scheduler.tick() >= quiet.TOGETHER_SECONDS
+    later = entry("operation.observe")
+    heapq.heappush(scheduler._heap, (scheduler._when(later, 0.001), 5, later))
+    assert scheduler.tick() == 0 or scheduler.tick() >= quiet.TOGETHER_SECONDS
+
+
+FREQUENT = {
+    each["task"]
+    for each in settings.CELERY_BEAT_SCHEDULE.values()
+    if isinstance(each["schedule"], float) and each["schedule"] < 20
+}
+
+
+@pytest.mark.django_db
+def test_every_frequent_task_has_a_question_that_postgresql_understands() -> None:
+    app.loader.import_default_modules()
+    assert QUESTIONS.keys() | {"discover.index"} >= FREQUENT
+    assert app.tasks.keys() >= QUESTIONS.keys()
+    for query in QUESTIONS.values():
+        assert fetch(f"SELECT EXISTS ({query})")[0][0] in (True, False)

@@ -1,0 +1,104 @@
+"""A whole site, started by `up` as people start it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from django.conf import settings
+
+from runtime.embedded import wait_for
+from runtime.management.commands.check_all import clean_environ
+from runtime.supervisor import tagged
+
+PROGRAMS = ("nursery", "asgi", "wsgi", "played_grpc", "worker")
+"""Words of their command lines."""
+
+
+class Site:
+    """An `up` process and what it prints."""
+
+    def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None, *arguments: str) -> None:
+        self.folder = folder
+        self.url = f"http://127.0.0.1:{port}"
+        self.output: list[str] = []
+        single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", *arguments],
+            cwd=settings.BASE_DIR,
+            env=clean_environ(folder) | single | {"PORT": str(port)} | (more or {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.output.extend(self.process.stdout)
+
+    @property
+    def printed(self) -> str:
+        return "".join(self.output)
+
+    def wait_until_up(self) -> None:
+        assert wait_for(lambda: "the site is at" in self.printed or self.process.poll() is not None, 400), self.printed
+        assert self.process.poll() is None, self.printed
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=60) as response:  # noqa: S310 (our own)
+                return response.status, response.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+        except OSError:
+            return 0, b""
+
+    def is_ready(self) -> bool:
+        return self.get("/readyz")[0] == 200
+
+    def children(self) -> dict[str, int]:
+        """Name → process of what the supervisor started."""
+        found = {}
+        for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            except OSError:  # the supervisor has just buried it
+                continue
+            words = " ".join(command).replace(".", " ").split()
+            found[next(word for word in (*PROGRAMS, "?") if word in [*words, "?"])] = int(pid)
+        return {name: pid for name, pid in found.items() if name != "?"}
+
+    def beat(self) -> int:
+        """The worker's child that is beat; 0 while there is none."""
+        worker = self.children()["worker"]
+        children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+        beats = (pid for pid in children if b"\0beat\0" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        return int(next(beats, 0))
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(150)
+        self.reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+    def leftovers(self) -> list[str]:
+        """The processes of the site that still run: programs by their tag, servers by their folder."""
+        found = [f"tagged {pid}" for pid in tagged(str(self.folder))]
+        for command in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = command.read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if str(self.folder) in words and int(command.parent.name) != os.getpid():
+                found.append(words.replace("\0", " "))
+        return found
