@@ -63,6 +63,14 @@ class EndsWithBeat(bootsteps.StartStopStep):
 app.steps["worker"].add(EndsWithBeat)
 
 
+@signals.beat_init.connect
+def bound_questions(**kwargs: Any) -> None:
+    """Bound what beat asks PostgreSQL, in beat's own process."""
+    from storage import postgresql, quiet  # once Django is set up
+
+    postgresql.bound(quiet.PATIENCE)
+
+
 @signals.beat_embedded_init.connect
 def end_with_worker(**kwargs: Any) -> None:
     """Have the kernel end beat when its worker is killed, and show in `ps` which process it is."""

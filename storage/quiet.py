@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from celery.beat import PersistentScheduler, ScheduleEntry
-from django.db import DatabaseError
+from django.db import Error, connection
 
 from storage.connections import fetch
 from storage.queue import QUESTIONS
@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 UNASKED_SECONDS = 600.0
 TOGETHER_SECONDS = 0.2
+PATIENCE = 2.0
+"""Seconds that a question waits for PostgreSQL: a frozen server must not hold up beat."""
 
 
 class Scheduler(PersistentScheduler):
@@ -67,6 +69,7 @@ def is_wanted(query: str) -> bool:
     """Whether the query has a row; True where PostgreSQL does not say."""
     try:
         return bool(fetch(f"SELECT EXISTS ({query})")[0][0])
-    except DatabaseError as error:
+    except Error as error:
+        connection.close()  # the next question begins anew
         logger.info("PostgreSQL does not say what there is to do: %s", error)
         return True

@@ -4,6 +4,7 @@ import heapq
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from celery.beat import ScheduleEntry
 from django.conf import settings
@@ -15,6 +16,8 @@ from storage import quiet
 from storage.connections import fetch
 from storage.queue import QUESTIONS
 from tests.support.factories import ItemFactory
+from tests.support.sites import until
+from tests.support.streams import database_url
 
 
 @pytest.fixture
@@ -71,6 +74,18 @@ def test_without_postgresql_tasks_are_sent(
     for _ in range(3):
         scheduler.apply_entry(entry("items.fold_counts"))
     assert len(sent) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_session_that_ended_is_replaced() -> None:
+    query = "SELECT WHERE false"
+    assert not quiet.is_wanted(query)
+    with psycopg.connect(database_url(), autocommit=True) as other:
+        (pid,) = fetch("SELECT pg_backend_pid()")[0]
+        other.execute("SELECT pg_terminate_backend(%s)", [pid])
+        until(lambda: not other.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid]).fetchall(), 10)
+    assert quiet.is_wanted(query), "PostgreSQL does not say"
+    assert not quiet.is_wanted(query)
 
 
 def test_beat_sleeps_between_its_turns(scheduler: quiet.Scheduler, sent: list[str]) -> None:

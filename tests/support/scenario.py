@@ -39,8 +39,10 @@ from mail.models import Letter
 from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
+from operation import top
 from relations.actions import follower_count
 from relations.models import CsvImport, List
+from storage import quiet
 from storage.events import (
     Edited,
     FiltersChanged,
@@ -51,6 +53,7 @@ from storage.events import (
     SessionChanged,
     Withdrawn,
 )
+from storage.queue import QUESTIONS
 from stream import news as stream
 from tests.support.factories import PASSWORD
 from tests.support.grown import Grown
@@ -819,6 +822,11 @@ def workers(scenario: Scenario) -> None:
     indexing.note([site.busy.pk])
     indexing.note([site.busy.pk], only_public=True)
     scenario.ran.add("timeline.build_active_fans")
+    for task, query in QUESTIONS.items():
+        scenario.recorder.step = f"question of {task}"
+        quiet.is_wanted(query)
+    scenario.recorder.step = "top"
+    top.look()
     for entry in settings.CELERY_BEAT_SCHEDULE.values():
         scenario.task(entry["task"])
     scenario.work()
