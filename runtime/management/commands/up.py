@@ -12,6 +12,7 @@ import socket
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -21,10 +22,13 @@ from django.db import connections
 
 from runtime.embedded import ServerError, lock_file, try_lock
 from runtime.programs import METRICS, Place, metrics_folder, programs
-from runtime.supervisor import TAG, Program, ProgramError, Supervisor, end_leftovers, say
+from runtime.supervisor import TAG, Program, ProgramError, Supervisor, end_leftovers, listens, say
 
 MORE_PORTS = 20
 """How many ports after the site's are tried for the stream process, and after that for gRPC."""
+
+OTHER_SECONDS = 90.0
+"""In which the site that is taken over from may end by itself."""
 
 
 class Command(BaseCommand):
@@ -41,6 +45,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--demo", action="store_true", help="Fill an empty database with demo users, wherever it is."
         )
+        parser.add_argument(
+            "--take-over",
+            action="store_true",
+            help="Begin beside the `up` of this data folder, of whatever version, and end that when this one listens.",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Start servers and programs, and keep them until SIGTERM or Ctrl-C."""
@@ -48,30 +57,53 @@ class Command(BaseCommand):
         # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
-        with contextlib.suppress(KeyboardInterrupt), only_one_site():
-            end_leftovers(str(settings.DATA_DIR))
-            shutil.rmtree(metrics_folder(), ignore_errors=True)  # the counts are of the last run
+        other = running_site() if options["take_over"] else None
+        is_shared = other is not None
+        with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as site:
+            if other is None:
+                site.enter_context(only_one_site())
+                end_leftovers(str(settings.DATA_DIR))
+                shutil.rmtree(metrics_folder(), ignore_errors=True)  # the counts are of the last run
             with (
-                reserved_port(host, port),
-                further_port(host, port, settings.STREAM_PORT, "FEEDSITE_STREAM_PORT") as stream,
-                grpc_port(stream) as grpc,
+                reserved_port(host, port, is_shared=is_shared),
+                further_port(host, port, settings.STREAM_PORT, "FEEDSITE_STREAM_PORT", is_shared=is_shared) as stream,
+                grpc_port(stream, is_shared=is_shared) as grpc,
                 settings.SERVERS.ensure(),
             ):
                 call_command("await_servers")
                 words = prepare(demo=options["demo"] or "postgres" in settings.SERVERS.names)
                 if not self.is_stopping:
-                    self.supervise(host, port, stream, grpc, words)
+                    self.supervise(Place(host, port, stream, grpc), words, site, other)
 
     def on_signal(self, number: int, frame: object) -> None:
         """Interrupt what runs. Where that is lost, in a callback or a destructor, it is remembered."""
         self.is_stopping = True
         raise KeyboardInterrupt
 
-    def supervise(self, host: str, port: int, stream: int, grpc: int, words: list[str]) -> None:
-        """Run the programs until they are to end. Raises CommandError if one does not start."""
-        supervisor = Supervisor(supervised(Place(host, port, stream, grpc)), tend=tend_servers)
+    def supervise(self, at: Place, words: list[str], site: contextlib.ExitStack, other: int | None) -> None:
+        """Run the programs until they are to end. Raises CommandError if one does not start.
+
+        Beside the `other` site everything but beat begins; beat, whose schedule is one file, follows when that has ended.
+        """
+        every = supervised(at)
+        begun = [each for each in every if other is None or each.name != "beat"]
+        supervisor = Supervisor(begun, tend=tend_servers)
+        supervisor.told = tell_of_turns
+
+        def is_up() -> bool:
+            if other is None:
+                return answers(at.host, at.port)
+            return all(listens(each) for each in begun if each.port)
+
+        def announced() -> None:
+            if other is not None:
+                end_other(other, supervisor)
+                site.enter_context(only_one_site())
+                supervisor.programs = every
+            announce(at.host, at.port, at.grpc, words)
+
         try:
-            supervisor.run(is_up=lambda: answers(host, port), announce=lambda: announce(host, port, grpc, words))
+            supervisor.run(is_up=is_up, announce=announced)
         except ProgramError as error:
             raise CommandError(str(error)) from error
 
@@ -92,9 +124,33 @@ def only_one_site() -> Iterator[None]:
         yield
 
 
+def running_site() -> int | None:
+    """The process of the `up` that has this data folder; None where none runs."""
+    home = settings.SERVERS.home
+    if not (home.run / "up.lock").exists():
+        return None
+    with lock_file(home, "up") as lock:
+        if try_lock(lock, fcntl.LOCK_SH):
+            return None
+        return int(os.pread(lock, 20, 0) or 0) or None
+
+
+def end_other(pid: int, supervisor: Supervisor) -> None:
+    """Stop the other site, whose programs end in order; by force after `OTHER_SECONDS`. Its servers stay: both lease
+    them.
+    """
+    say(f"this site listens; ending the one before (process {pid}) ...")
+    for number, seconds in ((signal.SIGTERM, OTHER_SECONDS), (signal.SIGKILL, 10.0)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        supervisor.pass_until(lambda: running_site() is None, seconds)
+        if running_site() is None:
+            return
+
+
 @contextlib.contextmanager
-def reserved_port(host: str, port: int) -> Iterator[None]:
-    """Keep the port for this site's web server. Raises CommandError when it is taken.
+def reserved_port(host: str, port: int, *, is_shared: bool = False) -> Iterator[None]:
+    """Keep the port for this site's web server. Raises CommandError when it is taken, unless it `is_shared` just now.
 
     granian binds with SO_REUSEPORT, so two sites that start at the same time would both succeed, and share the
     visitors. A bound socket that does not listen lets granian in beside it, and shows the next site's probe, which
@@ -102,9 +158,10 @@ def reserved_port(host: str, port: int) -> Iterator[None]:
     """
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(place)
+        if not is_shared:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(place)
         reservation = socket.socket(family, kind, protocol)
         reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reservation.bind(place)
@@ -117,12 +174,12 @@ def reserved_port(host: str, port: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def further_port(host: str, port: int, asked: int | None, variable: str) -> Iterator[int]:
+def further_port(host: str, port: int, asked: int | None, variable: str, *, is_shared: bool = False) -> Iterator[int]:
     """Keep a port for another program: the one that is asked for by `variable`, or the next free one after `port`."""
     for candidate in [asked] if asked else range(port + 1, min(port + MORE_PORTS, 65535) + 1):
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(reserved_port(host, candidate))
+                stack.enter_context(reserved_port(host, candidate, is_shared=is_shared))
             except CommandError:
                 continue
             yield candidate
@@ -133,12 +190,13 @@ def further_port(host: str, port: int, asked: int | None, variable: str) -> Iter
 
 
 @contextlib.contextmanager
-def grpc_port(port: int) -> Iterator[int]:
+def grpc_port(port: int, *, is_shared: bool = False) -> Iterator[int]:
     """Keep a port for gRPC, likewise; 0 where there is to be none."""
     if settings.GRPC_PORT == 0:
         yield 0
         return
-    with further_port(settings.GRPC_HOST, port, settings.GRPC_PORT, "FEEDSITE_GRPC_PORT") as kept:
+    place = settings.GRPC_HOST, port, settings.GRPC_PORT, "FEEDSITE_GRPC_PORT"
+    with further_port(*place, is_shared=is_shared) as kept:
         yield kept
 
 
@@ -166,12 +224,38 @@ def prepare(*, demo: bool) -> list[str]:
 
 # --- The programs that run -------------------------------------------------------------------------------
 def supervised(at: Place) -> list[Program]:
-    """The programs, each tagged with the site that it is of; pages lead browsers to the stream's port."""
+    """The programs, each tagged with the site that it is of; pages lead browsers to the stream's port.
+
+    A restart by turns starts each by `program`, which reads its options from the code on the disk: those of another
+    version, after an upgrade (operation/upgrade.py).
+    """
     tags = {TAG: str(settings.DATA_DIR), METRICS: str(metrics_folder()), "FEEDSITE_STREAM_PORT": str(at.stream)}
+    tags |= {"PORT": str(at.port), "FEEDSITE_HOST": at.host, "FEEDSITE_GRPC_PORT": str(at.grpc)}
+    ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
     return [
-        Program(each.name, [sys.executable, "-m", *each.command], folder=settings.BASE_DIR, environ=each.environ | tags)
+        Program(
+            each.name,
+            [sys.executable, "-m", *each.command],
+            anew=[sys.executable, "manage.py", "program", each.name],
+            folder=settings.BASE_DIR,
+            environ=each.environ | tags,
+            port=ports.get(each.name, 0),
+        )
         for each in programs(at)
     ]
+
+
+def turns_file() -> Path:
+    """Where a restart by turns is told of."""
+    path: Path = settings.SERVERS.home.run / "turns"
+    return path
+
+
+def tell_of_turns(line: str) -> None:
+    """Say how a restart by turns goes, on the terminal and to the command that waits for it."""
+    say(line)
+    with contextlib.suppress(OSError), turns_file().open("a") as file:
+        file.write(f"{line}\n")
 
 
 def tend_servers() -> None:
