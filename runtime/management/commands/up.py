@@ -83,7 +83,7 @@ class Command(BaseCommand):
     def supervise(self, at: Place, words: list[str], site: contextlib.ExitStack, other: int | None) -> None:
         """Run the programs until they are to end. Raises CommandError if one does not start.
 
-        Beside the `other` site everything but beat begins; beat, whose schedule is one file, follows when that has ended.
+        Beside the `other` site all but beat begin; beat, whose schedule is one file, follows when that has ended.
         """
         every = supervised(at)
         begun = [each for each in every if other is None or each.name != "beat"]
