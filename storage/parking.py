@@ -82,7 +82,9 @@ def unpark(*, app: Celery = current_app) -> int:
     """
     sent = 0
     with app.connection_for_write() as connection, connection.SimpleQueue(PARKED) as queue:
-        for _ in range(min(queue.qsize(), AT_ONCE)):
+        channel: Any = connection.default_channel
+        waiting = channel.queue_declare(queue=PARKED, durable=True, auto_delete=False).message_count
+        for _ in range(min(waiting, AT_ONCE)):
             try:
                 message = queue.get_nowait()
             except Empty:
