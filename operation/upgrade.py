@@ -20,6 +20,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
+from runtime import majors
 from runtime.management.commands.up import turns_file
 from runtime.supervisor import NEXT
 from storage.connections import fetch
@@ -140,6 +141,15 @@ def check_room() -> str:
     if free < needed:
         raise UpgradeError(f"{said}: remove old backups and logs, or give `--backup` a file on another disk.")
     return said
+
+
+def check_major() -> None:
+    """Raises UpgradeError where this version's PostgreSQL does not read the data of the one that runs."""
+    home = settings.SERVERS.home
+    if "postgres" in settings.SERVERS.names and majors.needs_move(home):
+        raise UpgradeError(
+            "This version brings a newer PostgreSQL: end `up`, and start it again, which moves the data."
+        )
 
 
 # --- The restart -----------------------------------------------------------------------------------------

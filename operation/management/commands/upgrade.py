@@ -14,11 +14,13 @@ from django.utils import timezone
 
 from operation.upgrade import (
     UpgradeError,
+    check_major,
     check_room,
     hears_of_turns,
     restart_by_turns,
     unapplied,
 )
+from runtime.majors import MajorError
 from runtime.management.commands.up import running_site
 from runtime.version import VERSION
 
@@ -62,7 +64,7 @@ class Command(BaseCommand):
             try:
                 if step.name == "check" or not options["dry_run"]:
                     step.run()
-            except (UpgradeError, CommandError, SystemCheckError, DatabaseError, OSError) as error:
+            except (UpgradeError, MajorError, CommandError, SystemCheckError, DatabaseError, OSError) as error:
                 said = str(error).strip()
                 raise CommandError(
                     f"{said}\nThe step `{step.name}` failed. {step.remedy} Then run `upgrade` again."
@@ -122,6 +124,7 @@ class Command(BaseCommand):
 
     def check_all(self) -> None:
         """Tell of the disk and the migrations. Raises SystemCheckError or UpgradeError."""
+        check_major()
         said = io.StringIO()
         call_command("check", deploy=True, stdout=said, stderr=said)
         warnings = said.getvalue().count("\n?: ")

@@ -20,6 +20,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from runtime import majors
 from runtime.embedded import ServerError, lock_file, try_lock
 from runtime.programs import METRICS, Place, metrics_folder, programs
 from runtime.supervisor import TAG, Program, ProgramError, Supervisor, end_leftovers, listens, say
@@ -64,6 +65,7 @@ class Command(BaseCommand):
                 site.enter_context(only_one_site())
                 end_leftovers(str(settings.DATA_DIR))
                 shutil.rmtree(metrics_folder(), ignore_errors=True)  # the counts are of the last run
+                move_to_this_postgresql()
             with (
                 reserved_port(host, port, is_shared=is_shared),
                 further_port(host, port, settings.STREAM_PORT, "FEEDSITE_STREAM_PORT", is_shared=is_shared) as stream,
@@ -133,6 +135,17 @@ def running_site() -> int | None:
         if try_lock(lock, fcntl.LOCK_SH):
             return None
         return int(os.pread(lock, 20, 0) or 0) or None
+
+
+def move_to_this_postgresql() -> None:
+    """Move the data of an embedded PostgreSQL of before. Raises CommandError, by which `up` ends with 2."""
+    if "postgres" not in settings.SERVERS.names:
+        return
+    try:
+        if majors.needs_move(settings.SERVERS.home):
+            majors.move(settings.SERVERS.home, say)
+    except majors.MajorError as error:
+        raise CommandError(str(error), returncode=2) from error
 
 
 def end_other(pid: int, supervisor: Supervisor) -> None:
