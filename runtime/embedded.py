@@ -42,7 +42,8 @@ from urllib.parse import quote
 START_SECONDS = 90  # crash recovery of a large database takes its time
 STOP_SECONDS = 8
 LOG_BYTES = 10_000_000
-SOCKET_PATH_BYTES = 107  # sun_path without its closing zero
+IS_LINUX = sys.platform == "linux"
+SOCKET_PATH_BYTES = 107 if IS_LINUX else 103  # sun_path without its closing zero
 NAMESPACE = ("unshare", "--user", "--map-user=1", "--map-group=1", "--")  # a user that every /etc/passwd knows
 NOBODY_HOME = Path("/var/lib/feedsite")
 
@@ -115,7 +116,12 @@ def secret_key(data_dir: Path) -> str:
 
 # --- Processes -------------------------------------------------------------------------------------------
 def die_with_parent(death_signal: signal.Signals) -> Callable[[], None]:
-    """A `preexec_fn` by which the kernel sends `death_signal` to the child when its parent is gone."""
+    """A `preexec_fn` by which the kernel sends `death_signal` to the child when its parent is gone.
+
+    Linux alone does that. Elsewhere a killed keeper leaves its servers to the next one, which replaces them.
+    """
+    if not IS_LINUX:
+        return lambda: None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
     pr_set_pdeathsig = 1
@@ -131,9 +137,16 @@ def die_with_parent(death_signal: signal.Signals) -> Callable[[], None]:
 def mentions(pid: int, word: str) -> bool:
     """Whether the process lives and has `word` in its command line."""
     try:
-        return word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return word.encode() in command_line(pid)
     except OSError:
         return False
+
+
+def command_line(pid: int) -> bytes:
+    """The words of a process. Raises OSError on Linux where it is gone; elsewhere they are empty then."""
+    if IS_LINUX:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
 
 
 def wait_for(condition: Callable[[], object], seconds: float) -> bool:

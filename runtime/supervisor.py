@@ -80,6 +80,8 @@ class Program:
         """Whether the leader is gone. It stays a zombie, so that its number goes on to mean this group."""
         if self.process is None:
             return True
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self.process.poll() is not None
         return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def ask_to_stop(self) -> None:
