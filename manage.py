@@ -4,6 +4,8 @@
 Needs Python 3.11 with its venv module and nothing else. The first run makes `.venv` from the lock file and
 starts again inside it. So everything but `run_command` must do with the standard library, and must parse on
 older Pythons too, to be able to tell them that they are too old.
+
+See docs/decisions.md: Three locks, resolved for every machine.
 """
 
 from __future__ import annotations

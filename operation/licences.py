@@ -50,7 +50,7 @@ WORDS = {
     "Python Software Foundation License": "PSF-2.0",
     "The Unlicense (Unlicense)": "Unlicense",
 }
-"""What older metadata say, as SPDX identifiers."""
+"""Words of older metadata, as SPDX identifiers."""
 READ = {
     "pyahocorasick": "BSD-3-Clause",  # a part is in the public domain
     "qrcode": "BSD-3-Clause",  # all of its LICENSE; a classifier says otherwise
@@ -76,7 +76,7 @@ class Package(msgspec.Struct):
         return any(all(part in ALLOWED for part in re.split(r"\s+AND\s+", choice)) for choice in choices)
 
     def heeded(self) -> str:
-        """What is to be heeded, or nothing."""
+        """The terms to be heeded, or an empty text."""
         if self.name in EXCEPTIONS:
             return f"**{EXCEPTIONS[self.name]}**"
         return "; ".join(dict.fromkeys(note for name, note in ALLOWED.items() if note and name in self.licence))

@@ -1,4 +1,4 @@
-"""What an upgrade of the site does, step by step, and how long each migration holds or reads a table.
+"""The steps of an upgrade, and how long each migration holds or reads a table.
 
 Every step can be run again: a backup gets a name of its own, applied migrations stay, static files are written
 beside the old ones, and programs of the new version are started anew once more. So an upgrade that was interrupted is
@@ -28,7 +28,7 @@ from storage.connections import fetch
 ROOM = 2**28
 """Bytes that stay free on the disk of the data folder, beside the backup: for new indexes and the write-ahead log."""
 READ_BYTES_PER_SECOND = 50 * 2**20
-"""What a slow disk reads: by it the time of a table that is read through is told."""
+"""The pace of a slow disk, by which the time of reading a table through is told."""
 TURNS_SECONDS = 600.0
 """In which all programs are started anew."""
 
@@ -44,7 +44,7 @@ KINDS = (
     (rf"INSERT\s+INTO\s+{NAME}", "writes"),
     (rf"DELETE\s+FROM\s+{NAME}", "writes"),
 )
-"""What a statement does to a table, by the first pattern that it has."""
+"""The effect of a statement on a table, by the first pattern that it has."""
 SIZES = """
     SELECT relname, GREATEST(reltuples, 0)::bigint, pg_table_size(oid) FROM pg_class
     WHERE relnamespace = current_schema::regnamespace AND relkind IN ('r', 'p') AND relname = ANY(%s)
@@ -87,7 +87,7 @@ class Unapplied(msgspec.Struct):
         return f"{self.name}: {'; '.join(said) or 'touches no table that is in use'}"
 
 
-# --- What is to be migrated ------------------------------------------------------------------------------
+# --- Migrations that are missing ----------------------------------------------------------------------------
 def unapplied() -> list[Unapplied]:
     """The migrations that are missing, in their order, with what each does to tables that are there now."""
     executor = MigrationExecutor(connection)
@@ -117,7 +117,7 @@ class Sizes(dict[str, tuple[int, int] | None]):
 
 
 def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
-    """What the statements do to tables that are there; new tables are in nobody's use."""
+    """The effects of the statements on tables that are there; new tables are in nobody's use."""
     for statement in without_comments(sql).split(";"):
         for pattern, how in KINDS:
             if found := re.match(rf"(?is)\s*{pattern}", statement):
@@ -133,7 +133,7 @@ def without_comments(sql: str) -> str:
 
 # --- Checks ----------------------------------------------------------------------------------------------
 def check_room() -> str:
-    """What is free, in a sentence. Raises UpgradeError where the backup and new indexes may not fit."""
+    """The room on the disk, in a sentence. Raises UpgradeError where the backup and new indexes may not fit."""
     ((database,),) = fetch("SELECT pg_database_size(current_database())")
     free = shutil.disk_usage(settings.DATA_DIR).free
     needed = int(database) + ROOM

@@ -13,6 +13,7 @@ keeper. So the locks, which the kernel gives back, are the only state; no count 
 settings.py imports this module, and the keeper runs it as a plain file: standard library only.
 
 See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Data of another major version is dumped by `up`.
 """
 
 import contextlib

@@ -207,7 +207,7 @@ def counts(server: Postgres) -> str:
 
 
 def query(server: Postgres, statement: str) -> str:
-    """What a statement answers. Raises MajorError."""
+    """The answer of a statement. Raises MajorError."""
     command = client(server, "psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command", statement)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,6 +1,7 @@
 """The site's programs as one family: restarted when they die, stopped in order, none left behind.
 
 See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: An upgrade restarts one program after another.
 """
 
 import contextlib

@@ -178,7 +178,7 @@ def test_a_site_of_the_first_version_is_taken_over_while_it_is_in_use(
         assert traffic.wrong == [], told
         assert traffic.slowest < 20, told
         assert taken > migrated, "it was written to while the new version began"
-        # What was acknowledged is there, for its writer and for a follower.
+        # Every acknowledged post is there, for its writer and for a follower.
         found = {int(item["id"]) for token in tokens for item in posts_of_own(port, token)}
         assert set(traffic.acknowledged) <= found
     finally:

@@ -1,4 +1,4 @@
-"""What is looked for on other machines, and that a registry which does not answer fails no run."""
+"""The machines for which wheels are looked up, and a registry that does not answer, which fails no run."""
 
 import subprocess
 from pathlib import Path

@@ -101,7 +101,7 @@ def test_a_machine_that_cannot_run_it_is_told_in_one_line(facts: Any, words: str
 
 
 def test_an_unsupported_machine_ends_with_2(tree: Path) -> None:
-    """Nothing is made then."""
+    """And makes no environment."""
     (tree / "sitecustomize.py").write_text("import platform; platform.machine = lambda: 'riscv64'\n")
     result = manage(tree, PYTHONPATH=str(tree))
     assert result.returncode == 2

@@ -55,7 +55,7 @@ def test_a_call_fits_or_does_not() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_known_is_sent_on_and_what_is_not_stays() -> None:
+def test_known_messages_are_sent_on_and_others_stay() -> None:
     app.loader.import_default_modules()
     park(app, "timeline.fan_out", [1], {})
     park(app, "later.mark", [1], {})
@@ -154,7 +154,7 @@ def test_a_worker_runs_what_another_version_enqueued(tmp_path: Path, is_written_
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_events_of_another_version_are_read_or_count_as_unknown(tmp_path: Path) -> None:
-    """What the first version appends is read by this one; of what this one appends, the first reads what it knows."""
+    """This version reads all that the first appends, and the first what it knows of this one's."""
     old = version(tmp_path / "old")
     environ = os.environ | {"DJANGO_SETTINGS_MODULE": "feedsite.settings"}
     write = "from feedsite import events; events.announce(events.Published(7), events.Withdrawn(8, 'public'))"

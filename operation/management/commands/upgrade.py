@@ -50,7 +50,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # the first step
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """What is done, and how long the migration tries."""
+        """The steps to leave out, and how long the migration tries."""
         parser.add_argument("--dry-run", action="store_true", help="Say what each step would do, and do none.")
         parser.add_argument("--backup", type=Path, metavar="FILE", help="where the backup goes; default: backups/")
         parser.add_argument("--no-backup", action="store_true", help="There is one already.")

@@ -1,4 +1,7 @@
-"""`check_wheels`: whether every wheel of the locks is built for the machines that the site runs on."""
+"""`check_wheels`: whether every wheel of the locks is built for the machines that the site runs on.
+
+See docs/decisions.md: Three locks, resolved for every machine.
+"""
 
 import subprocess
 import sys
@@ -17,7 +20,7 @@ OLDEST = "manylinux_{}_{}".format(*manage.GLIBC)
 TESTED = "manylinux_2_36"
 """Of Debian 12, on which the tests run: their Redis wants a newer one than the site does."""
 ABSENT = ("No solution found", "no wheels", "no usable wheels")
-"""What uv says where a wheel is not built; all else is a registry that does not answer."""
+"""Words of uv where a wheel is not built; all else is a registry that does not answer."""
 
 
 class Machine(NamedTuple):
@@ -63,7 +66,7 @@ class Command(BaseCommand):
 
 
 def resolve(machine: Machine) -> "subprocess.CompletedProcess[str]":
-    """What uv says when it would install the lock for the machine."""
+    """The outcome of uv, which would install the lock for the machine."""
     with tempfile.TemporaryDirectory() as target:
         command = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--quiet", "--no-deps", "--no-config"]
         command += ["--only-binary", ":all:", "--python-platform", machine.platform, "--target", target]

@@ -65,7 +65,7 @@ class Command(BaseCommand):
 
 
 def run(root: Path, *command: str) -> str:
-    """What a command says. Raises CommandError where it fails."""
+    """The output of a command. Raises CommandError where it fails."""
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CommandError(f"{' '.join(command)} failed: {(done.stderr or done.stdout).strip()}")
@@ -95,7 +95,7 @@ def heading(version: str) -> str:
 
 
 def section(changelog: str) -> str:
-    """What is unreleased, without its heading."""
+    """The unreleased section, without its heading."""
     found = UNRELEASED.search(changelog)
     return changelog[found.end() :].partition("\n## ")[0].strip() if found else ""
 
@@ -129,7 +129,7 @@ def commit(root: Path, version: str) -> None:
 
 
 def bill_of_materials(root: Path, path: Path) -> None:
-    """What an image holds, as CycloneDX in JSON, from the lock with its hashes."""
+    """Write the packages of an image, as CycloneDX in JSON, from the lock with its hashes."""
     command = [sys.executable, "-m", "cyclonedx_py", "requirements", str(root / manage.SERVER_LOCK.name)]
     run(
         root,

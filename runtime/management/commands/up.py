@@ -1,4 +1,7 @@
-"""`up`: the whole site, from an empty folder to the address in the browser."""
+"""`up`: the whole site, from an empty folder to the address in the browser.
+
+See docs/decisions.md: An upgrade restarts one program after another.
+"""
 
 import contextlib
 import errno
