@@ -97,8 +97,8 @@ def licence_of(name: str) -> str:
     if name in READ:
         return READ[name]
     said = metadata.metadata(name)
-    if expression := said.get("License-Expression"):
-        return str(expression)
+    if expression := said.get_all("License-Expression"):
+        return str(expression[0])
     found = list(dict.fromkeys(_by_words(said)))
     return " AND ".join(found) if found else ""
 
@@ -109,7 +109,7 @@ def _by_words(said: "metadata.PackageMetadata") -> Iterator[str]:
         if classifier.startswith("License :: ") and word != "OSI Approved":
             yield WORDS.get(word, word)
     if not any(each.startswith("License :: OSI Approved :: ") for each in said.get_all("Classifier") or ()):
-        word = (said.get("License") or "").strip()
+        word = "".join(said.get_all("License") or ()).strip()
         if word and "\n" not in word:
             yield WORDS.get(word, word)
 

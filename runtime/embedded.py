@@ -510,7 +510,8 @@ class Postgres(Server):
         """Raises ServerError if another major version of PostgreSQL made the data folder."""
         made_by, brought = major_of_data(self.data), major_of_programs(self.run("postgres", "--version"))
         if made_by != brought:
-            advice = "`manage.py up` moves it" if int(made_by) < int(brought) else "fetch the version of before"
+            is_older = made_by.isdigit() and int(made_by) < int(brought)
+            advice = "`manage.py up` moves it" if is_older else "run the version of the site that made it"
             raise ServerError(
                 f"{self.data} was made by PostgreSQL {made_by}, but this site brings {brought}; {advice}."
             )

@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from runtime.embedded import (
@@ -57,7 +58,10 @@ def needs_move(home: Home) -> bool:
     data = home.data_dir / "postgres"
     if not data.exists():
         return False
-    made_by, brought = int(major_of_data(data)), brought_major()
+    try:
+        made_by, brought = int(major_of_data(data)), brought_major()
+    except (ServerError, ValueError):
+        return False  # the start of the server says it
     if made_by > brought:
         raise MajorError(
             f"{data} was made by PostgreSQL {made_by}, and this version of the site brings {brought}: run the version "
@@ -94,7 +98,7 @@ def move(home: Home, say: Callable[[str], None]) -> None:
 def check_room(data: Path) -> None:
     """Raises MajorError where a copy of the data does not fit on its disk."""
     size = sum(each.lstat().st_size for each in data.resolve().rglob("*"))
-    free = shutil.disk_usage(data.resolve()).free
+    free = min(shutil.disk_usage(each).free for each in (data.resolve(), data.parent))
     if free < 1.2 * size:
         raise MajorError(
             f"{data} has {size / 2**20:,.0f} MB, and {free / 2**20:,.0f} MB are free: moving it to this PostgreSQL "
@@ -107,7 +111,7 @@ def alone(home: Home) -> Iterator[None]:
     """No command has the servers meanwhile. Raises MajorError where one has."""
     home.make()
     with lock_file(home, "lease") as lease, lock_file(home, "keeper") as keeper:
-        if not all(wait_for(lambda each=each: try_lock(each, fcntl.LOCK_EX), 10) for each in (lease, keeper)):
+        if not all(wait_for(partial(try_lock, each, fcntl.LOCK_EX), 10) for each in (lease, keeper)):
             raise MajorError(f"A command uses the servers of {home.data_dir}: end it, and run `up` again.")
         yield
 

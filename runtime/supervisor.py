@@ -163,7 +163,11 @@ class Supervisor:
             if self.signals:
                 return "failed: the site is being stopped"
             began = time.monotonic()
-            if failure := self._follow(program) if program.port else self._renew(program):
+            try:
+                failure = self._follow(program) if program.port else self._renew(program)
+            except OSError as error:  # no memory, no processes left; what has ended is started again as ever
+                failure = f"cannot be started: {error}"
+            if failure:
                 return f"failed: {program.name} {failure}"
             self.told(f"{program.name} is new, after {time.monotonic() - began:.1f} s")
         return "done"

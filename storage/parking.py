@@ -31,7 +31,7 @@ SINCE = "parked_at"
 """The header with the time (of the worker's clock) at which a message was parked first."""
 
 
-class ParkingTask(Task):  # type: ignore[misc] # celery-types leaves it generic
+class ParkingTask(Task[Any, Any]):
     """A task that parks a call whose arguments it does not take, instead of failing it."""
 
     abstract = True
@@ -45,10 +45,10 @@ class ParkingTask(Task):  # type: ignore[misc] # celery-types leaves it generic
         return None
 
 
-class Consumer(CeleryConsumer):  # type: ignore[misc] # it has no types
+class Consumer(CeleryConsumer):
     """A worker's consumer that parks the messages of tasks that it does not know."""
 
-    def on_unknown_task(self, body: Any, message: Any, exc: BaseException) -> None:
+    def on_unknown_task(self, body: Any, message: Any, exc: Exception) -> None:
         """Park the message, or leave it to Celery where it expires or says no arguments."""
         try:
             name, (args, kwargs, _) = message.headers["task"], message.decode()
@@ -57,7 +57,7 @@ class Consumer(CeleryConsumer):  # type: ignore[misc] # it has no types
             return
         if message.headers.get("expires"):
             logger.info("%s is unknown and expires: dropped", name)
-            message.ack_log_error(logger, self.connection_errors)
+            message.ack()
             return
         try:
             park(self.app, name, args, kwargs)
@@ -66,10 +66,10 @@ class Consumer(CeleryConsumer):  # type: ignore[misc] # it has no types
             message.requeue()
         else:
             logger.warning("%s is unknown: parked for another version", name)
-            message.ack_log_error(logger, self.connection_errors)
+            message.ack()
 
 
-def park(app: Celery, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, since: float | None = None) -> None:
+def park(app: Celery, name: str, args: Sequence[Any], kwargs: dict[str, Any], *, since: float | None = None) -> None:
     """Send a call to the queue from which a worker that knows it takes it. Raises what the broker's client raises."""
     headers = {SINCE: time.time() if since is None else since}
     app.send_task(name, args, kwargs, queue=PARKED, headers=headers)
