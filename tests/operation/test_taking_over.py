@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -69,6 +70,7 @@ class Traffic:
         self.port = port
         self.answers = Counter[str]()
         self.wrong: list[str] = []
+        """What was answered otherwise than by 200, 201 or 503 with Retry-After, or not at all."""
         self.acknowledged: list[int] = []
         self.slowest = 0.0
         self.is_over = threading.Event()
@@ -160,6 +162,10 @@ def test_a_site_of_the_first_version_is_taken_over_while_it_is_in_use(
     try:
         with Traffic(port, tokens) as traffic:
             assert wait_for(lambda: len(traffic.acknowledged) > 10, 60), traffic.wrong
+            killed = Running(now, environ, "upgrade", "--no-backup")
+            assert killed.says("Applying items.", 300), killed.printed
+            killed.process.kill()
+            assert killed.end() == -signal.SIGKILL, killed.printed
             upgrade = Running(now, environ, "upgrade")
             code = upgrade.process.wait(600)
             upgrade.end()

@@ -206,7 +206,8 @@ def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder:
     finally:
         is_over.set()
         for thread in threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
         code = site.end(signal.SIGTERM)
     assert re.findall(r"  (\w+) is new", said) == ["worker", "beat", "web", "stream", "grpc"]
     assert "The site is of version" in said
