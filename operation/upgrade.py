@@ -124,6 +124,9 @@ def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
                 if size := sizes[found["table"]]:
                     yield Touched(found["table"], how, *size)
                 break
+        for table in re.findall(r"(?i)\sREFERENCES\s+\"?(\w+)", statement):
+            if size := sizes[table]:
+                yield Touched(table, "holds", *size)  # a foreign key to it
 
 
 def without_comments(sql: str) -> str:

@@ -48,6 +48,7 @@ class Command(BaseCommand):
 
     help = "Take the site over to the version that is on the disk, while it serves."
     requires_system_checks: list[str] = []  # the first step
+    is_restarted = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The steps to leave out, and how long the migration tries."""
@@ -69,7 +70,11 @@ class Command(BaseCommand):
                 raise CommandError(
                     f"{said}\nThe step `{step.name}` failed. {step.remedy} Then run `upgrade` again."
                 ) from error
-        self.stdout.write("Nothing was done." if options["dry_run"] else f"The site is of version {VERSION}.")
+        if options["dry_run"]:
+            self.stdout.write("Nothing was done.")
+        else:
+            what = "The site is" if self.is_restarted else "Database and static files are"
+            self.stdout.write(f"{what} of version {VERSION}.")
 
     def steps(self, options: dict[str, Any]) -> list[Step]:
         """In their order. What can be known beforehand fails first."""
@@ -145,3 +150,4 @@ class Command(BaseCommand):
             self.stdout.write(OF_BEFORE.format(pid))
         else:
             restart_by_turns(pid, lambda line: self.stdout.write(f"  {line}"))
+            self.is_restarted = True
