@@ -2,9 +2,9 @@
 FROM python:3.13-slim AS environment
 ENV FEEDSITE_VENV=/venv
 WORKDIR /site
-COPY manage.py requirements.lock ./
-# As `manage.py` does it anywhere: by hashes, from wheels only.
-RUN python -c "import manage; manage.install(manage.RUNTIME_LOCK)"
+COPY manage.py requirements-server.lock ./
+# As `manage.py` does it anywhere: by hashes, from wheels only. Without the servers that a site without its own embeds.
+RUN python -c "import manage; manage.install(manage.SERVER_LOCK)"
 
 FROM python:3.13-slim
 RUN useradd --system --uid 10001 --home-dir /site --shell /usr/sbin/nologin feedsite \

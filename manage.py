@@ -4,16 +4,18 @@
 Needs Python 3.11 with its venv module and nothing else. The first run makes `.venv` from the lock file and
 starts again inside it. So everything but `run_command` must do with the standard library, and must parse on
 older Pythons too, to be able to tell them that they are too old.
+
+See docs/decisions.md: Three locks, resolved for every machine.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,19 +31,26 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "feedsite.json"
 
 RUNTIME_LOCK = ROOT / "requirements.lock"
+SERVER_LOCK = ROOT / "requirements-server.lock"  # RUNTIME_LOCK without embedded servers, for images
 DEV_LOCK = ROOT / "requirements-dev.lock"  # holds everything that RUNTIME_LOCK holds
-DEV_COMMANDS = {"check_all"}
+PYTHONS = ((3, 11), (3, 14))  # the oldest and the newest for which the locks have been resolved
+GLIBC = (2, 28)  # the oldest that the wheels want
+PROCESSORS = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
+DEV_COMMANDS = {"check_all", "check_wheels", "release"}
 
 # Commands that ask no server, that look whether one is there, or, like `up`, start the servers by rules of their own.
 SERVERLESS_COMMANDS = {
     "bench",
     "check_all",
+    "check_wheels",
     "collectstatic",
     "compilemessages",
     "diffsettings",
     "findstatic",
+    "document_licences",
     "help",
     "makemessages",
+    "release",
     "spectacular",
     "top",
     "up",
@@ -51,14 +60,36 @@ SERVERLESS_COMMANDS = {
 
 def main() -> None:
     """Run a command of Django in the project's own environment, which is made first if it is missing."""
-    if sys.version_info < (3, 11):
-        sys.exit("feedsite needs Python 3.11 or newer; this is {}.{}.".format(*sys.version_info))
+    reason = unsupported(sys.version_info[:2], sys.platform, platform.machine(), platform.libc_ver())
+    if reason:
+        print("feedsite: " + reason, file=sys.stderr)
+        sys.exit(2)
     lock = DEV_LOCK if DEV_COMMANDS.intersection(sys.argv[1:2]) else RUNTIME_LOCK
+    if lock == RUNTIME_LOCK and is_installed(SERVER_LOCK):
+        lock = SERVER_LOCK
     if is_installed(lock) and Path(sys.prefix).resolve() == VENV.resolve():
         run_command(sys.argv)
     else:
         install(lock)
         os.execv(PYTHON, [str(PYTHON), str(ROOT / "manage.py"), *sys.argv[1:]])  # noqa: S606 (no shell is meant)
+
+
+def unsupported(python: tuple[int, ...], system: str, processor: str, libc: tuple[str, str]) -> str | None:
+    """Why the site does not run on such a machine, with what to do, in one line; None where it does."""
+    oldest, newest = PYTHONS
+    if python[:2] < oldest or python[:2] > newest:
+        tried = "{}.{} to {}.{}".format(*oldest, *newest)
+        return "it runs on Python {}, and this is {}.{}; start manage.py by one of those.".format(tried, *python)
+    if system == "win32":
+        return "it does not run on Windows itself; run it in WSL 2, or in containers (compose.yaml)."
+    if processor.lower() not in PROCESSORS.get(system, ()):
+        tried = "Linux on x86-64 and ARM64, and macOS on ARM64"
+        return f"not all it needs is built for {system} on {processor}; it runs on {tried}."
+    if system == "linux" and libc[0] != "glibc":
+        return "not all it needs is built for musl (Alpine); take a system or an image with glibc, as Debian's."
+    if system == "linux" and tuple(int(part) for part in libc[1].split(".")[:2]) < GLIBC:
+        return "it needs glibc {}.{} or newer, as Debian 10 has; this is {}.".format(*GLIBC, libc[1])
+    return None
 
 
 # --- The virtual environment -----------------------------------------------------------------------------
@@ -109,13 +140,19 @@ def install(lock: Path) -> None:
             write_stamp({})
             pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input"]
             wheels_only = ["--require-hashes", "--only-binary=:all:", "-r", str(lock)]
-            subprocess.run([*pip, *wheels_only], check=True, stdin=subprocess.DEVNULL)
+            subprocess.run([*pip, *wheels_only, *offline()], check=True, stdin=subprocess.DEVNULL)
             held = (DEV_LOCK, RUNTIME_LOCK) if lock == DEV_LOCK else (lock,)
             write_stamp({each.name: fingerprint(each) for each in held})
     except subprocess.CalledProcessError:
         sys.exit(f"feedsite: {lock.name} could not be installed into {VENV}; the reason stands above.")
     except OSError as error:
         sys.exit(f"feedsite: {VENV} cannot be made: {error}")
+
+
+def offline() -> list[str]:
+    """Options of pip for a machine without internet: wheels come from the folder FEEDSITE_WHEELS alone."""
+    folder = os.environ.get("FEEDSITE_WHEELS")
+    return ["--no-index", "--find-links", str(Path(folder).absolute())] if folder else []
 
 
 def make_environment() -> None:
@@ -131,6 +168,8 @@ def make_environment() -> None:
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Two first commands at once make one environment."""
+    import fcntl  # which Windows has not, and is told so before
+
     VENV.parent.mkdir(parents=True, exist_ok=True)
     folder = os.open(VENV.parent, os.O_RDONLY)
     try:
@@ -189,7 +228,10 @@ def run_site(arguments: list[str]) -> None:
         up.main(family.of(environment.read(os.environ, ROOT), ROOT), arguments)
     except environment.OptionsError as error:
         refuse(error)
-    except (ServerError, up.UpError) as error:
+    except up.UpError as error:
+        print(f"feedsite: {error}", file=sys.stderr)
+        sys.exit(error.code)
+    except ServerError as error:
         sys.exit(f"feedsite: {error}")
 
 

@@ -159,13 +159,20 @@ def previewed(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         "small_width": small.width,
         "small_height": small.height,
         "phash": difference(tiny),
-        "blurhash": blurhash.encode(tiny.copy(), 4 if wide else 3, 3 if wide else 4),
+        "blurhash": blurhash.encode(rows_of(tiny), 4 if wide else 3, 3 if wide else 4),
     }
 
 
 def tiny_of(small: Image.Image) -> Image.Image:
     """The few pixels that hashes are made of."""
     return over_white(small).resize(fitting(small.size, TINY), Image.Resampling.BOX)
+
+
+def rows_of(tiny: Image.Image) -> list[list[Any]]:
+    """The pixels, row by row."""
+    pixels = tiny.tobytes()
+    triples = [pixels[at : at + 3] for at in range(0, len(pixels), 3)]
+    return [triples[at : at + tiny.width] for at in range(0, len(triples), tiny.width)]
 
 
 def facts(image: Image.Image, extension: str, job: dict[str, Any]) -> dict[str, Any]:

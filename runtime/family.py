@@ -11,7 +11,8 @@ from runtime.embedded import Servers
 from runtime.environment import Given
 from runtime.options import SMALL
 
-PROCESSORS = len(os.sched_getaffinity(0))
+PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""Those that this process may use; macOS does not say."""
 
 
 class Family(NamedTuple):

@@ -98,6 +98,10 @@ GROUPS = (
         Option("FEEDSITE_VENV", Text(), "",
             "The virtual environment. Read from the environment only, not from a file.",
             otherwise="`.venv` beside manage.py", example="/srv/feedsite/venv"),
+        Option("FEEDSITE_WHEELS", Text(), "",
+            "A folder of wheels, for a machine without internet: the environment is made from it alone. Read from the "
+            "environment only, not from a file.",
+            otherwise="wheels come from the package index of pip", example="/srv/wheels"),
         Option("FEEDSITE_ENV_FILE", Text(), "",
             "The file of variables that is read instead of `.env`. Read from the environment only, not from a file.",
             otherwise="`.env` beside manage.py, if there is one", example="/etc/feedsite.env"),

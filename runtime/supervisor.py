@@ -1,8 +1,9 @@
 """The site's programs as one family: restarted when they die, stopped in order, none left behind.
 
-Neither Django nor a library: the supervisor waits most of its life, and whatever it imports stays in memory.
+Neither Django nor a library is imported: the supervisor waits most of its life, and whatever it imports stays in memory.
 
 See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: An upgrade restarts one program after another.
 """
 
 import contextlib
@@ -24,6 +25,11 @@ TAG = "FEEDSITE_SUPERVISED"  # in the environment of every program, so that a la
 BACK_OFF = (0.2, 10.0)  # seconds before the first and before the late restarts of a program that keeps dying
 STEADY = 30.0  # seconds after which a program counts as sound again
 GRACE = 4.0  # seconds a program gets to stop by itself
+NEXT = signal.SIGUSR1  # asks for a restart of all programs, one after another
+TURN = ("worker", "beat", "web", "stream", "grpc")
+"""The order of a restart: what a new page enqueues finds a worker that knows it."""
+TURN_SECONDS = 90.0  # in which a program that is started anew listens
+SETTLED = 3.0  # seconds after which a program without a port counts as started
 
 
 class ProgramError(RuntimeError):
@@ -64,12 +70,18 @@ class Program:
         folder: Path,
         environ: Mapping[str, str],
         nursery: Nursery | None = None,
+        port: int = 0,
+        anew: "Callable[[], Program] | None" = None,
     ) -> None:
         self.name = name
         self.nursery = nursery
         self.command = command
+        self.anew = anew or (lambda: Program(name, command, folder=folder, environ=environ, nursery=nursery, port=port))
+        """What follows it in a restart by turns: a program that asks the code on the disk for its options."""
         self.folder = folder
         self.environ = environ
+        self.port = port
+        """On which another instance may listen beside this one; 0: it is stopped before the next one starts."""
         self.process: subprocess.Popen[bytes] | Forked | None = None
         self.started_at = 0.0
         self.retry_at = 0.0
@@ -99,6 +111,8 @@ class Program:
         """Whether the leader is gone. It stays a zombie, so that its number goes on to mean this group."""
         if self.process is None:
             return True
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self.process.poll() is not None
         return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def ask_to_stop(self) -> None:
@@ -132,6 +146,9 @@ class Supervisor:
         self.say = say
         self.selector = selectors.DefaultSelector()
         self.signals = 0
+        self.turns_asked = 0
+        self.told: Callable[[str], None] = say
+        """Hears how a restart by turns goes: a line for each program, and `done` or `failed: …` as the last."""
 
     def run(self, *, is_up: Callable[[], bool], announce: Callable[[], None]) -> None:
         """Run to the end. `announce` is called once, when `is_up`.
@@ -141,6 +158,7 @@ class Supervisor:
         up = False
         tended_at = time.monotonic()
         before = {each: signal.signal(each, self._on_signal) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+        before[NEXT] = signal.signal(NEXT, self._on_turn)
         try:
             while not self.signals:
                 self._restart_the_dead(give_up=not up)
@@ -148,6 +166,9 @@ class Supervisor:
                 if not up and is_up():
                     up = True
                     announce()
+                if up and self.turns_asked:
+                    self.turns_asked = 0
+                    self.told(self.restart_by_turns())
                 if time.monotonic() > tended_at + 1:
                     self._bury_orphans()
                     self.tend()
@@ -161,6 +182,71 @@ class Supervisor:
     def _on_signal(self, number: int, frame: object) -> None:
         self.signals += 1
 
+    def _on_turn(self, number: int, frame: object) -> None:
+        self.turns_asked += 1
+
+    # --- One after another -------------------------------------------------------------------------------
+    def restart_by_turns(self) -> str:
+        """Start every program anew, of the code that is on the disk now; `done`, or `failed: ` with the reason.
+
+        A program that listens is followed by an instance beside it, and stopped when that one listens too: no
+        connection is refused. Where the new instance does not come, the old one goes on, and so do all after it.
+        """
+        for program in sorted(self.programs, key=lambda each: TURN.index(each.name) if each.name in TURN else -1):
+            if self.signals:
+                return "failed: the site is being stopped"
+            began = time.monotonic()
+            try:
+                failure = self._follow(program) if program.port else self._renew(program)
+            except OSError as error:  # no memory, no processes left; what has ended is started again as ever
+                failure = f"cannot be started: {error}"
+            if failure:
+                return f"failed: {program.name} {failure}"
+            self.told(f"{program.name} is new, after {time.monotonic() - began:.1f} s")
+        return "done"
+
+    def _renew(self, program: Program) -> str:
+        """Stop a program, and start the one that follows it; why that did not stay, or nothing."""
+        new = program.anew()
+        self._stop(program)
+        self._replace(program, new)
+        self._start(new)
+        self.pass_until(new.has_ended, SETTLED)
+        return "ended at once, and is tried again" if new.has_ended() else ""
+
+    def _follow(self, program: Program) -> str:
+        """Start another instance beside a program, and stop that when the new one listens; why not, or nothing."""
+        new = program.anew()
+        self._start(new)
+        self.pass_until(lambda: new.has_ended() or listens(new), TURN_SECONDS)
+        if new.has_ended() or not listens(new):
+            self._stop(new)
+            return "does not start anew; the old one goes on"
+        self.pass_until(lambda: False, 1)  # it takes its first connections
+        self._stop(program)
+        self._replace(program, new)
+        return ""
+
+    def _replace(self, program: Program, new: Program) -> None:
+        self.programs = [new if each is program else each for each in self.programs]
+
+    def pass_until(self, condition: Callable[[], bool], seconds: float) -> None:
+        """Relay what the programs say until the condition holds, the time is over or a signal ends the site."""
+        deadline = time.monotonic() + seconds
+        while not condition() and time.monotonic() < deadline and not self.signals:
+            self._relay(0.05)
+
+    def _start(self, program: Program) -> None:
+        program.start()
+        if program.process is not None and program.process.stdout is not None:
+            self.selector.register(program.process.stdout, selectors.EVENT_READ, program)
+
+    def _stop(self, program: Program) -> None:
+        program.ask_to_stop()
+        self.pass_until(program.has_ended, GRACE)
+        self._clear(program)
+
+    # --- All of them -------------------------------------------------------------------------------------
     def _restart_the_dead(self, *, give_up: bool) -> None:
         now = time.monotonic()
         for program in self.programs:
@@ -179,21 +265,19 @@ class Supervisor:
                 self.say(f"{program.name} ended with {code}; starting it again in {pause:.1f} s")
             if now >= program.retry_at:
                 try:
-                    program.start()
+                    self._start(program)
                 except OSError as error:  # no memory, no processes left
                     if give_up:
                         raise ProgramError(f"{program.name} cannot be started: {error}") from error
                     self.say(f"{program.name} cannot be started: {error}")
                     program.retry_at = now + BACK_OFF[1]
-                    continue
-                if program.process is not None and program.process.stdout is not None:
-                    self.selector.register(program.process.stdout, selectors.EVENT_READ, program)
 
     def _bury_orphans(self) -> None:
         """Wait for processes that became this one's children by the end of their parents, and have ended."""
-        own = {program.process.pid for program in self.programs if program.process is not None}
         nurseries = {program.nursery for program in self.programs if program.nursery is not None}
-        own |= {nursery.process.pid for nursery in nurseries if nursery.process is not None}
+        if not nurseries:
+            return
+        own = {one.process.pid for one in (*self.programs, *nurseries) if one.process is not None}
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if ended.si_pid in own:
                 return  # its turn comes first
@@ -253,6 +337,32 @@ def relayed(line: str, program: str) -> str:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         fields = {"at": at, "level": "INFO", "logger": program, "message": line}
     return json.dumps(fields | {"program": program}, ensure_ascii=False)
+
+
+def listens(program: Program) -> bool:
+    """Whether a process of the program's group listens on its port."""
+    if program.process is None:
+        return False
+    sockets = listening(program.port)
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+            if os.getpgid(int(folder.name)) == program.process.pid:
+                held = {str(each.readlink()) for each in (folder / "fd").iterdir()}
+                if sockets & held:
+                    return True
+    return False
+
+
+def listening(port: int) -> set[str]:
+    """The listening sockets of a port, as /proc names them among a process's files."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+                _, here, _, state, *_, inode = line.split()[:10]
+                if state == "0A" and int(here.rpartition(":")[2], 16) == port:
+                    found.add(f"socket:[{inode}]")
+    return found
 
 
 def end_leftovers(tag: str) -> None:

@@ -2,6 +2,8 @@
 
 This process stays for as long as the site runs, so it has no Django: `manage.py prepare`, a process of its own that
 ends, does all that needs it.
+
+See docs/decisions.md: An upgrade restarts one program after another.
 """
 
 import argparse
@@ -15,13 +17,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from runtime import majors
 from runtime.embedded import Home, ServerError, die_with_parent, lock_file, try_lock
 from runtime.family import Family
 from runtime.nursery import Nursery
 from runtime.options import SMALL_MEANS
 from runtime.programs import METRICS, Place, programs
-from runtime.supervisor import TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
+from runtime.supervisor import TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers, listens
 
 ABOUT = (
     "Run the site: servers, migrations, web, stream, worker and beat, and gRPC where FEEDSITE_GRPC_PORT is set. An "
@@ -30,22 +34,36 @@ ABOUT = (
 )
 MORE_PORTS = 20
 """How many ports after the site's are tried for the stream process."""
+OTHER_SECONDS = 90.0
+"""In which the site that is taken over from may end by itself."""
+LAST = ("beat", "worker")
+"""Programs that wait for the end of the site that is taken over from: the schedule of beat is one file."""
 
 
 class UpError(RuntimeError):
-    """The site does not start. The message is one line for the person at the terminal."""
+    """The site does not start. The message is one line for the person at the terminal; `code` is for its shell."""
+
+    def __init__(self, message: str, *, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The option to fill an empty database."""
+    """The options to fill an empty database, and to follow a site that runs."""
     parser.add_argument("--demo", action="store_true", help="Fill an empty database with demo users, wherever it is.")
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="Begin beside the `up` of this data folder, of whatever version, and end that when this one listens.",
+    )
 
 
 def main(family: Family, arguments: Sequence[str]) -> None:
     """Run `up` with the arguments of its command line."""
     parser = argparse.ArgumentParser(prog="manage.py up", description=ABOUT)
     add_arguments(parser)
-    Up(family).run(demo=parser.parse_args(arguments).demo)
+    asked = parser.parse_args(arguments)
+    Up(family).run(demo=asked.demo, take_over=asked.take_over)
 
 
 class Up:
@@ -56,26 +74,31 @@ class Up:
         self.say = Terminal(family.log_format)
         self.is_stopping = False
 
-    def run(self, *, demo: bool) -> None:
+    def run(self, *, demo: bool, take_over: bool = False) -> None:
         """Start servers and programs, and keep them until SIGTERM or Ctrl-C. Raises UpError or ServerError."""
         family = self.family
         # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
-        with contextlib.suppress(KeyboardInterrupt), only_one_site(family.servers.home):
-            end_leftovers(str(family.data_dir))
-            shutil.rmtree(family.metrics_folder, ignore_errors=True)  # the counts are of the last run
+        other = running_site(family.servers.home) if take_over else None
+        is_shared = other is not None
+        with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as site:
+            if other is None:
+                site.enter_context(only_one_site(family.servers.home))
+                end_leftovers(str(family.data_dir))
+                shutil.rmtree(family.metrics_folder, ignore_errors=True)  # the counts are of the last run
+                self.move_to_this_postgresql()
             with (
-                reserved_port(family.host, family.port),
-                stream_port(family) as stream,
-                grpc_port(family) as grpc,
+                reserved_port(family.host, family.port, is_shared=is_shared),
+                stream_port(family, is_shared=is_shared) as stream,
+                grpc_port(family, is_shared=is_shared) as grpc,
                 family.servers.ensure(),
             ):
                 if family.is_small:
                     self.say(SMALL_MEANS)
                 words = self.prepare(demo=demo or "postgres" in family.servers.names)
                 if not self.is_stopping:
-                    self.supervise(Place(family.host, family.port, stream, grpc), words)
+                    self.supervise(Place(family.host, family.port, stream, grpc), words, site, other)
 
     def on_signal(self, number: int, frame: object) -> None:
         """Interrupt what runs. Where that is lost, in a callback or a destructor, it is remembered."""
@@ -112,16 +135,61 @@ class Up:
             raise SystemExit(process.returncode)
         return told
 
-    def supervise(self, at: Place, words: list[str]) -> None:
-        """Run the programs until they are to end. Raises UpError if one does not start."""
-        supervisor = Supervisor(supervised(self.family, at), tend=self.tend_servers, say=self.say)
+    def supervise(self, at: Place, words: list[str], site: contextlib.ExitStack, other: int | None) -> None:
+        """Run the programs until they are to end. Raises UpError if one does not start.
+
+        Beside the `other` site those begin that listen. The rest follows when that has ended.
+        """
+        every = supervised(self.family, at)
+        begun = [each for each in every if other is None or each.name not in LAST]
+        supervisor = Supervisor(begun, tend=self.tend_servers, say=self.say)
+        supervisor.told = self.tell_of_turns
+
+        def is_up() -> bool:
+            if other is None:
+                return answers(at.host, at.port, own_name(self.family.allowed_hosts))
+            return all(listens(each) for each in begun if each.port)
+
+        def announced() -> None:
+            if other is not None:
+                self.end_other(other, supervisor)
+                site.enter_context(only_one_site(self.family.servers.home))
+                supervisor.programs = every
+            self.announce(at, words)
+
         try:
-            supervisor.run(
-                is_up=lambda: answers(at.host, at.port, own_name(self.family.allowed_hosts)),
-                announce=lambda: self.announce(at, words),
-            )
+            supervisor.run(is_up=is_up, announce=announced)
         except ProgramError as error:
             raise UpError(str(error)) from error
+
+    def move_to_this_postgresql(self) -> None:
+        """Move the data of an embedded PostgreSQL of before. Raises UpError, by which `up` ends with 2."""
+        if "postgres" not in self.family.servers.names:
+            return
+        try:
+            if majors.needs_move(self.family.servers.home):
+                majors.move(self.family.servers.home, self.say)
+        except majors.MajorError as error:
+            raise UpError(str(error), code=2) from error
+
+    def end_other(self, pid: int, supervisor: Supervisor) -> None:
+        """Stop the other site, whose programs end in order; by force after `OTHER_SECONDS`. Its servers stay: both
+        lease them.
+        """
+        home = self.family.servers.home
+        self.say(f"this site listens; ending the one before (process {pid}) ...")
+        for number, seconds in ((signal.SIGTERM, OTHER_SECONDS), (signal.SIGKILL, 10.0)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+            supervisor.pass_until(lambda: running_site(home) is None, seconds)
+            if running_site(home) is None:
+                return
+
+    def tell_of_turns(self, line: str) -> None:
+        """Say how a restart by turns goes, on the terminal and to the command that waits for it."""
+        self.say(line)
+        with contextlib.suppress(OSError), turns_file(self.family.servers.home).open("a") as file:
+            file.write(f"{line}\n")
 
     def tend_servers(self) -> None:
         """Have the embedded servers looked after; an error is shown, and the next call tries again."""
@@ -153,9 +221,24 @@ def only_one_site(home: Home) -> Iterator[None]:
         yield
 
 
+def running_site(home: Home) -> int | None:
+    """The process of the `up` that has this data folder; None where none runs."""
+    if not (home.run / "up.lock").exists():
+        return None
+    with lock_file(home, "up") as lock:
+        if try_lock(lock, fcntl.LOCK_SH):
+            return None
+        return int(os.pread(lock, 20, 0) or 0) or None
+
+
+def turns_file(home: Home) -> Path:
+    """Where a restart by turns is told of."""
+    return home.run / "turns"
+
+
 @contextlib.contextmanager
-def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None]:
-    """Keep the port for a program of this site. Raises UpError when it is taken.
+def reserved_port(host: str, port: int, variable: str = "PORT", *, is_shared: bool = False) -> Iterator[None]:
+    """Keep the port for a program of this site. Raises UpError when it is taken, unless it `is_shared` just now.
 
     granian binds with SO_REUSEPORT, so two sites that start at the same time would both succeed, and share the
     visitors. A bound socket that does not listen lets granian in beside it, and shows the next site's probe, which
@@ -163,9 +246,10 @@ def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None
     """
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(place)
+        if not is_shared:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(place)
         reservation = socket.socket(family, kind, protocol)
         reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reservation.bind(place)
@@ -178,16 +262,16 @@ def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None
 
 
 @contextlib.contextmanager
-def stream_port(family: Family) -> Iterator[int]:
+def stream_port(family: Family, *, is_shared: bool = False) -> Iterator[int]:
     """Keep a port for the stream: FEEDSITE_STREAM_PORT, or the next free one after the site's. Raises UpError."""
     if asked := family.stream_port:
-        with reserved_port(family.host, asked, "FEEDSITE_STREAM_PORT"):
+        with reserved_port(family.host, asked, "FEEDSITE_STREAM_PORT", is_shared=is_shared):
             yield asked
         return
     for candidate in range(family.port + 1, min(family.port + MORE_PORTS, 65535) + 1):
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(reserved_port(family.host, candidate))
+                stack.enter_context(reserved_port(family.host, candidate, is_shared=is_shared))
             except UpError:
                 continue
             yield candidate
@@ -196,41 +280,45 @@ def stream_port(family: Family) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def grpc_port(family: Family) -> Iterator[int]:
+def grpc_port(family: Family, *, is_shared: bool = False) -> Iterator[int]:
     """Keep FEEDSITE_GRPC_PORT; 0 where there is to be no gRPC. Raises UpError."""
     if not family.grpc_port:
         yield 0
         return
-    with reserved_port(family.grpc_host, family.grpc_port, "FEEDSITE_GRPC_PORT"):
+    with reserved_port(family.grpc_host, family.grpc_port, "FEEDSITE_GRPC_PORT", is_shared=is_shared):
         yield family.grpc_port
 
 
 # --- The programs that run -------------------------------------------------------------------------------
 def supervised(family: Family, at: Place) -> list[Program]:
-    """The programs, each tagged with the site that it is of; pages lead browsers to the stream's port."""
+    """The programs, each tagged with the site that it is of; pages lead browsers to the stream's port.
+
+    A restart by turns starts each by `program`, which reads its options from the code on the disk: those of another
+    version, after an upgrade (operation/upgrade.py). It shares no memory with the others then.
+    """
     tags = {TAG: str(family.data_dir), METRICS: str(family.metrics_folder), "FEEDSITE_STREAM_PORT": str(at.stream)}
+    tags |= {"PORT": str(at.port), "FEEDSITE_HOST": at.host, "FEEDSITE_GRPC_PORT": str(at.grpc)}
+    ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
     found = list(programs(family, at, together=True))
-    if sys.platform != "linux":
-        return [
-            Program(
-                each.name, [sys.executable, "-m", *each.command], folder=family.base_dir, environ=each.environ | tags
-            )
-            for each in found
-        ]
     common = dict(set.intersection(*(set(each.environ.items()) for each in found))) | tags
-    nursery = Nursery(common, family.base_dir)
-    return [
-        Program(
-            each.name,
-            each.command,
-            folder=family.base_dir,
-            environ={
-                name: value for name, value in each.environ.items() if common.get(name) != value and name not in tags
-            },
-            nursery=nursery,
+    nursery = Nursery(common, family.base_dir) if sys.platform == "linux" else None
+
+    def plain(name: str, command: list[str], environ: dict[str, str]) -> Program:
+        port = ports.get(name, 0)
+        anew = [sys.executable, "manage.py", "program", name, "--together"]
+        return Program(
+            name, command, folder=family.base_dir, environ=environ, port=port, anew=lambda: plain(name, anew, environ)
         )
-        for each in found
-    ]
+
+    def forked(name: str, command: list[str], environ: dict[str, str]) -> Program:
+        own = {key: value for key, value in environ.items() if common.get(key) != value}
+        anew = plain(name, [sys.executable, "-m", *command], environ).anew
+        port = ports.get(name, 0)
+        return Program(name, command, folder=family.base_dir, environ=own, nursery=nursery, port=port, anew=anew)
+
+    if nursery is None:
+        return [plain(each.name, [sys.executable, "-m", *each.command], each.environ | tags) for each in found]
+    return [forked(each.name, each.command, each.environ | tags) for each in found]
 
 
 def answers(host: str, port: int, name: str) -> bool:

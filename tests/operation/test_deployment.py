@@ -185,9 +185,9 @@ def test_the_environment_of_the_image_is_made_by_manage() -> None:
     """The Dockerfile calls these by name."""
     import manage
 
-    assert "manage.install(manage.RUNTIME_LOCK)" in "\n".join(DOCKERFILE)
+    assert "manage.install(manage.SERVER_LOCK)" in "\n".join(DOCKERFILE)
     assert callable(manage.install)
-    assert manage.RUNTIME_LOCK == ROOT / "requirements.lock"
+    assert manage.SERVER_LOCK == ROOT / "requirements-server.lock"
 
 
 def instance_of(unit: Path) -> str:

@@ -20,15 +20,18 @@ from django.utils import timezone
 
 from discover import impressions
 from discover.impressions import Impression
+from feedsite.celery import app
 from media.models import MediaFile
 from operation import doctor
 from operation.doctor import ERROR, OK, WARNING, Finding
 from operation.models import Sample
 from relations.models import CsvImport, Mute
 from runtime.embedded import wait_for
+from storage.parking import PARKED, park
 from tests.support.clusters import ValkeyCluster
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.servers import Valkey, frozen
+from tests.support.workers import queue_server
 from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +89,15 @@ def test_sound_servers_are_sound(settings: Any, broker_server: Valkey) -> None:
     assert {state for name, state in result.items() if name not in throwaway} == {OK}
     assert set(states(doctor.played_store()).values()) == {OK}
     assert states(doctor.impressions_fill()) == {"impressions": OK}
-    assert states(doctor.queues()) == {"queue celery": OK}
+    assert states(doctor.queues()) == {"parked messages": OK, "queue celery": OK}
+
+
+def test_parked_messages_are_told() -> None:
+    park(app, "later.task", [1], {})
+    try:
+        assert states(doctor.queues()) == {"parked messages": WARNING, "queue celery": OK}
+    finally:
+        queue_server().delete(PARKED)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_what_waits_is_seen_and_what_was_counted_is_kept(queue: Any) -> None:
     assert sample.at == now.replace(second=0, microsecond=0)
     kept = sample.figures
     assert (kept["pending"], kept["parked"], kept["oldest"]) == (1, 1, pytest.approx(90, abs=1))
-    assert kept["queues"] == {"celery": 2}
+    assert kept["queues"] == {"celery": 2, "parked": 0}
     assert (kept["levels"]["3"], kept["levels"]["0"], kept["big_vs"]) == (2, 1, 0)
     assert kept["lag"]["+Inf"] == lag + 1
     assert kept["entries"] == entries + 1

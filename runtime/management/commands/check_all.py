@@ -129,6 +129,7 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
             Check("Coverage, put together (coverage)", [*module, "coverage", "combine", "--quiet"], more, is_loud=True),
             Check("Coverage of branches (coverage)", [*module, "coverage", "report"], more, is_loud=True),
         ]
+    wheels = [] if amount == "fast" else [Check("Wheels for other machines (uv)", [*manage, "check_wheels"])]
     return [
         Check("Format (ruff)", [*module, "ruff", "format", "--check", "."]),
         Check("Lint (ruff)", [*module, "ruff", "check", "."]),
@@ -136,6 +137,7 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
         Check("Migrations", [*manage, "makemigrations", "--check", "--dry-run"]),
         Check("Deployment (check --deploy)", [*manage, "check", "--deploy", "--fail-level", "WARNING"], https),
         Check("Types (mypy)", [*module, "mypy"]),
+        *wheels,
         Check("Tests (pytest)", tests, more, is_loud=True),
         *coverage,
     ]

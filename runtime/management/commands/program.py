@@ -18,13 +18,14 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # the program has its own
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The program's name."""
+        """The program's name, and whether it is one of those of `up`."""
         parser.add_argument("name", choices=NAMES)
+        parser.add_argument("--together", action="store_true", help="As `up` has it: the worker has beat as its child.")
 
     def handle(self, *args: Any, name: str, **options: Any) -> None:
         """Become the program: its command replaces this process."""
         family = settings.FAMILY
-        found = {each.name: each for each in programs(family, place(family))}
+        found = {each.name: each for each in programs(family, place(family), together=options["together"])}
         if name not in found:
             self.stdout.write("There is no gRPC to run: FEEDSITE_GRPC_PORT is not set.")
             return

@@ -16,9 +16,9 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # `prepare` has them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The option to fill an empty database."""
+        """The options of `up`."""
         up.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the site, in a process that has Django in its memory."""
-        up.Up(settings.FAMILY).run(demo=options["demo"])
+        up.Up(settings.FAMILY).run(demo=options["demo"], take_over=options["take_over"])

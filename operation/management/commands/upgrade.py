@@ -1,0 +1,153 @@
+"""`upgrade`: the site goes over to the version that is on the disk, while it serves."""
+
+import io
+from argparse import ArgumentParser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, SystemCheckError
+from django.db import DatabaseError
+from django.utils import timezone
+
+from operation.upgrade import (
+    UpgradeError,
+    check_major,
+    check_room,
+    hears_of_turns,
+    restart_by_turns,
+    unapplied,
+)
+from runtime.majors import MajorError
+from runtime.up import running_site
+from runtime.version import VERSION
+
+OTHERWISE = (
+    "No `up` runs on this data folder. Restart the programs where they run, in this order: worker, beat, web, stream, "
+    "grpc (docs/operations.md, Upgrade step by step)."
+)
+OF_BEFORE = (
+    "The `up` that runs (process {}) is of a version that does not restart its programs by turns, or has only just "
+    "begun. `manage.py up --take-over` begins beside it, and ends it when it listens itself."
+)
+
+
+class Step(NamedTuple):
+    """`does` is what it is about to do, `remedy` what helps where it fails."""
+
+    name: str
+    does: str
+    remedy: str
+    run: Callable[[], None]
+
+
+class Command(BaseCommand):
+    """Check, back up, migrate, collect static files, restart. Each step can be run again, and so can all of them."""
+
+    help = "Take the site over to the version that is on the disk, while it serves."
+    requires_system_checks: list[str] = []  # the first step
+    is_restarted = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """The steps to leave out, and how long the migration tries."""
+        parser.add_argument("--dry-run", action="store_true", help="Say what each step would do, and do none.")
+        parser.add_argument("--backup", type=Path, metavar="FILE", help="where the backup goes; default: backups/")
+        parser.add_argument("--no-backup", action="store_true", help="There is one already.")
+        parser.add_argument("--lock-timeout", type=float, default=1, help="Seconds to wait for a lock (default 1).")
+        parser.add_argument("--patience", type=float, default=600, help="Seconds to try for locks (default 600).")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Do one step after the other. Raises CommandError with what helps, at the first that fails."""
+        for step in self.steps(options):
+            self.stdout.write(self.style.MIGRATE_HEADING(f"{step.name}: {step.does}"))
+            try:
+                if step.name == "check" or not options["dry_run"]:
+                    step.run()
+            except (UpgradeError, MajorError, CommandError, SystemCheckError, DatabaseError, OSError) as error:
+                said = str(error).strip()
+                raise CommandError(
+                    f"{said}\nThe step `{step.name}` failed. {step.remedy} Then run `upgrade` again."
+                ) from error
+        if options["dry_run"]:
+            self.stdout.write("Nothing was done.")
+        else:
+            what = "The site is" if self.is_restarted else "Database and static files are"
+            self.stdout.write(f"{what} of version {VERSION}.")
+
+    def steps(self, options: dict[str, Any]) -> list[Step]:
+        """In their order. What can be known beforehand fails first."""
+        name = f"before-{VERSION}-{timezone.now():%Y%m%dT%H%M%S}.backup"
+        file: Path = options["backup"] or settings.DATA_DIR / "backups" / name
+
+        def back_up() -> None:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            call_command("backup", file, stdout=self.stdout, stderr=self.stderr)
+
+        def migrate() -> None:
+            waits = {"lock_timeout": options["lock_timeout"], "patience": options["patience"]}
+            call_command("migrate", interactive=False, verbosity=1, stdout=self.stdout, stderr=self.stderr, **waits)
+
+        def collect() -> None:
+            call_command("collectstatic", interactive=False, verbosity=0)
+
+        backup = Step(
+            "backup",
+            f"write {file}, while the site runs",
+            "The site is as it was: see to the file's folder and its disk.",
+            back_up,
+        )
+        return [
+            Step(
+                "check",
+                "look at the settings, the disk and the migrations that are missing",
+                "The site is as it was: mend what is named above.",
+                self.check_all,
+            ),
+            *([] if options["no_backup"] else [backup]),
+            Step(
+                "migrate",
+                f"bring the database to this version, waiting {options['lock_timeout']:g} s at a time for a lock and "
+                f"trying for {options['patience']:g} s",
+                "The version before goes on with what was applied: end the long transaction, or wait for a quiet hour.",
+                migrate,
+            ),
+            Step(
+                "collectstatic",
+                f"write static files to {settings.STATIC_ROOT}, beside those of before",
+                "The version before goes on: make the folder writable.",
+                collect,
+            ),
+            Step(
+                "restart",
+                "start the programs anew, one after another",
+                "Those that were not reached are of the version before, and go on.",
+                self.restart,
+            ),
+        ]
+
+    def check_all(self) -> None:
+        """Tell of the disk and the migrations. Raises SystemCheckError or UpgradeError."""
+        check_major()
+        said = io.StringIO()
+        call_command("check", deploy=True, stdout=said, stderr=said)
+        warnings = said.getvalue().count("\n?: ")
+        self.stdout.write(f"  settings: {warnings} warnings, which `manage.py check --deploy` tells")
+        self.stdout.write(f"  {check_room()}")
+        missing = unapplied()
+        for each in missing:
+            self.stdout.write(f"  {each}")
+        if not missing:
+            self.stdout.write("  no migration is missing")
+
+    def restart(self) -> None:
+        """Have `up` restart its programs, or say who is to do it. Raises UpgradeError."""
+        pid = running_site(settings.SERVERS.home)
+        if pid is None:
+            self.stdout.write(OTHERWISE)
+        elif not hears_of_turns(pid):
+            self.stdout.write(OF_BEFORE.format(pid))
+        else:
+            restart_by_turns(pid, lambda line: self.stdout.write(f"  {line}"))
+            self.is_restarted = True

@@ -1,0 +1,185 @@
+"""The steps of an upgrade, and how long each migration holds or reads a table.
+
+Every step can be run again: a backup gets a name of its own, applied migrations stay, static files are written
+beside the old ones, and programs of the new version are started anew once more. So an upgrade that was interrupted is
+begun again from its first step.
+
+See docs/decisions.md: An upgrade restarts one program after another.
+"""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+
+from runtime import majors
+from runtime.up import turns_file
+from runtime.supervisor import NEXT
+from storage.connections import fetch
+
+ROOM = 2**28
+"""Bytes that stay free on the disk of the data folder, beside the backup: for new indexes and the write-ahead log."""
+READ_BYTES_PER_SECOND = 50 * 2**20
+"""The pace of a slow disk, by which the time of reading a table through is told."""
+TURNS_SECONDS = 600.0
+"""In which all programs are started anew."""
+
+NAME = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:ONLY\s+)?\"?(?P<table>\w+)\"?"
+KINDS = (
+    (rf"CREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s.*?\sON\s+{NAME}", "reads"),
+    (rf"ALTER\s+TABLE\s+{NAME}.*?\sVALIDATE\s", "reads"),
+    (rf"CREATE\s+(?:UNIQUE\s+)?INDEX\s.*?\sON\s+{NAME}", "blocks"),
+    (rf"ALTER\s+TABLE\s+{NAME}.*?\s(?:TYPE|SET\s+NOT\s+NULL|GENERATED)\b", "blocks"),
+    (rf"ALTER\s+TABLE\s+{NAME}", "holds"),
+    (rf"DROP\s+TABLE\s+{NAME}", "holds"),
+    (rf"UPDATE\s+{NAME}", "writes"),
+    (rf"INSERT\s+INTO\s+{NAME}", "writes"),
+    (rf"DELETE\s+FROM\s+{NAME}", "writes"),
+)
+"""The effect of a statement on a table, by the first pattern that it has."""
+SIZES = """
+    SELECT relname, GREATEST(reltuples, 0)::bigint, pg_table_size(oid) FROM pg_class
+    WHERE relnamespace = current_schema::regnamespace AND relkind IN ('r', 'p') AND relname = ANY(%s)
+"""
+
+
+class UpgradeError(Exception):
+    """A step cannot be done. The message says what to do; the upgrade may be run again."""
+
+
+class Touched(msgspec.Struct, frozen=True):
+    """A table that a migration `holds`, `reads`, `writes` or `blocks`, with its size by the statistics."""
+
+    table: str
+    how: str
+    rows: int
+    size: int
+
+    def __str__(self) -> str:
+        seconds = max(1, round(self.size / READ_BYTES_PER_SECOND))
+        rows = f"{self.table} ({self.rows:,} rows, {self.size / 2**20:,.0f} MB)"
+        return {
+            "holds": f"holds {self.table} for milliseconds",
+            "reads": f"reads {rows}, which takes about {seconds} s and stands in nobody's way",
+            "writes": f"writes rows of {rows}",
+            "blocks": f"HOLDS UP those who write to {rows} for about {seconds} s",
+        }[self.how]
+
+
+class Unapplied(msgspec.Struct):
+    """A migration that is to be applied."""
+
+    name: str
+    touches: list[Touched]
+    has_code: bool
+    """Whether it runs Python or looks at what is not there yet, so that not all is known beforehand."""
+
+    def __str__(self) -> str:
+        said = [str(each) for each in self.touches] + ["not all is known beforehand"] * self.has_code
+        return f"{self.name}: {'; '.join(said) or 'touches no table that is in use'}"
+
+
+# --- Migrations that are missing ----------------------------------------------------------------------------
+def unapplied() -> list[Unapplied]:
+    """The migrations that are missing, in their order, with what each does to tables that are there now."""
+    executor = MigrationExecutor(connection)
+    loader = MigrationLoader(connection, replace_migrations=False)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    found = []
+    sizes = Sizes()
+    for migration, is_backwards in plan:
+        name = f"{migration.app_label}.{migration.name}"
+        try:
+            sql = "\n".join(loader.collect_sql([(migration, is_backwards)]))
+        except (ValueError, DatabaseError):  # it asks for the constraints of a table that one before it makes
+            found.append(Unapplied(name, [], has_code=True))
+        else:
+            touches = list(dict.fromkeys(touched(sql, sizes)))
+            found.append(Unapplied(name, touches, "CANNOT BE WRITTEN AS SQL" in sql))
+    return found
+
+
+class Sizes(dict[str, tuple[int, int] | None]):
+    """Rows and bytes by the name of a table; None where there is none yet."""
+
+    def __missing__(self, table: str) -> tuple[int, int] | None:
+        found = fetch(SIZES, ([table],))
+        self[table] = (int(found[0][1]), int(found[0][2])) if found else None
+        return self[table]
+
+
+def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
+    """The effects of the statements on tables that are there; new tables are in nobody's use."""
+    for statement in without_comments(sql).split(";"):
+        for pattern, how in KINDS:
+            if found := re.match(rf"(?is)\s*{pattern}", statement):
+                if size := sizes[found["table"]]:
+                    yield Touched(found["table"], how, *size)
+                break
+        for table in re.findall(r"(?i)\sREFERENCES\s+\"?(\w+)", statement):
+            if size := sizes[table]:
+                yield Touched(table, "holds", *size)  # a foreign key to it
+
+
+def without_comments(sql: str) -> str:
+    """The statements alone."""
+    return re.sub(r"(?m)--.*$", "", sql)
+
+
+# --- Checks ----------------------------------------------------------------------------------------------
+def check_room() -> str:
+    """The room on the disk, in a sentence. Raises UpgradeError where the backup and new indexes may not fit."""
+    ((database,),) = fetch("SELECT pg_database_size(current_database())")
+    free = shutil.disk_usage(settings.DATA_DIR).free
+    needed = int(database) + ROOM
+    said = f"{free / 2**20:,.0f} MB free in {settings.DATA_DIR}, and {needed / 2**20:,.0f} MB may be needed"
+    if free < needed:
+        raise UpgradeError(f"{said}: remove old backups and logs, or give `--backup` a file on another disk.")
+    return said
+
+
+def check_major() -> None:
+    """Raises UpgradeError where this version's PostgreSQL does not read the data of the one that runs."""
+    home = settings.SERVERS.home
+    if "postgres" in settings.SERVERS.names and majors.needs_move(home):
+        raise UpgradeError(
+            "This version brings a newer PostgreSQL: end `up`, and start it again, which moves the data."
+        )
+
+
+# --- The restart -----------------------------------------------------------------------------------------
+def hears_of_turns(pid: int) -> bool:
+    """Whether the process catches the signal, which would end one that does not."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (NEXT - 1) & 1)
+    return False
+
+
+def restart_by_turns(pid: int, told: Callable[[str], None]) -> None:
+    """Have `up` start its programs anew, one after another; return when all run. Raises UpgradeError."""
+    path = turns_file(settings.SERVERS.home)
+    path.unlink(missing_ok=True)
+    os.kill(pid, NEXT)
+    deadline, read = time.monotonic() + TURNS_SECONDS, 0
+    while time.monotonic() < deadline:
+        lines = path.read_text().splitlines() if path.exists() else []
+        for line in lines[read:]:
+            if line == "done":
+                return
+            if line.startswith("failed: "):
+                raise UpgradeError(f"{line.removeprefix('failed: ')}; its last words are on the terminal of `up`.")
+            told(line)
+        read = len(lines)
+        if not Path(f"/proc/{pid}").exists():
+            raise UpgradeError("`up` has ended; start it again.")
+        time.sleep(0.1)
+    raise UpgradeError(f"`up` did not come to an end within {TURNS_SECONDS:.0f} s; see its terminal.")
