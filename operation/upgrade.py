@@ -21,8 +21,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from runtime import majors
-from runtime.up import turns_file
 from runtime.supervisor import NEXT
+from runtime.up import turns_file
 from storage.connections import fetch
 
 ROOM = 2**28

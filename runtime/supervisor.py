@@ -1,6 +1,6 @@
 """The site's programs as one family: restarted when they die, stopped in order, none left behind.
 
-Neither Django nor a library is imported: the supervisor waits most of its life, and whatever it imports stays in memory.
+The supervisor imports neither Django nor a library: it waits most of its life, and its imports stay in memory.
 
 See docs/decisions.md: Code written by hand, and why it stays.
 See docs/decisions.md: An upgrade restarts one program after another.
