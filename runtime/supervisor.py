@@ -111,7 +111,7 @@ class Program:
         """Whether the leader is gone. It stays a zombie, so that its number goes on to mean this group."""
         if self.process is None:
             return True
-        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+        if isinstance(self.process, subprocess.Popen) and not hasattr(os, "waitid"):  # macOS before Python 3.13
             return self.process.poll() is not None
         return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
@@ -277,7 +277,8 @@ class Supervisor:
         nurseries = {program.nursery for program in self.programs if program.nursery is not None}
         if not nurseries:
             return
-        own = {one.process.pid for one in (*self.programs, *nurseries) if one.process is not None}
+        own = {program.process.pid for program in self.programs if program.process is not None}
+        own |= {nursery.process.pid for nursery in nurseries if nursery.process is not None}
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if ended.si_pid in own:
                 return  # its turn comes first
