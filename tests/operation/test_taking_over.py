@@ -70,7 +70,7 @@ class Traffic:
         self.port = port
         self.answers = Counter[str]()
         self.wrong: list[str] = []
-        """What was answered otherwise than by 200, 201 or 503 with Retry-After, or not at all."""
+        """Requests that were answered otherwise than by 200, 201 or 503 with Retry-After, or not at all."""
         self.acknowledged: list[int] = []
         self.slowest = 0.0
         self.is_over = threading.Event()
