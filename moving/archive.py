@@ -100,7 +100,7 @@ class _Room:
 
     def save(self, stream: IO[bytes], path: Path) -> None:
         """Write a file, the first of its name; one that is longer than its kind may be is left out."""
-        longest, size = _longest(path.name), 0
+        longest, size, is_whole = _longest(path.name), 0, True
         try:
             with path.open("xb") as file:
                 while part := stream.read(CHUNK):
@@ -114,11 +114,11 @@ class _Room:
         except FileExistsError:
             return
         except DAMAGES:
-            size = longest + 1
-        if size > longest:
+            is_whole = False
+        if size > longest or not is_whole:
             path.unlink(missing_ok=True)
             if path.name == "outbox.json":
-                raise ArchiveError("large")
+                raise ArchiveError("large" if is_whole else "damaged")
 
 
 class _Counted(io.RawIOBase):

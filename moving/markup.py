@@ -4,8 +4,8 @@ A mention becomes `@name@host`, which is no mention here and tells no user. Link
 shorten them for the eye. Takes time in proportion to the HTML.
 """
 
+import html
 import re
-from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
 from web.strict_json import UNSTORABLE
@@ -14,22 +14,37 @@ LONGEST = 200_000
 """Characters of HTML that are read."""
 PARAGRAPHS = frozenset({"p", "ul", "ol", "blockquote", "pre", "div", "h1", "h2", "h3", "h4", "h5", "h6"})
 SILENT = frozenset({"script", "style", "template", "title", "head", "iframe", "object"})
+# Python's own parser takes quadratic time for some texts (`<a b=<a b=`). A tag ends before the next `<` here: sites of
+# ActivityPub write `&lt;` for it.
+_TAG = re.compile(r"""<(/?)([A-Za-z][A-Za-z0-9]*+)((?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+)>|<[!?][^<>]*+>""")
+_ATTRIBUTE = re.compile(r"""(?<![\w-])(href|class)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"']++))""", re.IGNORECASE)
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _CONTROLS = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-class _Text(HTMLParser):
+class _Text:
     """Collects text; `_link` are the words of the link that is open."""
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self._parts: list[str] = []
         self._link: list[str] | None = None
         self._href = self._class = ""
         self._silent = 0
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a paragraph, a line, an entry of a list or a link."""
+    def read(self, said: str) -> str:
+        """The text of a piece of HTML."""
+        done = 0
+        for tag in _TAG.finditer(said):
+            self._words(said[done : tag.start()])
+            done = tag.end()
+            if tag[1]:
+                self._end(tag[2].lower())
+            elif tag[2]:
+                self._begin(tag[2].lower(), tag[3])
+        self._words(said[done:])
+        return "".join([*self._parts, *(self._link or ())])
+
+    def _begin(self, tag: str, attributes: str) -> None:
         if tag in SILENT:
             self._silent += 1
         elif tag == "br":
@@ -39,12 +54,12 @@ class _Text(HTMLParser):
         elif tag in PARAGRAPHS:
             self._say("\n\n")
         elif tag == "a" and self._link is None:
-            known = dict(attrs)
-            self._href, self._class = known.get("href") or "", known.get("class") or ""
+            found = _ATTRIBUTE.finditer(attributes)
+            known = {one[1].lower(): html.unescape(one[2] or one[3] or one[4] or "") for one in found}
+            self._href, self._class = known.get("href", ""), known.get("class", "")
             self._link = []
 
-    def handle_endtag(self, tag: str) -> None:
-        """End what began."""
+    def _end(self, tag: str) -> None:
         if tag in SILENT:
             self._silent = max(0, self._silent - 1)
         elif tag in PARAGRAPHS:
@@ -53,25 +68,18 @@ class _Text(HTMLParser):
             words, self._link = "".join(self._link), None
             self._say(_linked(words, self._href, self._class.split()))
 
-    def handle_data(self, data: str) -> None:
+    def _words(self, said: str) -> None:
         """Words, whose line feeds mean nothing in HTML."""
-        if not self._silent:
-            self._say(_SPACES.sub(" ", data))
+        if said and not self._silent:
+            self._say(html.unescape(_SPACES.sub(" ", said)))
 
     def _say(self, words: str) -> None:
         (self._parts if self._link is None else self._link).append(words)
 
-    def text(self) -> str:
-        """All that was said."""
-        self.close()
-        return "".join([*self._parts, *(self._link or ())])
 
-
-def text_of(html: str) -> str:
-    """The text of a piece of HTML; what is behind the first `LONGEST` characters is not read."""
-    reader = _Text()
-    reader.feed(html[:LONGEST])
-    text = _CONTROLS.sub("", UNSTORABLE.sub("", reader.text()))
+def text_of(said: str) -> str:
+    """The text of a piece of HTML; no character behind the first `LONGEST` is read."""
+    text = _CONTROLS.sub("", UNSTORABLE.sub("", _Text().read(said[:LONGEST])))
     lines = [line.strip(" ") for line in text.split("\n")]
     return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip()
 

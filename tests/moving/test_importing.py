@@ -30,6 +30,7 @@ from timeline.check import differences
 from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db
+committed = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +85,7 @@ def test_posts_may_be_for_oneself(user: User) -> None:
     assert {item.visibility for item in posts_of(user)} == {Visibility.SELF}
 
 
+@committed
 def test_no_user_is_told(user: User, workers: Workers) -> None:  # noqa: F811
     other, follower = UserFactory(username="ben"), seen()
     relations.follow(follower=follower, followee=user)
@@ -96,6 +98,7 @@ def test_no_user_is_told(user: User, workers: Workers) -> None:  # noqa: F811
     assert other.pk
 
 
+@committed
 def test_homes_have_the_posts_where_they_were_said(user: User, workers: Workers) -> None:  # noqa: F811
     """Before the fan-out and after it, with a window that was there before."""
     workers.drops_others = True
