@@ -18,7 +18,7 @@ class ArchiveForm(forms.Form):
     audience = forms.ChoiceField(
         label=_("Who sees the posts"),
         choices=[
-            (EVERYONE, _("Whoever saw them there, or fewer")),
+            (EVERYONE, _("Those who saw them there, or fewer")),
             (SELF, _("Only you")),
         ],
         help_text=_("Public posts stay public. Unlisted posts and those for followers are for your followers here."),
