@@ -1,7 +1,7 @@
 """The files of an archive as Mastodon makes it, a zip or a tar.gz, unpacked into a folder under names of our own.
 
 An archive may hold anything. Known files alone are taken, each up to its bound; no name of the archive becomes a path,
-links and devices are passed over, and so are files that are encrypted or damaged. What is unpacked and what is read are
+links and devices are passed over, and so are files that are encrypted or damaged. All that is unpacked and read is
 bounded as a whole, whatever the archive says of itself.
 """
 

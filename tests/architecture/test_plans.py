@@ -153,6 +153,8 @@ UNSPOKEN = {
     "storage/replica/__init__.py": "asks a replica how far it is, of no table that grows",
     "community/demo.py": "makes the demo community, once",
     "community/importing.py": "loads a data set, once",
+    "community/naming.py": "the same",
+    "accounts/joining.py:SELECT'name'": "`load` asks by the indexes of names for those of a data set",
     "items/indexing.py:COPY": "`reindex` reads all items in parts",
     "items/indexing.py:TRUNCATE": "`reindex`",
     "items/indexing.py:SELECTid,title": "`reindex` reads all items in parts",

@@ -154,7 +154,7 @@ SHORT: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 @pytest.mark.parametrize("kind", SHORT)
-def test_what_is_no_archive_ends_with_a_reason(user: User, folder: Path, kind: str) -> None:
+def test_a_file_that_is_no_archive_ends_with_a_reason(user: User, folder: Path, kind: str) -> None:
     make, failure = SHORT[kind]
     done = ended(user, make())
     assert (done.state, done.failure, done.brought) == (State.FAILED, failure, 0)
@@ -182,7 +182,7 @@ STRANGE: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", STRANGE)
-def test_what_is_strange_besides_the_posts_is_passed_over(user: User, folder: Path, kind: str) -> None:
+def test_strange_files_besides_the_posts_are_passed_over(user: User, folder: Path, kind: str) -> None:
     made = actions.begin(user=user, file=io.BytesIO(STRANGE[kind]()), takes_profile=True)
     while not importing.run(made.pk):
         ArchiveImport.objects.update(tried_at=None)
