@@ -493,6 +493,7 @@ WITHOUT = {
     "settings-import-refused": "a file",
     "bookmark": "leads back",
     "remove-bookmark": "leads back",
+    "settings-archive-stop": "leads back",
     "live-news": "a part of the pages of live sessions",
     "live-remind": "leads back",
     "live-forget": "leads back",
