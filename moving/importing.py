@@ -38,7 +38,8 @@ from storage.queue import enqueue
 PART = 20
 """Posts of one transaction."""
 PARTS = 20
-"""Parts of one task: a long archive does not keep a worker from everybody else."""
+SECONDS = 5.0
+"""Parts of one task, and seconds after which no further part begins: other tasks wait for the same workers."""
 CLAIM = timedelta(seconds=60)
 """A worker that has not come further for so long may be dead; the lock on the folder says whether it is."""
 ATTEMPTS = 10
@@ -121,8 +122,11 @@ def _go_on(row: ArchiveImport, folder: Path) -> bool:
             _end(row, str(error))
             return True
     posts = outbox.opened(folder / "outbox.json")
+    until = time.monotonic() + SECONDS
     try:
         for _ in range(PARTS):
+            if time.monotonic() > until:
+                break
             if row.done >= len(posts):
                 extras.bring(row, folder)
                 _end(row)

@@ -408,3 +408,13 @@ def test_the_export_has_the_imports(user: User) -> None:
     ((row,),) = [list(file.rows) for file in files(user)]
     assert (row.state, row.posts, row.left_out) == ("done", 1, {"boost": 1})
     assert json.dumps(row.notes) == "[]"
+
+
+def test_a_task_begins_no_part_after_its_seconds(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "PART", 1)
+    made = actions.begin(user=user, file=zipped(files_of(note(n) for n in range(3))))
+    with monkeypatch.context() as patch:
+        patch.setattr(importing, "SECONDS", -1.0)
+        assert not importing.run(made.pk)
+    assert ArchiveImport.objects.get().done == 0
+    assert importing.run(made.pk)
