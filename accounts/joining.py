@@ -6,7 +6,8 @@ The site's mode decides (`about.site.Site.sign_up`). A good invitation lets its 
 See docs/decisions.md: An invitation lets in whatever the mode, and an application is no user.
 """
 
-from typing import NamedTuple
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
@@ -24,7 +25,16 @@ from accounts.lookalikes import skeleton
 from accounts.models import HeldName, Level, User
 from accounts.naming import check_imitation
 from mail import actions as mail
+from storage.connections import fetch
 from web import rates
+
+UNAVAILABLE = """
+    SELECT 'name', lower(username) FROM accounts_user WHERE lower(username) = ANY(%(lower)s)
+    UNION ALL SELECT 'name', lower(username) FROM accounts_application WHERE lower(username) = ANY(%(lower)s)
+    UNION ALL SELECT 'looks', feedsite_skeleton(username) FROM accounts_user
+        WHERE feedsite_skeleton(username) = ANY(%(looks)s)
+    UNION ALL SELECT 'held', digest FROM accounts_heldname WHERE digest = ANY(%(digests)s) AND until > %(now)s
+"""
 
 
 class AdminExistsError(Exception):
@@ -237,3 +247,30 @@ def count_code(address: str, code: str) -> float | None:
     if wait is None and invitations.is_good(code):
         rates.give_back_each("invite", {address: 1})
     return wait
+
+
+def unavailable(usernames: Collection[str]) -> dict[str, str]:
+    """Those of many names that no new user may take, each with why: the code of the error that `sign_up` would raise.
+
+    `unique` goes before `confusable`. As of now: nothing is held.
+    """
+    lower = {name: name.lower() for name in usernames}
+    looks = {name: skeleton(name) for name in usernames}
+    params: dict[str, Any] = {
+        "lower": list(set(lower.values())),
+        "looks": list(set(looks.values())),
+        "digests": [],
+        "now": timezone.now(),
+    }
+    digests: dict[str, set[str]] = {}
+    if HeldName.objects.exists():
+        digests = {name: HeldName.digests_of(name) for name in usernames}
+        params["digests"] = [digest for several in digests.values() for digest in several]
+    found = {(kind, value) for kind, value in fetch(UNAVAILABLE, params)}
+    reasons = {}
+    for name in usernames:
+        if ("name", lower[name]) in found or any(("held", digest) in found for digest in digests.get(name, ())):
+            reasons[name] = "unique"
+        elif ("looks", looks[name]) in found:
+            reasons[name] = "confusable"
+    return reasons

@@ -24,13 +24,15 @@ levels_lowered = Signal()
 # most about `limit` (int) rows of what it keeps of them, in a transaction of its own, and returns how many it took; 0
 # when nothing is left. It may be called twice at once.
 # Receivers: discover.receivers.forget_user, items.receivers.purge_items, live.receivers.purge_sessions,
-# moderation.receivers.forget_reporter, notifications.receivers.forget_user, relations.receivers.purge_relations,
+# moderation.receivers.forget_reporter, moving.receivers.forget_archives,
+# notifications.receivers.forget_user, relations.receivers.purge_relations,
 # seen.receivers.forget_plays.
 account_purged = Signal()
 
 # Sent when `reader` (User) asks for all their data. Receivers return a list of accounts.export.ExportFile.
 # Receivers: discover.receivers.export_history, items.receivers.export_items, live.receivers.export_sessions,
-# moderation.receivers.export_reports, notifications.receivers.export_choices, relations.receivers.export_relations,
+# moderation.receivers.export_reports, moving.receivers.export_archives,
+# notifications.receivers.export_choices, relations.receivers.export_relations,
 # seen.receivers.export_plays.
 export_requested = Signal()
 

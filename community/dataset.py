@@ -8,24 +8,26 @@
 or objects with `path` and `description` |
 
 Csv files begin with a header; further columns and keys are left out. Times are ISO-8601 with an offset.
-Whatever is wrong is one DatasetError that names the file and the line.
+A wrong line is left out and told to `Dataset.tell`, which raises it as a LineError unless it is another function; then
+reading goes on behind the line.
 """
 
 import csv
 import gzip
 import hashlib
+import re
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import msgspec
-from django.core.exceptions import ValidationError
 from tqdm import tqdm
 
-from accounts.models import User
+from community.problems import DatasetError, LineError, Problem
+from community.repeated import Rows
 from items.models import ItemType
 from items.text import ContentError, check_content
 from storage import ids
@@ -38,8 +40,14 @@ CLOCK_SKEW = timedelta(days=1)
 LARGEST_ID = 2**63 - 1
 
 
-class DatasetError(Exception):
-    """The data set cannot be loaded; the message names the file and the line."""
+_PATH = re.compile(r" - at `\$\.([a-z_]+)")
+"""The key of which msgspec speaks."""
+
+Tell = Callable[[LineError], None]
+
+
+def _raised(error: LineError) -> None:
+    raise error
 
 
 class UserRow(NamedTuple):
@@ -50,7 +58,7 @@ class UserRow(NamedTuple):
     line: int
     id: int
     name: str
-    avatar: str
+    avatar: str = ""
 
 
 class FollowRow(NamedTuple):
@@ -75,7 +83,7 @@ class PostRow(NamedTuple):
     author_id: int
     created_at: datetime
     text: str
-    media: tuple[Medium, ...]
+    media: tuple[Medium, ...] = ()
 
 
 class _Medium(msgspec.Struct):
@@ -97,15 +105,17 @@ class _File:
     def __init__(self, path: Path, *, quiet: bool) -> None:
         self.path = path
         self.line = 0
+        self.tell: Tell = _raised
         self._quiet = quiet
 
-    def wrong(self, what: object, line: int | None = None) -> DatasetError:
-        return DatasetError(f"{self.path.name} line {line or self.line}: {what}")
+    def wrong(self, what: object, kind: str, column: str = "", line: int | None = None) -> LineError:
+        return LineError(Problem(self.path.name, line or self.line, column, kind, str(what)))
 
     def __iter__(self) -> Iterator[str]:
         return self._lines()
 
     def _lines(self) -> Generator[str]:
+        self.line = 0
         with (
             self.path.open("rb") as packed,
             gzip.open(packed) as stream,
@@ -118,49 +128,66 @@ class _File:
                 disable=self._quiet,
             ) as bar,
         ):
-            while True:
-                self.line += 1
-                try:
-                    line = stream.readline(LINE_LENGTH)
-                    text = line.decode()
-                except EOFError:
-                    raise self.wrong("the file ends in the middle; it is not whole") from None
-                except (OSError, zlib.error) as error:
-                    raise self.wrong(f"not readable as gzip ({error})") from None
-                except UnicodeDecodeError as error:
-                    raise self.wrong(f"not UTF-8 ({error.reason})") from None
-                if len(line) == LINE_LENGTH:
-                    raise self.wrong(f"longer than {LINE_LENGTH} bytes")
+            while line := self._line(stream):
                 bar.update(packed.tell() - bar.n)
-                if not line:
-                    return
-                yield text
+                if len(line) == LINE_LENGTH:
+                    self.tell(self.wrong(f"longer than {LINE_LENGTH} bytes", "too long"))
+                    while line and not line.endswith(b"\n"):
+                        line = self._part(stream)
+                    continue
+                try:
+                    yield line.decode()
+                except UnicodeDecodeError as error:
+                    self.tell(self.wrong(f"not UTF-8 ({error.reason})", "encoding"))
+
+    def _line(self, stream: gzip.GzipFile) -> bytes:
+        self.line += 1
+        return self._part(stream)
+
+    def _part(self, stream: gzip.GzipFile) -> bytes:
+        """The next line, or its first bytes; nothing at the end, also of a file that breaks off there."""
+        try:
+            return stream.readline(LINE_LENGTH)
+        except EOFError:
+            self.tell(self.wrong("the file ends in the middle; it is not whole", "unreadable"))
+        except (OSError, zlib.error) as error:
+            self.tell(self.wrong(f"not readable as gzip ({error})", "unreadable"))
+        return b""
 
     def table(self, *columns: str) -> Iterator[dict[str, str]]:
         """The rows of a csv file, which must have these columns."""
         with closing(self._lines()) as lines:  # an error closes the file, too
-            rows = csv.reader(lines, strict=True)
-            try:
-                header = next(rows, [])
-                missing = [column for column in columns if column not in header]
-                if missing:
-                    raise self.wrong(f"the column {missing[0]} is missing", line=1)
-                for row in rows:
-                    if len(row) != len(header):
-                        raise self.wrong(f"{len(row)} columns instead of {len(header)}")
+            rows = self._cells(lines)
+            header = next(rows, [])
+            if missing := [column for column in columns if column not in header]:
+                self.tell(self.wrong(f"the column {missing[0]} is missing", "no column", missing[0], line=1))
+                return
+            for row in rows:
+                if len(row) == len(header):
                     yield dict(zip(header, row, strict=True))
+                else:
+                    self.tell(self.wrong(f"{len(row)} columns instead of {len(header)}", "columns"))
+
+    def _cells(self, lines: Iterator[str]) -> Iterator[list[str]]:
+        reader = csv.reader(lines, strict=True)
+        while True:
+            try:
+                yield next(reader)
+            except StopIteration:
+                return
             except csv.Error as error:
-                raise self.wrong(error) from None
+                self.tell(self.wrong(error, "csv"))
 
 
 class Dataset:
-    """The data set of a folder. Its parts are read once, in this order: users, follows, posts.
+    """The data set of a folder. Its parts are read in this order, as often as one likes: users, follows, posts.
 
     Raises DatasetError at once if a file is missing. `quiet` hides the progress bars.
     """
 
     def __init__(self, folder: Path, *, quiet: bool = False) -> None:
         self.folder = folder
+        self.is_quiet = quiet
         self._users, self._follows, self._posts = (_File(folder / name, quiet=quiet) for name in FILES)
         self._user_ids: set[int] = set()
         self._latest = datetime.now(UTC) + CLOCK_SKEW
@@ -173,46 +200,60 @@ class Dataset:
                 raise DatasetError(f"{folder / name}: {error.strerror}") from None
         self.fingerprint = digest.hexdigest()
 
-    def wrong_user(self, line: int, what: object) -> DatasetError:
-        """The error of a line of users.csv.gz."""
-        return self._users.wrong(what, line)
+    @property
+    def tell(self) -> Tell:
+        """The function that hears of each line that is wrong."""
+        return self._users.tell
 
-    def wrong_post(self, line: int, what: object) -> DatasetError:
+    @tell.setter
+    def tell(self, function: Tell) -> None:
+        self._users.tell = self._follows.tell = self._posts.tell = function
+
+    def wrong_user(self, line: int, what: object, kind: str, column: str) -> LineError:
+        """The error of a line of users.csv.gz."""
+        return self._users.wrong(what, kind, column, line)
+
+    def wrong_post(self, line: int, what: object, kind: str, column: str) -> LineError:
         """The error of a line of posts.jsonl.gz."""
-        return self._posts.wrong(what, line)
+        return self._posts.wrong(what, kind, column, line)
 
     def users(self) -> Iterator[UserRow]:
-        """Distinct ids and distinct, well-formed usernames."""
-        file, names = self._users, set()
-        validators = User._meta.get_field("username").validators
+        """Distinct ids; the names are as they were written (community.naming)."""
+        file, seen = self._users, set[int]()
+        self._user_ids = seen
         for row in file.table("id", "name"):
-            user_id, name = _number(file, row, "id"), row["name"]
             try:
-                for validate in validators:
-                    validate(name)
-            except ValidationError as error:
-                raise file.wrong(f"the name {name!r}: {error.messages[0]}") from None
-            if user_id in self._user_ids:
-                raise file.wrong(f"the id {user_id} stands in an earlier line")
-            if name.lower() in names:
-                raise file.wrong(f"the name {name} stands in an earlier line")
-            self._user_ids.add(user_id)
-            names.add(name.lower())
-            yield UserRow(file.line, user_id, name, row.get("avatar", ""))
+                user_id = _number(file, row, "id")
+                if user_id in seen:
+                    raise file.wrong(f"the id {user_id} stands in an earlier line", "repeated", "id")
+            except LineError as error:
+                self.tell(error)
+                continue
+            seen.add(user_id)
+            yield UserRow(file.line, user_id, row["name"], row.get("avatar", ""))
 
     def follows(self) -> Iterator[FollowRow]:
-        """Distinct pairs of two known users."""
-        file, pairs = self._follows, set()
+        """Pairs of two known users; a repeated one is told of at the end."""
+        file, pairs = self._follows, Rows(2)
         for row in file.table("follower_id", "followee_id"):
-            follower, followee = _number(file, row, "follower_id"), _number(file, row, "followee_id")
-            for user_id in (follower, followee):
-                self._check_known(file, user_id)
-            if follower == followee:
-                raise file.wrong(f"user {follower} follows themself")
-            if (follower, followee) in pairs:
-                raise file.wrong(f"{follower} follows {followee} in an earlier line")
-            pairs.add((follower, followee))
-            yield FollowRow(follower, followee, self._follow_time(row))
+            try:
+                follow = self._follow(row)
+            except LineError as error:
+                self.tell(error)
+                continue
+            pairs.add(file.line, follow.follower_id, follow.followee_id)
+            yield follow
+        for line, (follower, followee) in pairs.repeated():
+            self.tell(file.wrong(f"{follower} follows {followee} in an earlier line", "repeated", line=line))
+
+    def _follow(self, row: dict[str, str]) -> FollowRow:
+        file = self._follows
+        follower, followee = _number(file, row, "follower_id"), _number(file, row, "followee_id")
+        self._check_known(file, follower, "follower_id")
+        self._check_known(file, followee, "followee_id")
+        if follower == followee:
+            raise file.wrong(f"user {follower} follows themself", "self", "followee_id")
+        return FollowRow(follower, followee, self._follow_time(row))
 
     def _follow_time(self, row: dict[str, str]) -> datetime | None:
         file = self._follows
@@ -222,45 +263,58 @@ class Dataset:
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
-            raise file.wrong(f"created_at {text!r} is no ISO-8601 time") from None
+            raise file.wrong(f"created_at {text!r} is no ISO-8601 time", "time", "created_at") from None
         if moment.tzinfo is None:
-            raise file.wrong(f"created_at {text!r} has no UTC offset")
+            raise file.wrong(f"created_at {text!r} has no UTC offset", "time", "created_at")
         self._check_past(file, moment)
         return moment
 
     def posts(self) -> Iterator[PostRow]:
-        """Distinct ids, known authors, times that an item id can hold, texts that an item may hold. What the media
-        are is asked when they are opened.
+        """Known authors, times that an item id can hold, texts that an item may hold; a repeated id is told of at the
+        end. What the media are is asked when they are opened.
         """
-        file, seen = self._posts, set()
+        file, rows = self._posts, Rows(1)
         decode = msgspec.json.Decoder(_Post).decode
         for line in file:
             try:
-                post = decode(line)
-                _check(post)
-            except (msgspec.MsgspecError, ContentError) as error:
-                raise file.wrong(error) from None
-            if "\0" in post.text:
-                raise file.wrong("the text holds a NUL character")
-            if post.id in seen:
-                raise file.wrong(f"the id {post.id} stands in an earlier line")
-            seen.add(post.id)
-            self._check_known(file, post.author_id)
-            self._check_past(file, post.created_at)
-            if post.created_at <= ids.EPOCH:
-                raise file.wrong(f"{post.created_at} lies before 2000, where item ids begin")
+                post = self._post(decode, line)
+            except LineError as error:
+                self.tell(error)
+                continue
+            rows.add(file.line, post.id)
             media = (
                 Medium(one, "") if isinstance(one, str) else Medium(one.path, one.description) for one in post.media
             )
             yield PostRow(file.line, post.author_id, post.created_at, post.text, tuple(media))
+        for number, (post_id,) in rows.repeated():
+            self.tell(file.wrong(f"the id {post_id} stands in an earlier line", "repeated", "id", number))
 
-    def _check_known(self, file: _File, user_id: int) -> None:
+    def _post(self, decode: Callable[[str], _Post], line: str) -> _Post:
+        file = self._posts
+        try:
+            post = decode(line)
+        except msgspec.MsgspecError as error:
+            key = _PATH.search(str(error))
+            raise file.wrong(error, "json", key[1] if key else "") from None
+        try:
+            _check(post)
+        except ContentError as error:
+            raise file.wrong(error, "text", "media" if error.field == "content.media" else "text") from None
+        if "\0" in post.text:
+            raise file.wrong("the text holds a NUL character", "text", "text")
+        self._check_known(file, post.author_id, "author_id")
+        self._check_past(file, post.created_at)
+        if post.created_at <= ids.EPOCH:
+            raise file.wrong(f"{post.created_at} lies before 2000, where item ids begin", "time", "created_at")
+        return post
+
+    def _check_known(self, file: _File, user_id: int, column: str) -> None:
         if user_id not in self._user_ids:
-            raise file.wrong(f"the user {user_id} is not in {self._users.path.name}")
+            raise file.wrong(f"the user {user_id} is not in {self._users.path.name}", "unknown user", column)
 
     def _check_past(self, file: _File, moment: datetime) -> None:
         if moment > self._latest:
-            raise file.wrong(f"{moment} lies in the future")
+            raise file.wrong(f"{moment} lies in the future", "time", "created_at")
 
 
 def _check(post: _Post) -> None:
@@ -273,5 +327,5 @@ def _check(post: _Post) -> None:
 def _number(file: _File, row: dict[str, str], column: str) -> int:
     text = row[column]
     if not (text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) <= LARGEST_ID):
-        raise file.wrong(f"{column} {text!r} is no id (an integer from 1)")
+        raise file.wrong(f"{column} {text[:30]!r} is no id (an integer from 1)", "id", column)
     return int(text)

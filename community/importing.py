@@ -4,22 +4,28 @@ No item is fanned out. The users are new, so no window of an earlier user can la
 may still hold under the new users' ids (from a database that is gone) is dropped after the commit.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
 import msgspec
+import numpy as np
 import redis
 from django.contrib.auth.hashers import make_password
 from django.db import DatabaseError, connection, transaction
+from django.db.models.functions import Now
 
 from accounts.big_v import upgrade_big_vs
 from accounts.models import Level, User
-from community.dataset import Dataset, FollowRow, PostRow, UserRow
+from community.checking import check
+from community.dataset import Dataset, PostRow
 from community.importing_media import Pictures
+from community.naming import Named, Naming
+from community.problems import RefusedError, Report
 from discover import filling
 from items.indexing import copy_index
 from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibility
@@ -36,6 +42,7 @@ from timeline.models import Import, ImportedUser
 CHUNK = 20_000
 """Posts whose ids are chosen together; so many texts are in memory at once."""
 LOCK = "feedsite.load"
+MICROSECOND = timedelta(microseconds=1)
 
 Row = tuple[Any, ...]
 
@@ -50,32 +57,56 @@ class Loaded:
     """Pictures and videos that this call brought."""
 
 
-def load(dataset: Dataset, *, password: str | None = None, say: Callable[[str], None] = print) -> Loaded:
-    """Load a data set, or find that it was loaded before. A DatasetError leaves everything as it was.
+def load(
+    dataset: Dataset,
+    *,
+    password: str | None = None,
+    say: Callable[[str], None] = print,
+    naming: Naming | None = None,
+    report: Report | None = None,
+) -> Loaded:
+    """Load a data set, or find that it was loaded before. It is read twice: checked as a whole, then copied.
 
-    `password` is set for all its users; without one they cannot sign in. `say` is told of waits.
+    Raises RefusedError, with the report of all lines that cannot be loaded, and DatasetError; both leave everything as
+    it was. `password` is set for all its users; without one they cannot sign in. `say` is told of waits. A load that
+    was killed is begun anew: what a transaction did is undone, and what follows the commit is done by the next run.
+
+    See docs/decisions.md: A data set is loaded in one transaction, and settled behind it.
     """
     pictures = Pictures(dataset)
     try:
-        loaded = _load(dataset, pictures, password, say)
+        loaded = _load(dataset, pictures, password, say, naming or Naming(), Report() if report is None else report)
     except BaseException:
         pictures.take_back()
         raise
     finally:
         pictures.end()
-    users = list(ImportedUser.objects.filter(source=loaded.record).values_list("user_id", flat=True))
-    if loaded.is_new:
-        say("sorting out the tables ...")
-        vacuum(say)
-        filling.recommend()
-    drop_windows(users, say)
-    for big_v in User.objects.filter(is_big_v=True, pk__in=users).values_list("pk", flat=True):
-        outbox.begin(big_v)
+    if loaded.record.settled_at is None:
+        _settle(loaded.record, say)
     return loaded
 
 
+def _settle(record: Import, say: Callable[[str], None]) -> None:
+    """Do what a data set needs beside its rows; all of it may be done again."""
+    say("sorting out the tables ...")
+    vacuum(say)
+    filling.recommend()
+    users = list(ImportedUser.objects.filter(source=record).values_list("user_id", flat=True))
+    drop_windows(users, say)
+    for big_v in User.objects.filter(is_big_v=True, pk__in=users).values_list("pk", flat=True):
+        outbox.begin(big_v)
+    Import.objects.filter(pk=record.pk).update(settled_at=Now())
+
+
 @transaction.atomic
-def _load(dataset: Dataset, pictures: Pictures, password: str | None, say: Callable[[str], None]) -> Loaded:
+def _load(
+    dataset: Dataset,
+    pictures: Pictures,
+    password: str | None,
+    say: Callable[[str], None],
+    naming: Naming,
+    report: Report,
+) -> Loaded:
     _lock(say)
     done = Import.objects.filter(fingerprint=dataset.fingerprint).first()
     if done:
@@ -85,18 +116,21 @@ def _load(dataset: Dataset, pictures: Pictures, password: str | None, say: Calla
             )
         return Loaded(done, is_new=False)
 
-    users = list(dataset.users())
-    user_ids = _new_users(dataset, users)
-    follows = list(dataset.follows())
-    say("copying users and follows ...")
+    say("checking the data set ...")
+    users = check(dataset, naming, report)
+    user_ids = _new_ids(users)
+    say("copying users, follows and posts ...")
+    follows = _Follows(dataset)
     _copy_users(users, follows, user_ids, password)
-    _copy_follows(follows, user_ids)
+    _copy(Follow, ("follower_id", "followee_id", "created_at"), follows.rows(user_ids))
     for user in users:
-        if user.avatar:
-            pictures.give_face(user, user_ids[user.id])
+        if user.row.avatar:
+            pictures.give_face(user.row, user_ids[user.row.id])
     posts = _copy_posts(dataset, pictures, user_ids)
+    if report:
+        raise RefusedError(report)
     record = Import.objects.create(fingerprint=dataset.fingerprint, users=len(users), follows=len(follows), posts=posts)
-    imported = ((user_ids[user.id], record.pk, user.id) for user in users)
+    imported = ((user_ids[user.row.id], record.pk, user.row.id) for user in users)
     _copy(ImportedUser, ("user_id", "source_id", "original_id"), imported)
     upgrade_big_vs(list(user_ids.values()))
     say("checking the references ...")
@@ -114,33 +148,45 @@ def _lock(say: Callable[[str], None]) -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [LOCK])
 
 
-def _new_users(dataset: Dataset, users: list[UserRow]) -> dict[int, int]:
-    """From ids of the data set to new ids of the database; raises DatasetError if a name is taken."""
+def _new_ids(users: list[Named]) -> dict[int, int]:
+    """From ids of the data set to new ids of the database."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT lower(username) FROM accounts_user WHERE lower(username) = ANY(%s)",
-            [[user.name.lower() for user in users]],
-        )
-        taken = {row[0] for row in cursor.fetchall()}
-        for user in users:
-            if user.name.lower() in taken:
-                raise dataset.wrong_user(user.line, f"another user has the name {user.name}")
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence('accounts_user', 'id')) FROM generate_series(1, %s)",
             [len(users)],
         )
-        return {user.id: row[0] for user, row in zip(users, cursor.fetchall(), strict=True)}
+        return {user.row.id: row[0] for user, row in zip(users, cursor.fetchall(), strict=True)}
 
 
-def _copy_users(users: list[UserRow], follows: list[FollowRow], user_ids: dict[int, int], password: str | None) -> None:
-    following = Counter(follow.follower_id for follow in follows)
-    followers = Counter(follow.followee_id for follow in follows)
+class _Follows:
+    """The follows of a data set in the order of their times; 24 bytes each."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        now = datetime.now(UTC)
+        self.followers, self.followees, moments = array("q"), array("q"), array("q")
+        for follow in dataset.follows():
+            self.followers.append(follow.follower_id)
+            self.followees.append(follow.followee_id)
+            moments.append(((follow.created_at or now) - ids.EPOCH) // MICROSECOND)
+        self._moments = moments
+
+    def __len__(self) -> int:
+        return len(self._moments)
+
+    def rows(self, user_ids: dict[int, int]) -> Iterator[Row]:
+        """The rows of the table: lists of followers and followees are read newest first by id."""
+        for place in np.argsort(np.frombuffer(self._moments, dtype=np.int64), kind="stable").tolist():
+            moment = ids.EPOCH + self._moments[place] * MICROSECOND
+            yield user_ids[self.followers[place]], user_ids[self.followees[place]], moment
+
+
+def _copy_users(users: list[Named], follows: _Follows, user_ids: dict[int, int], password: str | None) -> None:
+    following, followers = Counter(follows.followers), Counter(follows.followees)
     hashed = make_password(password)
     now = datetime.now(UTC)
     fields: dict[str, Any] = {
         "password": hashed,
         "is_superuser": False,
-        "display_name": "",
         "bio": "",
         "email": "",
         "is_big_v": False,
@@ -150,18 +196,11 @@ def _copy_users(users: list[UserRow], follows: list[FollowRow], user_ids: dict[i
         "date_joined": now,
     }
     constants = tuple(fields.values())
-    rows = ((user_ids[user.id], user.name, following[user.id], followers[user.id], *constants) for user in users)
-    _copy(User, ("id", "username", "following_count", "follower_count", *fields), rows)
-
-
-def _copy_follows(follows: list[FollowRow], user_ids: dict[int, int]) -> None:
-    now = datetime.now(UTC)
-    # Lists of followers and followees are read newest first by id.
-    follows.sort(key=lambda follow: follow.created_at or now)
     rows = (
-        (user_ids[follow.follower_id], user_ids[follow.followee_id], follow.created_at or now) for follow in follows
+        (user_ids[row.id], username, shown, following[row.id], followers[row.id], *constants)
+        for row, username, shown in users
     )
-    _copy(Follow, ("follower_id", "followee_id", "created_at"), rows)
+    _copy(User, ("id", "username", "display_name", "following_count", "follower_count", *fields), rows)
 
 
 def _copy_posts(dataset: Dataset, pictures: Pictures, user_ids: dict[int, int]) -> int:
@@ -213,18 +252,20 @@ def _content(post: PostRow, media: Sequence[MediaFile]) -> dict[str, Any]:
 
 def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
     """The posts in chunks with their item ids, which ascend in the file's order within a millisecond."""
-    following: dict[int, int] = {}  # a millisecond's first id → the id after the file's last in it
     posts = dataset.posts()
     while chunk := list(islice(posts, CHUNK)):
         firsts = [ids.compose(post.created_at, 0) for post in chunk]
         taken = _taken(set(firsts))
+        # Each post takes the lowest id that is free, so later chunks, which find those of earlier ones taken, go on.
+        following: dict[int, int] = {}  # a millisecond's first id → the id after the chunk's last in it
         item_ids = []
         for post, first in zip(chunk, firsts, strict=True):
             item_id = following.get(first, first)
             while item_id in taken:
                 item_id += 1
             if item_id >= first + 2**ids.SEQUENCE_BITS:
-                raise dataset.wrong_post(post.line, f"too many items at {post.created_at}")
+                what = f"too many items at {post.created_at}"
+                raise dataset.wrong_post(post.line, what, "too many", "created_at")
             following[first] = item_id + 1
             item_ids.append(item_id)
         yield item_ids, chunk

@@ -4,15 +4,17 @@ Each goes the way of an upload (media.actions). The rows are written in the tran
 kept for a load that failed are taken back, and those of a load that was killed are swept after a day.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO
 
 from accounts.faces import set_face
 from accounts.models import User
-from community.dataset import Dataset, DatasetError, PostRow, UserRow
+from community.dataset import Dataset, PostRow, UserRow
 from community.dataset_files import PathError, opened
+from community.problems import LineError
 from media import attaching
-from media.actions import MediaError, take_back, upload
+from media.actions import MediaError, check_description, check_file, take_back, upload
 from media.decoder import BusyError, decoder
 from media.models import MediaFile, Use
 from media.store import StoreError
@@ -33,50 +35,75 @@ class Pictures:
     def __len__(self) -> int:
         return len(self._files)
 
+    def look_at_face(self, row: UserRow) -> None:
+        """Tell of an avatar that cannot be opened, or is no picture."""
+        with self._told(lambda what: self._wrong_face(row, what), row.avatar), self._opened(row.avatar) as file:
+            check_file(file, pictures_only=True)
+
+    def look_at_media(self, post: PostRow) -> None:
+        """Tell of media of a post that cannot be opened, are of no kind that is taken, or do not go together."""
+        kinds = []
+        for path, words in post.media:
+            with self._told(lambda what: self._wrong_medium(post, what), path):
+                check_description(words)
+                with self._opened(path) as file:
+                    kinds.append(check_file(file))
+        with self._told(lambda what: self._wrong_medium(post, what), "media"):
+            attaching.check_together(kinds)
+
     def give_face(self, row: UserRow, user_id: int) -> None:
-        """Give a user, who is saved, their avatar. Raises DatasetError."""
+        """Give a user, who is saved, their avatar; one that cannot be given is told of."""
 
         def keep(file: IO[bytes]) -> MediaFile:
             user = set_face(user=User(pk=user_id), use=Use.AVATAR, file=file)
             return MediaFile.objects.get(pk=int(user.avatar["id"]))  # type: ignore[index]  # it was just given
 
-        self._keep(row.avatar, keep, lambda what: self._dataset.wrong_user(row.line, what))
+        with self._told(lambda what: self._wrong_face(row, what), row.avatar):
+            self._keep(row.avatar, keep)
 
     def of_post(self, post: PostRow, owner_id: int) -> list[MediaFile]:
-        """The media that a post shows, kept, which nothing uses yet. Raises DatasetError."""
-
-        def wrong(what: str) -> DatasetError:
-            return self._dataset.wrong_post(post.line, what)
-
+        """The media that a post shows, kept, which nothing uses yet; those that cannot be kept are told of."""
         rows = []
         for path, words in post.media:
 
             def keep(file: IO[bytes], words: str = words) -> MediaFile:
                 return upload(owner_id=owner_id, file=file, description=words)
 
-            rows.append(self._keep(path, keep, wrong))
-        try:
-            attaching.check_together([row.kind for row in rows])
-        except MediaError as error:
-            raise wrong(f"media: {error}") from None
+            with self._told(lambda what: self._wrong_medium(post, what), path):
+                rows.append(self._keep(path, keep))
         return rows
 
-    def _keep(
-        self, path: str, keep: Callable[[IO[bytes]], MediaFile], wrong: Callable[[str], DatasetError]
-    ) -> MediaFile:
-        try:
-            with opened(self._dataset.folder, path) as file:
-                row = _patiently(keep, file)
-        except BusyError:
-            raise wrong(f"{path!r}: the site decodes too many pictures at the moment; load it later") from None
-        except StoreError as error:
-            raise wrong(f"{path!r}: the store of media does not take it ({error})") from None
-        except (PathError, MediaError) as error:
-            raise wrong(f"{path!r}: {error}") from None
-        except OSError as error:
-            raise wrong(f"{path!r}: it cannot be read ({error.strerror})") from None
+    def _opened(self, path: str) -> IO[bytes]:
+        return opened(self._dataset.folder, path)
+
+    def _wrong_face(self, row: UserRow, what: str) -> LineError:
+        return self._dataset.wrong_user(row.line, what, "picture", "avatar")
+
+    def _wrong_medium(self, post: PostRow, what: str) -> LineError:
+        return self._dataset.wrong_post(post.line, what, "picture", "media")
+
+    def _keep(self, path: str, keep: Callable[[IO[bytes]], MediaFile]) -> MediaFile:
+        with self._opened(path) as file:
+            row = _patiently(keep, file)
         self._files.append(row.files)
         return row
+
+    @contextmanager
+    def _told(self, wrong: Callable[[str], LineError], path: str) -> Iterator[None]:
+        """Tell of what goes wrong with a file, and go on."""
+        try:
+            yield
+        except BusyError:
+            what = "the site decodes too many pictures at the moment; load it later"
+        except StoreError as error:
+            what = f"the store of media does not take it ({error})"
+        except (PathError, MediaError) as error:
+            what = str(error)
+        except OSError as error:
+            what = f"it cannot be read ({error.strerror})"
+        else:
+            return
+        self._dataset.tell(wrong(f"{path[:200]!r}: {what}"))
 
     def end(self) -> None:
         """End the program that decodes."""

@@ -16,6 +16,7 @@ from items.models import Item, Visibility
 from items.signals import (
     counts_folded,
     item_edited,
+    item_imported,
     item_published,
     item_viewed,
     item_withdrawn,
@@ -73,7 +74,7 @@ def export_history(sender: type[User], reader: User, **kwargs: Any) -> list[Expo
     return export.files(reader)
 
 
-@receiver([item_published, item_edited, item_withdrawn])
+@receiver([item_published, item_imported, item_edited, item_withdrawn])
 def note_change(sender: type[Item], item: Item, **kwargs: Any) -> None:
     """Inside the transaction of the change, of posts that are public or were."""
     is_post = item.reply_to_id is None and item.repost_of_id is None

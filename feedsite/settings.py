@@ -96,6 +96,7 @@ INSTALLED_APPS = [
     "public",
     "clientapi",
     "community",
+    "moving",
     "operation",
 ]
 
@@ -249,6 +250,7 @@ CELERY_BEAT_SCHEDULE = {
         ("fold follower counts", "relations.fold_follower_counts", 5.0),
         ("end mutes", "relations.end_mutes", 30.0),
         ("sweep imports of lists", "relations.sweep_imports", 30.0),
+        ("sweep imports of archives", "moving.sweep", 30.0),
         ("lower levels", "accounts.lower_levels", 600.0),
         ("notice a failover of PostgreSQL", "accounts.follow_timeline", 5.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
@@ -625,6 +627,9 @@ MEDIA_ACCEL = env.text("FEEDSITE_MEDIA_ACCEL")
 # Uploads go to the disk as they come, into this folder; web.uploads bounds them.
 MEDIA_INCOMING = MEDIA_DIR / "incoming"
 FILE_UPLOAD_HANDLERS = ["web.uploads.FileHandler"]
+# Archives that members bring from other sites, and what is unpacked of them, until the workers are done (moving/).
+ARCHIVE_BYTES = env.whole("FEEDSITE_ARCHIVE_MB") * 2**20
+IMPORTS_DIR = DATA_DIR / "imports"
 
 # --- Security --------------------------------------------------------------------------------------------
 SESSION_COOKIE_HTTPONLY = True

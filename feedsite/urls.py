@@ -32,6 +32,7 @@ urlpatterns = [
     path("", include("about.urls")),
     path("", include("media.urls")),
     path("", include("items.urls")),
+    path("", include("moving.urls")),
     path("", include("relations.urls")),
     path("", include("notifications.urls")),
     path("", include("moderation.urls")),

@@ -7,10 +7,12 @@ A verb's changes of the counts are staged beside it (items.counts). A repeated c
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import review
@@ -19,12 +21,21 @@ from items import attachments, idempotency, versions
 from items.counts import stage
 from items.indexing import index
 from items.models import Bookmark, Item, ItemType, Status, Visibility
-from items.signals import item_edited, item_held, item_liked, item_published, item_submitted, item_withdrawn
+from items.signals import (
+    item_edited,
+    item_held,
+    item_imported,
+    item_liked,
+    item_published,
+    item_submitted,
+    item_withdrawn,
+)
 from items.text import ContentError, check_content, hashtags
 from items.versions import Version
 from items.words import document
 from media import attaching
 from media.offering import telling
+from storage import ids
 from storage.connections import fetch
 
 ID_ATTEMPTS = 3
@@ -48,6 +59,14 @@ INSERT = """
     ),
     tags AS (INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), id FROM new)
     SELECT id, created_at, modified_at FROM new
+"""
+INSERT_PAST = INSERT.replace("sender_id, type,", "id, modified_at, sender_id, type,").replace(
+    "%(sender)s, %(type)s,", "%(id)s, %(modified_at)s, %(sender)s, %(type)s,"
+)
+# A millisecond has 4096 ids; the first that is free is found in the primary key.
+FREE_ID = """
+    SELECT id FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS id
+    WHERE NOT EXISTS (SELECT FROM items_item i WHERE i.id = id.id) LIMIT 1
 """
 LIKE = """
     WITH liked AS (
@@ -127,6 +146,59 @@ def publish(
     return item
 
 
+class PastError(ValueError):
+    """No item can be of this time: it has not come yet, lies before 2000, or has no id left."""
+
+
+class HeldError(Exception):
+    """A rule of the site would hold the item for review; `reasons` say why."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__(", ".join(reasons))
+        self.reasons = reasons
+
+
+@telling
+@transaction.atomic
+def publish_past(
+    *,
+    sender: User,
+    content: dict[str, Any],
+    written_at: datetime,
+    modified_at: datetime | None = None,
+    type: str = ItemType.TEXT,  # noqa: A002 (the field's name)
+    visibility: str = Visibility.PUBLIC,
+    extra_info: dict[str, Any] | None = None,
+    reply_to: Item | None = None,
+) -> Item:
+    """Publish what the sender said elsewhere at an earlier time: profiles, threads and homes have it where it was said.
+    No user is told of it, whom it mentions included.
+
+    Raises ContentError, PastError, and HeldError: an item that a rule would hold is not written.
+
+    See docs/decisions.md: A post of another site comes in at its time, and tells no one.
+    """
+    check_content(type, content, "")
+    item = Item(
+        sender=sender,
+        type=type,
+        content=content,
+        extra_info=extra_info or {},
+        visibility=visibility,
+        reply_to_id=reply_to.pk if reply_to else None,
+        root_id=(reply_to.root_id or reply_to.pk) if reply_to else None,
+    )
+    pictures = attachments.claimed(item)
+    if reasons := _reasons(item):
+        raise HeldError(reasons)
+    item = _insert_past(item, written_at, modified_at or written_at)
+    if pictures:
+        attaching.use(pictures, item_id=item.pk)
+    stage(item, 1)
+    item_imported.send(sender=Item, item=item)
+    return item
+
+
 @transaction.atomic
 def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
     """Show an item to one's own followers; the repost, and whether it is new. A repost of a repost is one of the
@@ -162,6 +234,38 @@ def _reasons(item: Item) -> list[str]:
 
 def _insert(item: Item) -> Item:
     """Write a new item, and what it is found by, in one statement."""
+    params = _columns(item)
+    for _attempt in range(ID_ATTEMPTS):
+        if rows := fetch(INSERT, params):
+            return _written(item, rows)
+    raise IntegrityError(f"{ID_ATTEMPTS} ids were in use already")
+
+
+def _insert_past(item: Item, written_at: datetime, modified_at: datetime) -> Item:
+    """The same for an item of an earlier time, which decides on its id."""
+    try:
+        first = ids.compose(written_at, 0)
+    except ValueError as error:
+        raise PastError from error
+    if written_at >= timezone.now():
+        raise PastError
+    params = _columns(item) | {"modified_at": max(written_at, min(modified_at, timezone.now()))}
+    for _attempt in range(ID_ATTEMPTS):  # another may take the same
+        free = fetch(FREE_ID, {"first": first or 1, "last": first + 2**ids.SEQUENCE_BITS - 1})
+        if not free:
+            break
+        if rows := fetch(INSERT_PAST, params | {"id": free[0][0]}):
+            return _written(item, rows)
+    raise PastError
+
+
+def _written(item: Item, rows: list[tuple[Any, ...]]) -> Item:
+    ((item.id, item.created_at, item.modified_at),) = rows
+    item._state.adding, item._state.db = False, DEFAULT_DB_ALIAS
+    return item
+
+
+def _columns(item: Item) -> dict[str, Any]:
     params: dict[str, Any] = {
         "sender": item.sender_id,
         "type": item.type,
@@ -177,12 +281,7 @@ def _insert(item: Item) -> Item:
         "document": "" if item.repost_of_id else document(item.title, item.text),
     }
     params["tags"] = hashtags(item.text) if params["document"] else []
-    for _attempt in range(ID_ATTEMPTS):
-        if rows := fetch(INSERT, params):
-            ((item.id, item.created_at, item.modified_at),) = rows
-            item._state.adding, item._state.db = False, DEFAULT_DB_ALIAS
-            return item
-    raise IntegrityError(f"{ID_ATTEMPTS} ids were in use already")
+    return params
 
 
 # --- Changing what is published --------------------------------------------------------------------------

@@ -14,6 +14,10 @@ item_held = Signal()
 # Receivers: discover.receivers.note_change, notifications.receivers.tell_of_item,
 # timeline.receivers.announce_publication, timeline.receivers.write_delivery.
 item_published = Signal()
+# An item that was said elsewhere, at an earlier time, came in and stands where it was said. No user is told of it.
+# Arguments: item.
+# Receivers: discover.receivers.note_change, timeline.receivers.write_past_delivery.
+item_imported = Signal()
 # A published item says something else, or is shown to others than before. Arguments: item, visibility_before (str).
 # Receivers: discover.receivers.note_change, items.receivers.unpin_narrowed, notifications.receivers.tell_of_item,
 # timeline.receivers.announce_edit.

@@ -97,7 +97,7 @@ def upload(
     With a `key` that the owner used before for the same file, that row is returned. Raises MediaError,
     KeyConflictError, media.decoder.BusyError and media.store.StoreError; nothing is kept then.
     """
-    kind = _checked(file, pictures_only=shape is not POSTED)
+    kind = check_file(file, pictures_only=shape is not POSTED)
     check_description(description)
     digest = _digest(file)
     if key and (made := _made_before(owner_id, key, digest)):
@@ -140,14 +140,14 @@ def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
     """The SHA-256 of a file and the perceptual hash of a picture, by which others are compared with it; nothing is
     kept. Raises what `upload` does.
     """
-    kind = _checked(file, pictures_only=False)
+    kind = check_file(file)
     with _draft() as draft:
         phash = _decoded(file, draft, POSTED).phash if kind == Kind.IMAGE else None
     return _digest(file), phash
 
 
-def _checked(file: IO[bytes], *, pictures_only: bool) -> Kind:
-    """The kind of a file, which is not too large. Raises MediaError."""
+def check_file(file: IO[bytes], *, pictures_only: bool = False) -> Kind:
+    """The kind of a file by its first bytes, which is not too large; nothing is decoded. Raises MediaError."""
     kind = kind_of(file)
     if kind is None:
         raise UnknownKindError(

@@ -15,7 +15,8 @@ import numpy as np
 from django.conf import settings
 
 from accounts.models import User
-from community.dataset import Dataset, DatasetError
+from community.dataset import Dataset
+from community.problems import DatasetError
 from items.models import Item, Status, Visibility
 from operation.simulation import Floats, Graph, Integers, levels_of
 from relations.models import Follow

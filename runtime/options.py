@@ -439,6 +439,9 @@ GROUPS = (
             "How large the file of a picture may be."),
         Option("FEEDSITE_MEDIA_VIDEO_MB", Whole(1, 4096, "MiB"), "40",
             "How large the file of a video may be."),
+        Option("FEEDSITE_ARCHIVE_MB", Whole(1, 16384, "MiB"), "512",
+            "How large an archive may be that a member brings from another site; its upload takes twice as much of the "
+            "disk, and its import 256 MiB more than it."),
         Option("FEEDSITE_MEDIA_MEGAPIXELS", Whole(1, 250, "megapixels"), "50",
             "How many pixels a picture may have, or all frames of an animation together. A decoder may take 448 MiB "
             "and 14 bytes a pixel: 1.1 GiB of address space with 50, 0.6 GiB with 12."),

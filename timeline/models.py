@@ -99,6 +99,7 @@ class Import(models.Model):
     follows = models.IntegerField()
     posts = models.IntegerField()
     created_at = models.DateTimeField(db_default=Now())
+    settled_at = models.DateTimeField(null=True, help_text="When windows and recommendations had followed the rows.")
 
     def __str__(self) -> str:
         return f"{self.users} users, {self.follows} follows, {self.posts} posts"

@@ -9,7 +9,7 @@ from django.dispatch import receiver
 from accounts.models import User
 from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowered, levels_raised
 from items.models import Item
-from items.signals import item_edited, item_published, item_withdrawn
+from items.signals import item_edited, item_imported, item_published, item_withdrawn
 from storage import events
 from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
 from storage.queue import enqueue
@@ -25,6 +25,13 @@ def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -
     """Inside the transaction that publishes. Replies are listed under their root and in no timeline."""
     if item.reply_to_id is None:
         fanout.deliver_anew(item=item, again=again)
+
+
+@receiver(item_imported)
+def write_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
+    """Inside the transaction that brings it in: windows that reach down to its time take it."""
+    if item.reply_to_id is None:
+        fanout.deliver_anew(item=item, again=False)
 
 
 @receiver(item_published)

@@ -16,6 +16,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 
 LISTS = "/settings/import-export"
+ARCHIVES = "/settings/import-archive"
 LIST_BYTES = 1 << 20
 """Of an uploaded list of follows, blocks or mutes."""
 FILES_AT_ONCE = 4
@@ -33,6 +34,8 @@ def most_bytes(path: str) -> int:
     """The bytes that a body with files may have at this path, and 0 where it may have none."""
     if path == LISTS:
         return LIST_BYTES + ROOM
+    if path == ARCHIVES:
+        return int(settings.ARCHIVE_BYTES) + ROOM
     if not ADDRESSES.fullmatch(path):
         return 0
     if path.endswith("/captions"):

@@ -412,6 +412,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "follow_requests.jsonl",
         "follow_requests_to_you.jsonl",
         "list_imports.jsonl",
+        "archive_imports.jsonl",
         "blocks.jsonl",
         "mutes.jsonl",
         "lists.jsonl",

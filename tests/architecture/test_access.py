@@ -507,6 +507,8 @@ PAGES_WITHOUT = {
     "settings-import-export": "names that the reader uploaded",
     "settings-export": "people, in a file",
     "settings-import-refused": "names that the reader uploaded, in a file",
+    "settings-archive": "addresses that the reader uploaded",
+    "settings-archive-stop": "a way back, or 404 (moving/test_views.py)",
     "relate": "people",
     "pin": "a way back, 403 or 404 (items/test_pins.py)",
     "unpin": "the same",

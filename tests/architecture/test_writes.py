@@ -30,6 +30,7 @@ ROOMS = (
     "seen",
     "discover",
     "live",
+    "moving",
 )
 FIELDS = sorted(
     {

@@ -414,6 +414,10 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed("/settings/import-export")),
         Look(fixed("/settings/import-export"), do=send_empty),
     ],
+    "settings-archive": [
+        Look(fixed("/settings/import-archive")),
+        Look(fixed("/settings/import-archive"), do=send_empty),
+    ],
     "mute-for": [Look(fixed("/@friend/mute-for"))],
     "bookmarks": [Look(fixed("/bookmarks")), Look(fixed("/bookmarks"), "newcomer")],
     "likes": [Look(fixed("/likes"))],
@@ -489,6 +493,7 @@ WITHOUT = {
     "settings-import-refused": "a file",
     "bookmark": "leads back",
     "remove-bookmark": "leads back",
+    "settings-archive-stop": "leads back",
     "live-news": "a part of the pages of live sessions",
     "live-remind": "leads back",
     "live-forget": "leads back",

@@ -296,6 +296,7 @@ def test_no_page_of_the_settings_is_wider_than_the_screen(visit: Visit, reader: 
         "devices",
         "data",
         "import-export",
+        "import-archive",
         "delete",
     ]
     mute(muter=reader, muted=UserFactory.create(username="w" * 30, display_name="W" * 50))

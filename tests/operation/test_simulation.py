@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from community.dataset import DatasetError
+from community.problems import DatasetError
 from operation.graphs import by_chance, of_dataset, of_site
 from operation.simulation import (
     NEVER,

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from django.db import connection
+
 
 def packed(path: Path, lines: Iterable[str]) -> None:
     """Write lines into a file that is packed."""
@@ -15,3 +17,13 @@ def packed(path: Path, lines: Iterable[str]) -> None:
 def as_json(posts: Iterable[Any]) -> list[str]:
     """A line of JSON for each."""
     return [json.dumps(post) for post in posts]
+
+
+def database_url() -> str:
+    """The address of the test database for a process of its own."""
+    values = connection.settings_dict
+    host = values["HOST"] or values["OPTIONS"].get("host", "")
+    address = f"{values['USER']}:{values['PASSWORD']}@{host}:{values['PORT']}"
+    if host.startswith("/"):
+        return f"postgres://{values['USER']}@/{values['NAME']}?host={host}"
+    return f"postgres://{address}/{values['NAME']}"

@@ -27,6 +27,7 @@ from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDeliver
 from mail.models import Letter
 from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
+from moving.models import ArchiveImport, BroughtItem
 from notifications.models import Act, Kind, Notification, ReadMark, Silenced
 from operation.models import Sample
 from relations.models import (
@@ -247,6 +248,10 @@ class Grown:
             user=self.ordinary, kind="mutes", total=1, done=1, finished_at=timezone.now()
         )
         grow(imported, MANY, user_id=self.nth)
+        archive = ArchiveImport.objects.create(
+            user=self.ordinary, folder="", state="done", total=1, done=1, finished_at=timezone.now()
+        )
+        grow(archive, MANY, user_id=self.nth)
         grow(FollowerCountChange.objects.create(user=self.ordinary, change=1), 1_000, user_id=f"{self.star.pk}")
 
     def _lists(self) -> None:
@@ -266,6 +271,8 @@ class Grown:
 
     def _pins(self) -> None:
         """Each user has pinned a post, the star three."""
+        brought = BroughtItem.objects.create(user=self.star, origin="", item=self.busy)
+        grow(brought, MANY, item_id=self.ids(0), origin="'x' || g")
         pin = Pin.objects.create(item=self.busy, sender=self.star)
         grow(pin, MANY, item_id=self.ids(0), sender_id=self.nth)
         grow(pin, 2, item_id=self.ids(1))

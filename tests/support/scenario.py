@@ -39,6 +39,7 @@ from mail.models import Letter
 from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
+from moving.models import ArchiveImport
 from operation import top
 from relations.actions import follower_count
 from relations.models import CsvImport, List
@@ -55,6 +56,7 @@ from storage.events import (
 )
 from storage.queue import QUESTIONS
 from stream import news as stream
+from tests.support.archives import actor, address, boost, files_of, note, zipped
 from tests.support.factories import PASSWORD
 from tests.support.grown import Grown
 from tests.support.pictures import jpeg, mp4, upload
@@ -147,6 +149,7 @@ PAGES = [
     "/settings/mutes?last_id=999999",
     "/settings/blocks",
     "/settings/import-export",
+    "/settings/import-archive",
     "/settings/export/follows.csv",
     "/settings/export/mutes.csv",
     "/settings/export/blocks.csv",
@@ -528,6 +531,15 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
         listed = SimpleUploadedFile("list.csv", rows)
         scenario.ask(page, who, "post", "/settings/import-export", {"kind": kind, "file": listed})
         scenario.work()
+    posts = files_of([note(1), note(2, inReplyTo=address(1)), boost(3)], actor_json=actor(name="A name"))
+    for _time in range(2):
+        packed = SimpleUploadedFile("archive.zip", zipped(posts).read())
+        form = {"file": packed, "audience": "kept", "profile": "on"}
+        scenario.ask(page, who, "post", "/settings/import-archive", form)
+        scenario.work()
+    brought = ArchiveImport.objects.filter(user=user).latest("pk").pk
+    scenario.ask(page, who, "post", f"/settings/import-archive/{brought}/stop")
+    scenario.ask(page, who, "get", "/settings/import-archive")
     refused = CsvImport.objects.filter(user=user).latest("pk").pk
     scenario.ask(page, who, "get", f"/settings/import/{refused}/not-done.csv")
     scenario.recorder.step = f"{who}: calls"

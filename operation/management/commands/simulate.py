@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from accounts import policy
 from accounts.models import User
-from community.dataset import DatasetError
 from community.importing import one_line
+from community.problems import DatasetError
 from operation.curves import picture
 from operation.graphs import GraphError, by_chance, of_dataset, of_site
 from operation.inboxes import Saving, of_graph, recommended, savings

@@ -1,0 +1,34 @@
+"""Rows of a file that say what an earlier row said, found when the file has been read.
+
+A row takes 8 bytes for each of its numbers and 8 for its line, whatever the file holds.
+"""
+
+from array import array
+from collections.abc import Iterator
+
+import numpy as np
+
+
+class Rows:
+    """The numbers of the rows that were read."""
+
+    def __init__(self, width: int) -> None:
+        self._columns = [array("q") for _ in range(width)]
+        self._lines = array("q")
+
+    def add(self, line: int, *numbers: int) -> None:
+        """Remember a row."""
+        self._lines.append(line)
+        for column, number in zip(self._columns, numbers, strict=True):
+            column.append(number)
+
+    def repeated(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The line and the numbers of each row that an earlier row equals, in the order of lines."""
+        columns = [np.frombuffer(column, dtype=np.int64) for column in self._columns]
+        order = np.lexsort(columns)  # equal rows stay in the order of their lines
+        is_same = np.ones(max(len(order) - 1, 0), dtype=bool)
+        for column in columns:
+            ordered = column[order]
+            is_same &= ordered[1:] == ordered[:-1]
+        for place in np.sort(order[1:][is_same]):
+            yield self._lines[place], tuple(column[place] for column in self._columns)

@@ -1,0 +1,15 @@
+"""Moving as a Django app."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class MovingConfig(AppConfig):
+    """The app of archives that members bring from other sites."""
+
+    name = "moving"
+    verbose_name = _("Moving in")
+
+    def ready(self) -> None:
+        """Connect the receivers."""
+        from moving import receivers  # noqa: F401 - connects the receivers

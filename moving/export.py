@@ -1,0 +1,32 @@
+"""Moving's part of a user's own data: the archives that they brought."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+from django.utils.translation import gettext as _
+
+from accounts.export import ExportFile
+from accounts.models import User
+from moving.models import ArchiveImport
+
+
+class ImportRow(msgspec.Struct):
+    """An archive that the user uploaded, what it brought, and the posts that it did not, each with why."""
+
+    uploaded_at: datetime
+    state: str
+    posts: int
+    media: int
+    left_out: dict[str, int]
+    notes: list[list[str]]
+
+
+def files(user: User) -> list[ExportFile]:
+    """The file of the user's imports."""
+    return [ExportFile("archive_imports.jsonl", _("The archives of other sites that you brought in."), _rows(user))]
+
+
+def _rows(user: User) -> Iterator[ImportRow]:
+    columns = ("created_at", "state", "brought", "media", "left_out", "notes")
+    return (ImportRow(*row) for row in ArchiveImport.objects.filter(user=user).order_by("pk").values_list(*columns))

@@ -1,0 +1,109 @@
+"""The HTML of posts of other sites as the text of this one: paragraphs, links, mentions and hashtags.
+
+A mention becomes `@name@host`, which is no mention here and tells no user. Links stand in full: sites of ActivityPub
+shorten them for the eye. Takes time in proportion to the HTML.
+"""
+
+import html
+import re
+from urllib.parse import urlsplit
+
+from web.strict_json import UNSTORABLE
+
+LONGEST = 200_000
+"""Characters of HTML that are read."""
+PARAGRAPHS = frozenset({"p", "ul", "ol", "blockquote", "pre", "div", "h1", "h2", "h3", "h4", "h5", "h6"})
+SILENT = frozenset({"script", "style", "template", "title", "head", "iframe", "object"})
+# Python's own parser takes quadratic time for some texts (`<a b=<a b=`). A tag ends before the next `<` here: sites of
+# ActivityPub write `&lt;` for it.
+_TAG = re.compile(r"""<(/?)([A-Za-z][A-Za-z0-9]*+)((?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+)>|<[!?][^<>]*+>""")
+_ATTRIBUTE = re.compile(r"""(?<![\w-])(href|class)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"']++))""", re.IGNORECASE)
+_SPACES = re.compile(r"[ \t\r\n\f]+")
+_CONTROLS = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+class _Text:
+    """Collects text; `_link` are the words of the link that is open."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._link: list[str] | None = None
+        self._href = self._class = ""
+        self._silent = 0
+
+    def read(self, said: str) -> str:
+        """The text of a piece of HTML."""
+        done = 0
+        for tag in _TAG.finditer(said):
+            self._words(said[done : tag.start()])
+            done = tag.end()
+            if tag[1]:
+                self._end(tag[2].lower())
+            elif tag[2]:
+                self._begin(tag[2].lower(), tag[3])
+        self._words(said[done:])
+        return "".join([*self._parts, *(self._link or ())])
+
+    def _begin(self, tag: str, attributes: str) -> None:
+        if tag in SILENT:
+            self._silent += 1
+        elif tag == "br":
+            self._say("\n")
+        elif tag == "li":
+            self._say("\n- ")
+        elif tag in PARAGRAPHS:
+            self._say("\n\n")
+        elif tag == "a" and self._link is None:
+            found = _ATTRIBUTE.finditer(attributes)
+            known = {one[1].lower(): html.unescape(one[2] or one[3] or one[4] or "") for one in found}
+            self._href, self._class = known.get("href", ""), known.get("class", "")
+            self._link = []
+
+    def _end(self, tag: str) -> None:
+        if tag in SILENT:
+            self._silent = max(0, self._silent - 1)
+        elif tag in PARAGRAPHS:
+            self._say("\n\n")
+        elif tag == "a" and self._link is not None:
+            words, self._link = "".join(self._link), None
+            self._say(_linked(words, self._href, self._class.split()))
+
+    def _words(self, said: str) -> None:
+        """Words, whose line feeds mean nothing in HTML."""
+        if said and not self._silent:
+            self._say(html.unescape(_SPACES.sub(" ", said)))
+
+    def _say(self, words: str) -> None:
+        (self._parts if self._link is None else self._link).append(words)
+
+
+def text_of(said: str) -> str:
+    """The text of a piece of HTML; no character behind the first `LONGEST` is read."""
+    text = _CONTROLS.sub("", UNSTORABLE.sub("", _Text().read(said[:LONGEST])))
+    lines = [line.strip(" ") for line in text.split("\n")]
+    return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _linked(words: str, href: str, classes: list[str]) -> str:
+    """A link as text: a hashtag or a mention as such, the address of another, behind its words where they say more."""
+    words = words.strip()
+    address = _address(href)
+    if not address or "hashtag" in classes or words.startswith("#"):
+        return words
+    host = urlsplit(address).hostname or ""
+    if "mention" in classes or words.startswith("@"):
+        name = words.removeprefix("@").partition("@")[0]
+        return f"@{name}@{host}" if name else address
+    bare = re.sub(r"^https?://(www\.)?", "", address)
+    is_shortened = not words or bare.startswith(re.sub(r"^https?://(www\.)?", "", words).rstrip("…."))
+    return address if is_shortened else f"{words} ({address})"
+
+
+def _address(href: str) -> str:
+    """The address that a link leads to; nothing for one that is no address of the web."""
+    href = href.strip()
+    try:
+        parts = urlsplit(href)
+        return href if parts.scheme in ("http", "https") and parts.hostname and not re.search(r"\s", href) else ""
+    except ValueError:
+        return ""

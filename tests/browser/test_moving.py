@@ -1,0 +1,42 @@
+"""Bring an account from elsewhere, in a browser."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from accounts.models import User
+from moving import importing
+from moving.models import ArchiveImport
+from tests.support.archives import boost, files_of, note, zipped
+from tests.support.browsers import Visit
+from tests.support.factories import PASSWORD, UserFactory
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+def test_an_account_is_brought(visit: Visit, settings: Any, tmp_path: Path, javascript: bool) -> None:
+    settings.IMPORTS_DIR = tmp_path / "imports"
+    archive = tmp_path / "archive.zip"
+    posts = [note(n, f"<p>from the old place {n}</p>") for n in range(30)]
+    archive.write_bytes(zipped(files_of([*posts, boost(31), note(32, audience="direct")])).getvalue())
+    user: User = UserFactory.create(username="mover", password=PASSWORD)
+    visitor = visit(java_script_enabled=javascript)
+    visitor.enter(user)
+    visitor.goto("/settings/import-export")
+    page = visitor.page
+    page.get_by_role("link", name="Bring your account").click()
+    page.get_by_label("Archive", exact=True).set_input_files(archive)
+    page.get_by_role("button", name="Upload and import").click()
+    expect(page.get_by_text("The archive is being unpacked.")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    assert importing.run(ArchiveImport.objects.get().pk)
+    if not javascript:
+        visitor.goto("/settings/import-archive")
+    expect(page.get_by_text("32 of 32 entries read: 30 posts brought in.")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop")).not_to_be_visible()
+    page.get_by_text("What did not come in", exact=True).click()
+    expect(page.get_by_text("a private message", exact=False).last).to_be_visible()
+    visitor.goto("/@mover")
+    expect(page.get_by_text("from the old place 29")).to_be_visible()
