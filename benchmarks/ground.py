@@ -53,6 +53,7 @@ class Size:
     scan_rounds: int = 3
     likes: int = 1_000
     streams: int = 1_000
+    app_streams: int = 5_000
     stream_rounds: int = 60
     walkers: int = 100
     """Readers who walk the recommended feed of a real data set, ..."""
@@ -115,6 +116,7 @@ QUICK = Size(
     scan_rounds=1,
     likes=60,
     streams=20,
+    app_streams=80,
     stream_rounds=2,
     walkers=2,
     walked_pages=9,

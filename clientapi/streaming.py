@@ -80,10 +80,14 @@ BLOCKED = f"""
     SELECT pair.reader, pair.named FROM unnest(%(readers)s::bigint[], %(named)s::bigint[]) AS pair (reader, named)
     WHERE {blocks("pair.named", "pair.reader")}
 """  # noqa: S608 (constants)
+# OFFSET 0: a probe a pair, not a walk over all items.
 ANSWERED = f"""
-    SELECT pair.reader, i.id, i.sender_id FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
-    JOIN items_item i ON i.id = pair.item JOIN accounts_user s ON s.id = i.sender_id
-    WHERE {news.asked_for(VISIBLE, "pair.reader")}
+    SELECT pair.reader, pair.item, answered.sender_id
+    FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
+    CROSS JOIN LATERAL (
+        SELECT i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+        WHERE i.id = pair.item AND {news.asked_for(VISIBLE, "pair.reader")} OFFSET 0
+    ) AS answered
 """  # noqa: S608 (constants)
 Marks = tuple[bool, bool, bool]
 UNMARKED: Marks = (False, False, False)

@@ -11,6 +11,7 @@ import asyncio
 import io
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
@@ -136,7 +137,7 @@ class Application:
 
     async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[Connection, Admission]:
         """A connection and what admitted it, or why not."""
-        hub = self._hub()
+        hub, asked_at = self._hub(), time.monotonic()
         try:
             async with asyncio.timeout(PATIENCE):
                 response = await hub.in_thread(lambda: self._decide(request))
@@ -144,7 +145,9 @@ class Application:
                     return response
                 if request.method == "HEAD":
                     return HttpResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
-                connection = await hub.open(response.grant, response.listener, response.dialect, response.since)
+                connection = await hub.open(
+                    asked_at, response.grant, response.listener, response.dialect, response.since
+                )
         except TooManyError as error:
             return _too_many(error)
         except (*OUTAGES, TimeoutError) as error:

@@ -1,4 +1,5 @@
-"""The open connections of one process: hears of what happened, asks who may know, and writes it to them.
+"""The open connections of one process: reads what happened (stream.event_log), ends connections that may not hear of it
+(stream.credentials), and has it told to the others (stream.telling).
 
 One task reads the stream of events; what comes within `GATHER` seconds of a query is one batch and the next query,
 however many are connected. A connection that is opened while a batch is under way finds the batch in its replay. Redis
@@ -8,64 +9,44 @@ that they ask when they come back. A task that fails by any other error is super
 and the task goes on. An error while the messages of one dialect are made costs the others nothing.
 
 See docs/decisions.md: A gap ends in a reset instead of a promise.
-See docs/decisions.md: A dialect fails alone.
+See docs/decisions.md: A revocation that PostgreSQL does not confirm in time counts.
 See docs/decisions.md: Listeners of a session are found in the room of the stream.
 """
 
 import asyncio
 import logging
-import random
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import redis
-import redis.asyncio
 from django.conf import settings
-from django.db import close_old_connections
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
-from accounts.grants import BORROWED_SECONDS, Grant, standing
+from accounts.grants import Grant
 from accounts.levels import touch
 from runtime import metrics
-from runtime.cluster_address import names_cluster, parse
-from storage import keys
-from storage.cluster import Cluster
-from storage.connections import drop_ended_sessions, feeds_for_tasks, fetch
-from storage.events import Entry, Gap, Position, Revoked, entry, event_of
-from storage.postgresql import bound_thread_long
-from stream.attempts import Attempts, Rest, pause
-from stream.connections import AGAIN, OLDEST, REFUSED, Connection, TooManyError
-from stream.dialects import Dialect, Hearer, Message
+from storage.events import Entry, Position, Revoked
+from stream.attempts import Attempts, pause
+from stream.connections import OLDEST, Connection, TooManyError
+from stream.credentials import end_lapsed, end_revoked
+from stream.dialects import Dialect, Hearer
+from stream.event_log import BLOCK, OUTAGES_OF_REDIS, EventLog
+from stream.telling import Teller
+from stream.threads import in_thread
 from web import rates
 from web.rest import OUTAGES
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-GATHER = 0.05
-"""Seconds between one query and the next: what comes meanwhile is one batch; what comes after a quiet time does not
-wait."""
-BATCH = 500
-DIALECTS = 2
-"""Dialects that are asked for beside each other."""
-ALONE = 3
-"""Failures of one question, while PostgreSQL answers another, after which no outage is the cause."""
-SPREAD = 5.0
-"""Seconds within which connections end that cannot be told of a loss."""
-BLOCK = 2.0
-"""Seconds that a read waits for events; the server has as many again to answer at all."""
-REPLAY = 500
-"""Events that a connection may have missed and still resume. They are read and decoded on the loop that serves all."""
+LOOK_SECONDS = 0.25
+"""How often it is looked for revocations while a batch waits for PostgreSQL."""
 PRESENT = 1_000
 """Users of open streams who are noted as seen in one statement."""
 PATIENCE = 4.5
 """Seconds that opening a connection may wait for threads and for PostgreSQL."""
 HEARTBEAT = 15.0
-OUTAGES_OF_REDIS = (redis.RedisError, OSError)
 
 
 class Hub:
@@ -73,22 +54,19 @@ class Hub:
 
     def __init__(self) -> None:
         self.connections: set[Connection] = set()
-        self.position: Position | None = None
-        """Down to here everything was written or is about to be; None until Redis has answered once."""
         self.written: Position | None = None
+        """Down to here everything was written; None until Redis has answered once."""
+        self._log = EventLog()
+        self._teller = Teller(self.connections)
         self._of_user: dict[int, int] = {}
+        self._revoked: dict[int, float] = {}
+        """When something of a user was revoked: a connection that is being opened may rest on it."""
         self._has_tried = asyncio.Event()
-        self._is_joined = self._may_have_lost = False
         self._redis = Attempts("The feeds server")
         self._failing: set[str] = set()
-        self._rests: dict[Dialect, Rest] = {}
-        """Of dialects whose last batch failed."""
         self._asked_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
-        # Threads that ask for the readers of a batch, and threads that open connections.
-        self._asking = ThreadPoolExecutor(DIALECTS, "audience", initializer=bound_thread_long)
         self._opening = ThreadPoolExecutor(settings.STREAM_THREADS, "opening")
-        self._connect(_some_node(settings.REDIS_URL))
 
     def start(self) -> None:
         """Begin the hub's four tasks on the running loop."""
@@ -101,11 +79,16 @@ class Hub:
         self._tasks = [asyncio.create_task(self._supervise(name, turn)) for name, turn in turns.items()]
 
     @property
+    def position(self) -> Position | None:
+        """Down to here everything was written or is about to be; None until Redis has answered once."""
+        return self._log.position
+
+    @property
     def is_well(self) -> bool:
         """Whether every task runs, the last turn of each was whole, and no dialect failed lately. Servers that are gone
         do not count.
         """
-        if any(rest.is_unwell for rest in self._rests.values()):
+        if not self._teller.is_well:
             return False
         return bool(self._tasks) and not self._failing and not any(task.done() for task in self._tasks)
 
@@ -133,23 +116,6 @@ class Hub:
         """
         await self._has_tried.wait()
 
-    def _connect(self, url: str) -> None:
-        self._url = url
-        self._reader = _client(url, 2 * BLOCK)
-        self._commands = _client(url, settings.REDIS_TIMEOUT_SECONDS)
-
-    async def _find(self) -> None:
-        """Connect to the node of a cluster that has the stream now."""
-        feeds = feeds_for_tasks()
-        if not isinstance(feeds, Cluster):
-            return
-        url = await asyncio.to_thread(feeds.owner_url, keys.events())
-        if url != self._url:
-            former = self._reader, self._commands
-            self._connect(url)
-            for client in former:
-                await client.aclose()
-
     async def stop(self) -> None:
         """End the tasks and close every connection."""
         for task in self._tasks:
@@ -157,12 +123,12 @@ class Hub:
         for connection in list(self.connections):
             connection.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._asking.shutdown(wait=False, cancel_futures=True)
+        self._teller.stop()
         self._opening.shutdown(wait=False, cancel_futures=True)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Run what opens a connection beside the loop."""
-        return await _in_thread(self._opening, call)
+        return await in_thread(self._opening, call)
 
     # --- Connections ---------------------------------------------------------------------------------------
     def check_room(self, user_id: int = 0) -> None:
@@ -172,12 +138,17 @@ class Hub:
         if self._of_user.get(user_id, 0) >= settings.STREAM_USER_LIMIT:
             raise TooManyError(of_user=True)
 
-    async def open(self, grant: Grant, listener: Hearer, dialect: Dialect, since: Position | None = None) -> Connection:
+    async def open(
+        self, asked_at: float, grant: Grant, listener: Hearer, dialect: Dialect, since: Position | None = None
+    ) -> Connection:
         """A connection that has what happened after `since`, or that this is not known, to write first.
 
-        Raises TooManyError, and Django's outages.
+        `asked_at`: when it was begun to ask whether the grant stands, at most `PATIENCE` seconds ago. Raises
+        TooManyError, Django's outages, and TimeoutError where a revocation came meanwhile.
         """
         self.check_room(grant.user_id)
+        if self._revoked.get(grant.user_id, 0.0) > asked_at:
+            raise TimeoutError("What the connection rests on may have been revoked meanwhile")
         connection = Connection(grant, listener, dialect)
         self._of_user[grant.user_id] = self._of_user.get(grant.user_id, 0) + 1
         # From here on batches are written to it too; they wait behind the replay.
@@ -216,7 +187,7 @@ class Hub:
             return None
         if await self.in_thread(partial(rates.hit, "resume", str(connection.grant.user_id))) is not None:
             return None
-        entries = await self._missed(since, upto)
+        entries = await self._log.missed(since, upto)
         if entries is None:
             return None
         try:
@@ -230,164 +201,75 @@ class Hub:
             return None
         return [data for _, _, data in messages]
 
-    async def _missed(self, since: Position, upto: Position) -> list[Entry] | None:
-        """The events after `since`, up to `upto`; None if the stream does not hold them all, or too many."""
-        try:
-            async with self._commands.pipeline(transaction=False) as pipeline:
-                pipeline.xrange(keys.events(), count=1)
-                pipeline.xrevrange(keys.events(), count=1)
-                pipeline.xrange(keys.events(), min=f"({since}", max=str(upto), count=REPLAY + 1)
-                first, last, found = await pipeline.execute()
-        except OUTAGES_OF_REDIS:
-            return None
-        # It is all there if something older is, too. A place younger than the youngest is of another stream, which was
-        # lost.
-        if not first or not Position.parse(first[0][0]) <= since <= Position.parse(last[0][0]) or len(found) > REPLAY:
-            return None
-        return _parsed(found)
-
     # --- Events --------------------------------------------------------------------------------------------
     async def _listen(self) -> None:
         """Read one batch, and write it."""
         try:
-            if not self._is_joined:
-                try:
-                    await self._join()
-                finally:
-                    self._has_tried.set()
-                self._is_joined = True
-            entries = await self._read()
+            try:
+                lost = await self._log.join()
+            finally:
+                self._has_tried.set()
+            self._joined(lost)
+            entries = await self._log.read(self._asked_at)
         except OUTAGES_OF_REDIS as error:
-            self._is_joined, self._may_have_lost = False, True
             await self._redis.failed(error)
             return
         self._redis.succeeded()
         if entries:
             began = time.monotonic()
-            self._is_joined = False  # it may be trimmed meanwhile
+            self._log.leave()  # it may be trimmed meanwhile
             try:
                 await self._write(entries)
             except Exception:
-                self._tell_loss(entries[-1][0])
+                self._log.position = self.written = entries[-1][0]
+                self._teller.tell_loss(self.written)
                 raise
-            self._is_joined = time.monotonic() < began + BLOCK
+            if time.monotonic() < began + BLOCK:
+                self._log.stay()
 
-    async def _join(self) -> None:
-        """Find the place to read on from.
-
-        A hub that cannot rule out a loss says so in the stream, for all connections that resume.
-        """
-        await self._find()
-        first: Any = await self._reader.xrange(keys.events(), count=1)
-        last: Any = await self._reader.xrevrange(keys.events(), count=1)
-        if first and last and not self._may_have_lost:
-            if self.position is None:
-                self.position = self.written = Position.parse(last[0][0])
-            if Position.parse(first[0][0]) <= self.position:
-                return
-        gap = Position.parse(await self._reader.execute_command(*entry(Gap())))  # type: ignore[no-untyped-call]
-        if self.position is None or gap <= self.position:
-            # The first read, or the clock of the server that came back is behind: no connection reads the gap.
-            self.position = self.written = gap
-            _lose_all(self.connections, gap)
+    def _joined(self, lost: Position | None) -> None:
+        """Begin at the place of the log; tell all of a loss that no entry tells of."""
+        self.written = self.written or self._log.position
+        if lost is not None:
+            self.written = lost
+            self._teller.tell_loss(lost)
             for connection in self.connections:
-                connection.after = gap
-        self._may_have_lost = False
-
-    async def _read(self) -> list[Entry]:
-        """The next batch; empty if nothing happened for a while."""
-        found = await self._reader.xread({keys.events(): str(self.position)}, block=int(BLOCK * 1000), count=BATCH)
-        entries = _parsed(found)
-        if entries and len(entries) < BATCH and time.monotonic() < self._asked_at + GATHER:
-            await asyncio.sleep(self._asked_at + GATHER - time.monotonic())
-            more = await self._reader.xread({keys.events(): str(entries[-1][0])}, count=BATCH - len(entries))
-            entries += _parsed(more)
-        return entries
+                connection.after = lost
 
     async def _write(self, entries: list[Entry]) -> None:
-        """Write a batch to whom it concerns; the dialects are asked beside each other."""
-        await self._revoke({event.user for _, event in entries if isinstance(event, Revoked)})
-        self.position = entries[-1][0]
+        """Write a batch to whom it concerns, when those whom it does not concern any more have ended."""
+        await self._end_revoked(entries)
+        self._log.position = entries[-1][0]
         self._asked_at = time.monotonic()
-        groups = _by_dialect(self.connections)
-        await asyncio.gather(*(self._tell(dialect, some, entries) for dialect, some in groups.items()))
+        telling = asyncio.ensure_future(self._teller.tell(entries))
+        try:
+            await self._look_ahead(telling, entries[-1][0])
+        finally:
+            if not telling.done():
+                telling.cancel()
+        await telling
         self.written = self.position
 
-    async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
-        """Write a batch to the connections of one dialect; waits for PostgreSQL as long as it takes.
-
-        An error is the dialect's own: its connections alone have to ask, and it rests for `PAUSES`. So is an outage
-        that meets this question `ALONE` times in a row while PostgreSQL answers another.
-        """
-        upto = entries[-1][0]
-        rest = self._rests.get(dialect)
-        if rest is not None and not rest.is_over:
-            rest.has_missed = True
-            return
-        attempts, alone = Attempts("PostgreSQL"), 0
-        while connections:
+    async def _look_ahead(self, telling: asyncio.Future[None], place: Position) -> None:
+        """Until a batch is told: end what later entries revoke. The next batch has them once more."""
+        while not (await asyncio.wait([telling], timeout=LOOK_SECONDS))[0]:
             try:
-                hearers = {one.listener for one in connections}
-                messages = await _in_thread(self._asking, partial(dialect.news, hearers, entries))
-            except OUTAGES as error:
-                alone = alone + 1 if await self._postgresql_answers() else 0
-                if alone == ALONE:
-                    self._failed(dialect, connections, upto, error)
-                    return
-                await attempts.failed(error)
-                connections = [connection for connection in connections if connection in self.connections]
-            except Exception as error:  # noqa: BLE001 (whatever it is, it costs this dialect alone)
-                self._failed(dialect, connections, upto, error)
-                return
-            else:
-                attempts.succeeded()
-                self._succeeded(dialect, upto)
-                if dialect.reset is None and any(isinstance(event, Gap) for _, event in entries):
-                    _lose(dialect, connections, upto)
-                _deliver(connections, messages)
-                return
+                entries = await self._log.ahead(place)
+            except OUTAGES_OF_REDIS:
+                continue  # the next batch says so
+            if entries:
+                place = entries[-1][0]
+                await self._end_revoked(entries)
 
-    async def _postgresql_answers(self) -> bool:
-        try:
-            await _in_thread(self._asking, partial(fetch, "SELECT 1", {}))
-        except OUTAGES:
-            return False
-        return True
-
-    def _failed(self, dialect: Dialect, connections: list[Connection], upto: Position, error: Exception) -> None:
-        """Note that a dialect has no messages for a batch, and tell its connections so."""
-        if self._rests.setdefault(dialect, Rest()).failed():
-            logger.error("The messages of the dialect %r failed; it goes on", dialect.name, exc_info=error)
-        metrics.stream_failures.labels(dialect.name).inc()
-        _lose(dialect, connections, upto)
-
-    def _succeeded(self, dialect: Dialect, upto: Position) -> None:
-        rest = self._rests.pop(dialect, None)
-        if rest is not None and rest.has_missed:
-            _lose(dialect, [each for each in self.connections if each.dialect == dialect], upto)
-
-    def _tell_loss(self, upto: Position) -> None:
-        """Skip the events up to this position, which could not be written: every connection has to ask."""
-        self.position = self.written = upto
-        _lose_all(self.connections, upto)
-
-    async def _revoke(self, users: set[int]) -> None:
-        """End what rests on nothing any more, before anything else is written to it. A connection that only a ticket
-        vouches for ends too: its session is unknown, and may be the revoked one. A reader who may listen comes back at
-        once. All end where the question fails, by whatever error: the stream tells of a revocation once.
-        """
-        connections = [each for each in self.connections if each.grant.user_id in users]
-        if not connections:
+    async def _end_revoked(self, entries: list[Entry]) -> None:
+        """End what the revocations among the entries leave without ground, and what is being opened for their users."""
+        users = {event.user for _, event in entries if isinstance(event, Revoked)}
+        if not users:
             return
-        try:
-            held = await _in_thread(self._opening, partial(standing, [each.grant for each in connections]))
-        except Exception as error:
-            if not isinstance(error, OUTAGES):
-                logger.exception("It cannot be asked which connections still stand")
-            held = [False] * len(connections)
-        for connection, stands in zip(connections, held, strict=True):
-            if not stands or connection.grant.is_borrowed:
-                connection.close(REFUSED)
+        now = time.monotonic()
+        self._revoked = {user: at for user, at in self._revoked.items() if at > now - PATIENCE}
+        self._revoked |= dict.fromkeys(users, now)
+        await end_revoked(self._opening, [each for each in self.connections if each.grant.user_id in users])
 
     # --- Time ----------------------------------------------------------------------------------------------
     async def _beat(self) -> None:
@@ -397,10 +279,8 @@ class Hub:
         for connection in self.connections:
             if now >= connection.written_at + HEARTBEAT:
                 connection.put(self._heartbeat(connection, now - connection.written_at))
-        for dialect, rest in self._rests.items():
-            if rest.has_missed and rest.is_over and self.position is not None:
-                rest.has_missed = False
-                _lose(dialect, [each for each in self.connections if each.dialect == dialect], self.position)
+        if self.position is not None:
+            self._teller.tell_missed(self.position)
 
     def _heartbeat(self, connection: Connection, quiet: float) -> bytes:
         is_past = self.written is None or self.written < connection.after
@@ -409,16 +289,7 @@ class Hub:
     async def _recheck(self) -> None:
         """End the connections that rest on nothing any more."""
         await asyncio.sleep(settings.STREAM_RECHECK_SECONDS)
-        connections = list(self.connections)
-        try:
-            held = await _in_thread(self._opening, partial(standing, [each.grant for each in connections]))
-        except OUTAGES:
-            return  # without PostgreSQL no session can end
-        now = time.monotonic()
-        for connection, stands in zip(connections, held, strict=True):
-            until = connection.opened_at + BORROWED_SECONDS - settings.STREAM_RECHECK_SECONDS
-            if not stands or (connection.grant.is_borrowed and now > until):
-                connection.close(REFUSED)
+        await end_lapsed(self._opening, self.connections)
 
     async def _note_presence(self) -> None:
         """Count all users with an open stream as seen, `PRESENT` users a statement."""
@@ -426,76 +297,6 @@ class Hub:
         users = sorted(self._of_user)
         for first in range(0, len(users), PRESENT):
             try:
-                await _in_thread(self._opening, partial(touch, users[first : first + PRESENT]))
+                await in_thread(self._opening, partial(touch, users[first : first + PRESENT]))
             except OUTAGES:
                 return  # the levels of those who are here fall after a day at the earliest
-
-
-def _some_node(url: str) -> str:
-    """The address itself, or of a node of the cluster that it names."""
-    if not names_cluster(url):
-        return url
-    address = parse(url)
-    return address.url_of(*address.nodes[0])
-
-
-def _client(url: str, timeout: float) -> redis.asyncio.Redis:
-    return redis.asyncio.Redis.from_url(
-        url,
-        protocol=2,
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        retry=Retry(NoBackoff(), 0),
-    )
-
-
-def _parsed(found: Any) -> list[Entry]:
-    """The entries of a reply, of XRANGE or of XREAD of the one stream."""
-    if found and isinstance(found[0][0], bytes) and found[0][0] == keys.events().encode():
-        found = found[0][1]
-    return [(Position.parse(position), event_of(fields)) for position, fields in found or []]
-
-
-def _by_dialect(connections: Iterable[Connection]) -> dict[Dialect, list[Connection]]:
-    found: dict[Dialect, list[Connection]] = {}
-    for connection in connections:
-        found.setdefault(connection.dialect, []).append(connection)
-    return found
-
-
-def _lose_all(connections: Iterable[Connection], upto: Position) -> None:
-    """Tell all connections that what happened up to here has to be asked for."""
-    for dialect, some in _by_dialect(connections).items():
-        _lose(dialect, some, upto)
-
-
-def _lose(dialect: Dialect, connections: list[Connection], upto: Position) -> None:
-    """The same, for those of one dialect. Connections that end for it do so within `SPREAD`, not all at once."""
-    if dialect.reset is not None:
-        _deliver(connections, [(None, upto, dialect.reset(upto))])
-        return
-    loop = asyncio.get_running_loop()
-    for connection in connections:
-        loop.call_later(random.uniform(0, SPREAD), connection.close, AGAIN)  # noqa: S311 (no secret)
-
-
-def _deliver(connections: Iterable[Connection], messages: Iterable[Message]) -> None:
-    by_hearer: dict[Hearer, list[Connection]] = {}
-    for connection in connections:
-        by_hearer.setdefault(connection.listener, []).append(connection)
-    for hearer, position, data in messages:
-        for connection in connections if hearer is None else by_hearer.get(hearer, ()):
-            if position > connection.after or hearer is None:
-                connection.put(data)
-
-
-async def _in_thread(executor: ThreadPoolExecutor, call: Callable[[], T]) -> T:
-    def run() -> T:
-        close_old_connections()
-        drop_ended_sessions()
-        try:
-            return call()
-        finally:
-            close_old_connections()
-
-    return await asyncio.get_running_loop().run_in_executor(executor, run)

@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from benchmarks.streams import BARE, Listeners, served
+from benchmarks.streams import BARE, PAGE_IS_OPEN, Listeners, request, served
 from storage import events
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 
 def test_the_bare_writer_hears_what_comes_between_two_waits() -> None:
-    with served(BARE) as (port, pid), Listeners(port, ["token"] * 3) as listeners:
+    with served(BARE) as (port, pid), Listeners(port, [request("/")] * 3, PAGE_IS_OPEN) as listeners:
         os.kill(pid, signal.SIGSTOP)
         time.sleep(1.5)  # the wait that is under way ends in vain meanwhile, which cannot be seen from here
         events.announce(events.Published(123456))

@@ -75,7 +75,7 @@ def caddy(folder: Path, port: int, web: int, stream: int) -> list[str]:
 def nginx(folder: Path, port: int, web: int, stream: int) -> list[str]:
     text = (DEPLOY / "nginx.conf").read_text()
     changes = [
-        (r"listen 443 ssl;", f"listen 127.0.0.1:{port};"),
+        (r"listen 443 ssl", f"listen 127.0.0.1:{port}"),
         (r"\n +(http2|ssl_[a-z]+) [^\n]*", ""),
         (r"127\.0\.0\.1:8000", f"127.0.0.1:{web}"),
         (r"127\.0\.0\.1:8001", f"127.0.0.1:{stream}"),

@@ -1,0 +1,154 @@
+"""A batch of events told to open connections: each dialect is asked for its messages, and fails, by itself.
+
+See docs/decisions.md: A dialect fails alone.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from django import db
+
+from runtime import metrics
+from storage.events import Entry, Gap, Position
+from storage.postgresql import bound_thread_long
+from stream.attempts import Attempts, Rest
+from stream.connections import AGAIN, Connection
+from stream.dialects import Dialect, Hearer, Message
+from stream.threads import in_thread
+from web.rest import OUTAGES
+
+logger = logging.getLogger(__name__)
+
+DIALECTS = 2
+"""Dialects that are asked for beside each other."""
+ALONE = 3
+"""Failures of one question, while PostgreSQL answers another, after which no outage is the cause."""
+SPREAD = 5.0
+"""Seconds within which connections end that cannot be told of a loss."""
+
+
+class Teller:
+    """Tells the connections of a set, which others fill and empty."""
+
+    def __init__(self, connections: set[Connection]) -> None:
+        self._connections = connections
+        self._rests: dict[Dialect, Rest] = {}
+        """Of dialects whose last batch failed."""
+        self._threads = ThreadPoolExecutor(DIALECTS, "audience", initializer=bound_thread_long)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether no dialect failed lately."""
+        return not any(rest.is_unwell for rest in self._rests.values())
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def tell(self, entries: list[Entry]) -> None:
+        """Write a batch to whom it concerns; the dialects are asked beside each other."""
+        groups = _by_dialect(self._connections)
+        await asyncio.gather(*(self._tell(dialect, some, entries) for dialect, some in groups.items()))
+
+    def tell_loss(self, upto: Position) -> None:
+        """Tell all that what happened up to here has to be asked for."""
+        for dialect, some in _by_dialect(self._connections).items():
+            _lose(dialect, some, upto)
+
+    def tell_missed(self, upto: Position) -> None:
+        """Tell those whose dialect passed something over while it rested, once the rest is over."""
+        for dialect, rest in self._rests.items():
+            if rest.has_missed and rest.is_over:
+                rest.has_missed = False
+                _lose(dialect, self._of(dialect), upto)
+
+    def _of(self, dialect: Dialect) -> list[Connection]:
+        return [each for each in self._connections if each.dialect == dialect]
+
+    async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
+        """Write a batch to the connections of one dialect; waits for PostgreSQL as long as it takes.
+
+        An error is the dialect's own: its connections alone have to ask, and it rests for `PAUSES`. So is an outage
+        that meets this question `ALONE` times in a row while PostgreSQL answers another.
+        """
+        upto = entries[-1][0]
+        rest = self._rests.get(dialect)
+        if rest is not None and not rest.is_over:
+            rest.has_missed = True
+            return
+        attempts, alone = Attempts("PostgreSQL"), 0
+        while connections:
+            try:
+                hearers = {one.listener for one in connections}
+                messages = await in_thread(self._threads, partial(dialect.news, hearers, entries))
+            except OUTAGES as error:
+                alone = alone + 1 if await self._postgresql_answers() else 0
+                if alone == ALONE:
+                    self._failed(dialect, connections, upto, error)
+                    return
+                await attempts.failed(error)
+                connections = [each for each in connections if each in self._connections]
+            except Exception as error:  # noqa: BLE001 (whatever it is, it costs this dialect alone)
+                self._failed(dialect, connections, upto, error)
+                return
+            else:
+                attempts.succeeded()
+                self._succeeded(dialect, upto)
+                if dialect.reset is None and any(isinstance(event, Gap) for _, event in entries):
+                    _lose(dialect, connections, upto)
+                _deliver(connections, messages)
+                return
+
+    async def _postgresql_answers(self) -> bool:
+        try:
+            return await in_thread(self._threads, _is_answered)
+        except OUTAGES:
+            return False
+
+    def _failed(self, dialect: Dialect, connections: list[Connection], upto: Position, error: Exception) -> None:
+        """Note that a dialect has no messages for a batch, and tell its connections so."""
+        if self._rests.setdefault(dialect, Rest()).failed():
+            logger.error("The messages of the dialect %r failed; it goes on", dialect.name, exc_info=error)
+        metrics.stream_failures.labels(dialect.name).inc()
+        _lose(dialect, connections, upto)
+
+    def _succeeded(self, dialect: Dialect, upto: Position) -> None:
+        rest = self._rests.pop(dialect, None)
+        if rest is not None and rest.has_missed:
+            _lose(dialect, self._of(dialect), upto)
+
+
+def _is_answered() -> bool:
+    db.connection.ensure_connection()
+    return db.connection.is_usable()
+
+
+def _by_dialect(connections: Iterable[Connection]) -> dict[Dialect, list[Connection]]:
+    found: dict[Dialect, list[Connection]] = {}
+    for connection in connections:
+        found.setdefault(connection.dialect, []).append(connection)
+    return found
+
+
+def _lose(dialect: Dialect, connections: list[Connection], upto: Position) -> None:
+    """Tell connections of one dialect of a loss. Those that end for it do so within `SPREAD`, not all at once."""
+    if dialect.reset is not None:
+        _deliver(connections, [(None, upto, dialect.reset(upto))])
+        return
+    loop = asyncio.get_running_loop()
+    for connection in connections:
+        loop.call_later(random.uniform(0, SPREAD), connection.close, AGAIN)  # noqa: S311 (no secret)
+
+
+def _deliver(connections: Iterable[Connection], messages: Iterable[Message]) -> None:
+    by_hearer: dict[Hearer, list[Connection]] = {}
+    for connection in connections:
+        by_hearer.setdefault(connection.listener, []).append(connection)
+    for hearer, position, data in messages:
+        for connection in connections if hearer is None else by_hearer.get(hearer, ()):
+            if position > connection.after or hearer is None:
+                connection.put(data)
