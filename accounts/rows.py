@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import msgspec
 from django.db import connection
+from django.db.models import JSONField
 
 from accounts.models import User
 
@@ -23,3 +25,17 @@ def _names() -> list[str]:
 def user_of(row: Sequence[Any]) -> User:
     """The user of one row of `user_columns`."""
     return User.from_db(connection.alias, _names(), row)
+
+
+@cache
+def _json_places() -> list[int]:
+    return [place for place, field in enumerate(User._meta.concrete_fields) if isinstance(field, JSONField)]
+
+
+def user_of_text(row: Sequence[Any]) -> User:
+    """The same of a row of Django's own cursors, which leave JSON as text."""
+    columns = list(row)
+    for place in _json_places():
+        if columns[place] is not None:
+            columns[place] = msgspec.json.decode(columns[place])
+    return user_of(columns)

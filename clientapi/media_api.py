@@ -17,8 +17,8 @@ from media.objects import media_object
 from web.rest import FeedResponse, OutageError, idempotency_key, parse_id
 
 
-def _about(params: Params) -> dict[str, Any]:
-    """The words and the focus, where they are sent."""
+def described(params: Params) -> dict[str, Any]:
+    """The description and the focus of a medium, as far as they are sent. Raises InvalidError and ValidationError."""
     fields: dict[str, Any] = {}
     if "description" in params:
         fields["description"] = params.text("description", most=DESCRIPTION_LENGTH)
@@ -44,7 +44,7 @@ class MediaView(ClientView):
             raise OutageError("The store of files is full or does not answer.") from error
         if "file" not in params.files:
             raise InvalidError("Validation failed: File must be sent")
-        fields, key = _about(params), idempotency_key(request)
+        fields, key = described(params), idempotency_key(request)
         with params.files["file"].open("rb") as file:
             row = taken("file", lambda: actions.upload(owner_id=user.pk, file=file, key=key, **fields))
         return FeedResponse(Attachment.of(media_object(row)))
@@ -62,7 +62,7 @@ class MediumView(ClientView):
 
     def put(self, request: Request, media_id: str) -> HttpResponse:
         """Change description or focus; what is not sent stays. A status that uses it shows that too."""
-        row, fields = _own(request, media_id), _about(Params(request))
+        row, fields = _own(request, media_id), described(Params(request))
         if fields:
             row = taken("description", lambda: actions.describe(medium=row, **fields))
         return FeedResponse(Attachment.of(media_object(row)))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.db import transaction
 from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -11,6 +12,7 @@ from accounts.models import User
 from clientapi.entities import Context, Status, StatusSource
 from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of, reader_of
 from clientapi.html import rendered
+from clientapi.media_api import described
 from clientapi.paging import MOST_PEOPLE, MOST_STATUSES, PEOPLE, answer, wanted
 from clientapi.params import Params
 from clientapi.people import accounts_of
@@ -25,8 +27,8 @@ from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unp
 from items.text import MEDIA_AN_ITEM, TEXT_LENGTH, WARNING_LENGTH, ContentError
 from items.versions import Version, versions_of
 from items.viewing import tell_viewed
-from media.api import FocusField
-from media.models import DESCRIPTION_LENGTH, Kind, MediaFile
+from media.actions import MediaError
+from media.models import Kind, MediaFile
 from web.rest import FeedResponse, idempotency_key
 
 WRITTEN_AS = {"public": Visibility.PUBLIC, "private": Visibility.FOLLOWERS, "direct": Visibility.SELF}
@@ -48,6 +50,13 @@ def own_or_404(text: str, user: User) -> Item:
     if item.sender_id != user.pk:
         raise Problem(403, NOT_YOURS)
     return item
+
+
+def _signed_in(request: Request) -> User:
+    """The caller of a view that answers strangers elsewhere. Raises NotAuthenticated."""
+    if not isinstance(request.user, User):
+        raise exceptions.NotAuthenticated("The access token is invalid")
+    return request.user
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
@@ -105,9 +114,7 @@ class StatusesView(OpenView):
 
     def post(self, request: Request) -> HttpResponse:
         """Publish; when this answers, the status is in every follower's home."""
-        if not isinstance(request.user, User):
-            raise exceptions.NotAuthenticated("The access token is invalid")
-        sender, params = request.user, Params(request)
+        sender, params = _signed_in(request), Params(request)
         _refuse_what_is_not_offered(params)
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
         content = _said(params, media)
@@ -149,29 +156,12 @@ class StatusView(OpenView):
         user = _signed_in(request)
         item, params = own_or_404(status_id, user), Params(request)
         _refuse_what_is_not_offered(params)
-        media = params.ids("media_ids", most=MEDIA_AN_ITEM) if "media_ids" in params else None
-        content = {name: part for name, part in item.content.items() if name not in ("text", "warning", "sensitive")}
-        content |= _edited(params, item)
-        if media is not None:
-            content["media"] = [str(one) for one in media]
-        said = {str(one.id("id")): _described(one) for one in params.parts("media_attributes") if one.id("id")}
+        content, descriptions = _edited(params, item), _descriptions(params, item)
         try:
-            actions.edit(item=item, content=content)
-            known = {str(entry["id"]): entry for entry in item.media}
-            attachments.describe(
-                item,
-                {
-                    one: (
-                        about[0] if about[0] is not None else known[one].get("description", ""),
-                        about[1] or (known[one].get("x", 0.0), known[one].get("y", 0.0)),
-                    )
-                    for one, about in said.items()
-                    if one in known
-                },
-            )
-        except ContentError as error:
-            raise InvalidError(f"Validation failed: {error}") from error
-        except actions.RepostError as error:
+            with transaction.atomic():
+                attachments.describe(item, descriptions)
+                actions.edit(item=item, content=content)
+        except (ContentError, MediaError, actions.RepostError) as error:
             raise InvalidError(f"Validation failed: {error}") from error
         return FeedResponse(one_status(item.pk, user))
 
@@ -185,28 +175,31 @@ class StatusView(OpenView):
         return FeedResponse(status)
 
 
-def _signed_in(request: Request) -> User:
-    if not isinstance(request.user, User):
-        raise exceptions.NotAuthenticated("The access token is invalid")
-    return request.user
-
-
 def _edited(params: Params, item: Item) -> dict[str, Any]:
-    """The words of an edit: what is not sent stays."""
-    fields: dict[str, Any] = {"text": params.text("status", most=TEXT_LENGTH, default=item.text)}
+    """The content after an edit. Parts that are not sent stay."""
+    content = {name: part for name, part in item.content.items() if name not in ("text", "warning", "sensitive")}
+    content["text"] = params.text("status", most=TEXT_LENGTH, default=item.text)
     warning = params.text("spoiler_text", most=WARNING_LENGTH, default=str(item.content.get("warning", "")))
     if warning:
-        fields["warning"] = warning
+        content["warning"] = warning
     if params.flag("sensitive", default=item.content.get("sensitive") is True):
-        fields["sensitive"] = True
-    return fields
+        content["sensitive"] = True
+    if "media_ids" in params:
+        content["media"] = [str(one) for one in params.ids("media_ids", most=MEDIA_AN_ITEM)]
+    return content
 
 
-def _described(part: Params) -> tuple[str | None, tuple[float, float] | None]:
-    """The words and the focus of a medium, where they are sent."""
-    description = part.text("description", most=DESCRIPTION_LENGTH) if "description" in part else None
-    focus = FocusField(allow_blank=True).run_validation(part.text("focus", most=50)) if "focus" in part else None
-    return description, focus
+def _descriptions(params: Params, item: Item) -> dict[str, tuple[str, tuple[float, float]]]:
+    """The description and focus of each medium of the item that an edit names. Parts that are not sent stay."""
+    known = {str(entry["id"]): entry for entry in item.media}
+    said = {}
+    for part in params.parts("media_attributes"):
+        entry = known.get(str(part.id("id")))
+        if entry is not None:
+            fields = described(part)
+            focus = entry.get("x", 0.0), entry.get("y", 0.0)
+            said[str(entry["id"])] = fields.get("description", entry.get("description", "")), fields.get("focus", focus)
+    return said
 
 
 # --- Reading ---------------------------------------------------------------------------------------------

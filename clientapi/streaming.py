@@ -48,6 +48,10 @@ from stream.watching import Watch
 UPDATE, STATUS_UPDATE, DELETE = "update", "status.update", "delete"
 NOTIFIED = 5
 """The newest notifications that are looked at where a user was told that there are some."""
+UNDEFINED = b"undefined"
+"""The data of an event without any, as Mastodon sends it: browsers drop an event whose data is empty, and Mastodon.py
+ends at one.
+"""
 LATE = timedelta(seconds=5)
 """A notification that is older than its event by more was there before."""
 UNIX = datetime(1970, 1, 1, tzinfo=UTC)
@@ -108,7 +112,7 @@ class Told(NamedTuple):
 def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) -> bytes:
     """One event, as the connection of the hearer spells it."""
     if not hearer.is_socket:
-        return b"event: %s\ndata: %s\n\n" % (kind.encode(), payload or b"")
+        return b"event: %s\ndata: %s\n\n" % (kind.encode(), UNDEFINED if payload is None else payload)
     told = {"stream": list(stream.name), "event": kind}
     if payload is not None:
         told["payload"] = payload.decode()

@@ -66,7 +66,7 @@ def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
 
 def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) -> None:
     """Change the descriptions and focuses of an item's media, by their ids; others are passed over. Raises
-    media.actions.MediaError.
+    media.actions.MediaError. Call it inside a transaction.
     """
     if not said:
         return

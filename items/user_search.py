@@ -9,7 +9,7 @@ from django.db import connections
 
 from accounts.models import User
 from accounts.names import grams, grams_of
-from accounts.rows import user_columns, user_of
+from accounts.rows import user_columns, user_of, user_of_text
 from items.query import Query
 from relations.rules import READER, blocks, followees, follows
 from storage.connections import fetch, id_array
@@ -52,13 +52,13 @@ def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
     name = params["name"]
     with connections[on].cursor() as cursor:
         cursor.execute(_named(len(words)), params)
-        users = [user_of(row) for row in cursor.fetchall()]
+        users = [user_of_text(row) for row in cursor.fetchall()]
         if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
             half = len(name) // 2
             halves = {"front": grams(f" {name[:half]}"), "back": grams(name[half:])}
             cursor.execute(_similar(), params | halves | {"grams": grams(f" {name}", 2) + grams(name)})
             known = {user.pk for user in users}
-            users += [user for row in cursor.fetchall() if (user := user_of(row)).pk not in known]
+            users += [user for row in cursor.fetchall() if (user := user_of_text(row)).pk not in known]
     return users
 
 

@@ -48,7 +48,6 @@ HELD = {
     "clientapi/relationships.py": "tests/clientapi/test_mastodon_py.py",
     "clientapi/reposters.py": "tests/clientapi/test_mastodon_py.py",
     "clientapi/search_api.py": "tests/clientapi/test_mastodon_py.py",
-    "clientapi/status_api.py": "tests/clientapi/test_errors.py",
     "clientapi/streaming_api.py": "tests/clientapi/test_streaming.py",
     "clientapi/streaming_urls.py": "tests/clientapi/test_streaming.py",
     "clientapi/streams.py": "tests/clientapi/test_streaming.py",

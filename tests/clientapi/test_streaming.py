@@ -169,6 +169,8 @@ class TestOneself:
         socket = hearer(reader, HOME, is_socket=True)
         (message,) = news_for([socket], [(Position(1, 1), FiltersChanged(reader.pk))])
         assert json.loads(message[2]) == {"stream": ["user"], "event": "filters_changed"}
+        (message,) = news_for([hearer(reader)], [(Position(1, 1), FiltersChanged(reader.pk))])
+        assert message[2] == b"event: filters_changed\ndata: undefined\n\n", "empty data would be no event"
 
 
 class TestStreams:

@@ -31,6 +31,16 @@ def test_users_by_username_and_display_name() -> None:
         assert people(query) == [], query
 
 
+def test_users_who_are_found_have_their_pictures() -> None:
+    facts = {"name": "aa/bb", "ext": "jpg", "small": True}
+    UserFactory.create(username="alexandra", avatar=facts, banner=facts)
+    UserFactory.create(username="alexander")
+    for query in ("alexandra", "alexandar"):
+        found = {user.username: user for user in search_users(parse(query), AnonymousUser())}
+        assert (found["alexandra"].avatar, found["alexandra"].banner) == (facts, facts), query
+        assert found["alexandra"].banner_url.endswith("/media/aa/bb.jpg")
+
+
 def test_misspelt_names_are_found_where_few_fit() -> None:
     UserFactory.create(username="alexandra", display_name="Alexandra Smith")
     UserFactory.create(username="walter")
