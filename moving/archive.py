@@ -94,7 +94,7 @@ class _Room:
         self.left = size
         self._unread = size + (64 << 20)  # headers and padding besides
 
-    def counted(self, stream: IO[bytes]) -> IO[bytes]:
+    def counted(self, stream: IO[bytes] | gzip.GzipFile) -> IO[bytes]:
         """The stream, bounded as a whole."""
         return io.BufferedReader(_Counted(stream, self._unread), CHUNK)
 
@@ -124,7 +124,7 @@ class _Room:
 class _Counted(io.RawIOBase):
     """A stream that ends with an error after so many bytes."""
 
-    def __init__(self, stream: IO[bytes], most: int) -> None:
+    def __init__(self, stream: IO[bytes] | gzip.GzipFile, most: int) -> None:
         self._stream, self._left = stream, most
 
     def readable(self) -> bool:
