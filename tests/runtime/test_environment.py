@@ -124,7 +124,8 @@ def test_all_that_is_wrong_is_told_at_once_and_nothing_that_follows_from_it() ->
 def test_empty_is_not_set(empty: str) -> None:
     given = Given(dict.fromkeys(OPTIONS, empty) | {"FEEDSITE_PROXIES": empty})
     assert given.texts == {}
-    assert "FEEDSITE_GRPC_PORT" not in given
+    assert "FEEDSITE_WEB_PROCESSES" not in given
+    assert given.whole("FEEDSITE_GRPC_PORT") == 0
     assert given.whole("FEEDSITE_FOLLOW_CAP") == 2000
 
 
@@ -215,7 +216,8 @@ def test_every_name_in_the_project_is_in_the_table() -> None:
 
 def test_every_option_is_read_by_name() -> None:
     code = "\n".join(
-        (ROOT / path).read_text() for path in ("feedsite/settings.py", "runtime/environment.py", "manage.py")
+        (ROOT / path).read_text()
+        for path in ("feedsite/settings.py", "runtime/environment.py", "runtime/family.py", "manage.py")
     )
     code += (ROOT / "runtime/embedded.py").read_text() + (ROOT / "compose.yaml").read_text()
     assert {name for name in OPTIONS if name not in code} == set(RATES.values())
