@@ -71,13 +71,10 @@ class Program:
         environ: Mapping[str, str],
         nursery: Nursery | None = None,
         port: int = 0,
-        anew: "Callable[[], Program] | None" = None,
     ) -> None:
         self.name = name
         self.nursery = nursery
         self.command = command
-        self.anew = anew or (lambda: Program(name, command, folder=folder, environ=environ, nursery=nursery, port=port))
-        """What follows it in a restart by turns: a program that asks the code on the disk for its options."""
         self.folder = folder
         self.environ = environ
         self.port = port
@@ -140,9 +137,18 @@ class Supervisor:
     Without threads: a child dies with the thread that started it, and forking with threads about is unsafe.
     """
 
-    def __init__(self, programs: Sequence[Program], *, tend: Callable[[], None], say: "Terminal") -> None:
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        *,
+        tend: Callable[[], None],
+        say: "Terminal",
+        anew: Callable[[], Sequence[Program]] = list,
+    ) -> None:
         self.programs = programs
         self.tend = tend
+        self.anew = anew
+        """The programs that follow these in a restart by turns. Raises ProgramError."""
         self.say = say
         self.selector = selectors.DefaultSelector()
         self.signals = 0
@@ -192,12 +198,16 @@ class Supervisor:
         A program that listens is followed by an instance beside it, and stopped when that one listens too: no
         connection is refused. Where the new instance does not come, the old one goes on, and so do all after it.
         """
+        try:
+            following = {program.name: program for program in self.anew()}
+        except ProgramError as error:
+            return f"failed: {error}"
         for program in sorted(self.programs, key=lambda each: TURN.index(each.name) if each.name in TURN else -1):
             if self.signals:
                 return "failed: the site is being stopped"
             began = time.monotonic()
             try:
-                failure = self._follow(program) if program.port else self._renew(program)
+                failure = self._turn(program, following.get(program.name))
             except OSError as error:  # no memory, no processes left; what has ended is started again as ever
                 failure = f"cannot be started: {error}"
             if failure:
@@ -205,18 +215,20 @@ class Supervisor:
             self.told(f"{program.name} is new, after {time.monotonic() - began:.1f} s")
         return "done"
 
-    def _renew(self, program: Program) -> str:
-        """Stop a program, and start the one that follows it; why that did not stay, or nothing."""
-        new = program.anew()
+    def _turn(self, program: Program, new: Program | None) -> str:
+        """Have a program followed by the new one; why it was not, or nothing."""
+        if new is None:
+            return "is none of the programs of the version on the disk"
+        if program.port:
+            return self._follow(program, new)
         self._stop(program)
         self._replace(program, new)
         self._start(new)
         self.pass_until(new.has_ended, SETTLED)
         return "ended at once, and is tried again" if new.has_ended() else ""
 
-    def _follow(self, program: Program) -> str:
-        """Start another instance beside a program, and stop that when the new one listens; why not, or nothing."""
-        new = program.anew()
+    def _follow(self, program: Program, new: Program) -> str:
+        """Start the new program beside one, and stop that when the new one listens; why not, or nothing."""
         self._start(new)
         self.pass_until(lambda: new.has_ended() or listens(new), TURN_SECONDS)
         if new.has_ended() or not listens(new):
@@ -228,7 +240,10 @@ class Supervisor:
         return ""
 
     def _replace(self, program: Program, new: Program) -> None:
+        """Keep the new program instead. A nursery that no program is of any more ends: it has the old code."""
         self.programs = [new if each is program else each for each in self.programs]
+        if program.nursery is not None and not any(each.nursery is program.nursery for each in self.programs):
+            program.nursery.close()
 
     def pass_until(self, condition: Callable[[], bool], seconds: float) -> None:
         """Relay what the programs say until the condition holds, the time is over or a signal ends the site."""

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -25,6 +26,7 @@ from runtime.family import Family
 from runtime.nursery import Nursery
 from runtime.options import SMALL_MEANS
 from runtime.programs import METRICS, Place, programs
+from runtime.programs import Program as ProgramOf
 from runtime.supervisor import TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers, listens
 
 ABOUT = (
@@ -36,6 +38,8 @@ MORE_PORTS = 20
 """How many ports after the site's are tried for the stream process."""
 OTHER_SECONDS = 90.0
 """In which the site that is taken over from may end by itself."""
+DISK_SECONDS = 60.0
+"""In which the version on the disk says which its programs are."""
 LAST = ("beat", "worker")
 """Programs that wait for the end of the site that is taken over from: the schedule of beat is one file."""
 
@@ -142,7 +146,9 @@ class Up:
         """
         every = supervised(self.family, at)
         begun = [each for each in every if other is None or each.name not in LAST]
-        supervisor = Supervisor(begun, tend=self.tend_servers, say=self.say)
+        supervisor = Supervisor(
+            begun, tend=self.tend_servers, say=self.say, anew=lambda: supervised_of_disk(self.family, at)
+        )
         supervisor.told = self.tell_of_turns
 
         def is_up() -> bool:
@@ -290,35 +296,58 @@ def grpc_port(family: Family, *, is_shared: bool = False) -> Iterator[int]:
 
 
 # --- The programs that run -------------------------------------------------------------------------------
-def supervised(family: Family, at: Place) -> list[Program]:
-    """The programs, each tagged with the site that it is of; pages lead browsers to the stream's port.
-
-    A restart by turns starts each by `program`, which reads its options from the code on the disk: those of another
-    version, after an upgrade (operation/upgrade.py). It shares no memory with the others then.
+def supervised(family: Family, at: Place, found: Sequence[ProgramOf] = ()) -> list[Program]:
+    """The programs (those `found`, or this version's), each tagged with the site that it is of; pages lead browsers to
+    the stream's port.
     """
-    tags = {TAG: str(family.data_dir), METRICS: str(family.metrics_folder), "FEEDSITE_STREAM_PORT": str(at.stream)}
-    tags |= {"PORT": str(at.port), "FEEDSITE_HOST": at.host, "FEEDSITE_GRPC_PORT": str(at.grpc)}
+    tags = tags_of(family, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
-    found = list(programs(family, at, together=True))
-    common = dict(set.intersection(*(set(each.environ.items()) for each in found))) | tags
+    every = [each._replace(environ=each.environ | tags) for each in found or programs(family, at, together=True)]
+    common = dict(set.intersection(*(set(each.environ.items()) for each in every)))
     nursery = Nursery(common, family.base_dir) if sys.platform == "linux" else None
-
-    def plain(name: str, command: list[str], environ: dict[str, str]) -> Program:
-        port = ports.get(name, 0)
-        anew = [sys.executable, "manage.py", "program", name, "--together"]
-        return Program(
-            name, command, folder=family.base_dir, environ=environ, port=port, anew=lambda: plain(name, anew, environ)
-        )
-
-    def forked(name: str, command: list[str], environ: dict[str, str]) -> Program:
-        own = {key: value for key, value in environ.items() if common.get(key) != value}
-        anew = plain(name, [sys.executable, "-m", *command], environ).anew
-        port = ports.get(name, 0)
-        return Program(name, command, folder=family.base_dir, environ=own, nursery=nursery, port=port, anew=anew)
-
     if nursery is None:
-        return [plain(each.name, [sys.executable, "-m", *each.command], each.environ | tags) for each in found]
-    return [forked(each.name, each.command, each.environ | tags) for each in found]
+        return [
+            Program(
+                each.name,
+                [sys.executable, "-m", *each.command],
+                folder=family.base_dir,
+                environ=each.environ,
+                port=ports.get(each.name, 0),
+            )
+            for each in every
+        ]
+    return [
+        Program(
+            each.name,
+            each.command,
+            folder=family.base_dir,
+            environ={name: value for name, value in each.environ.items() if common.get(name) != value},
+            nursery=nursery,
+            port=ports.get(each.name, 0),
+        )
+        for each in every
+    ]
+
+
+def supervised_of_disk(family: Family, at: Place) -> list[Program]:
+    """The programs as the code on the disk has them: that of another version, after an upgrade (operation/upgrade.py).
+    Raises ProgramError where it does not say which they are.
+    """
+    command = [sys.executable, str(family.base_dir / "manage.py"), "program"]
+    try:
+        said = subprocess.run(  # noqa: S603 (ourselves)
+            command, env=os.environ | tags_of(family, at), capture_output=True, check=True, timeout=DISK_SECONDS
+        )
+        found = [ProgramOf(*each) for each in json.loads(said.stdout)]
+    except (OSError, subprocess.SubprocessError, ValueError, TypeError) as error:
+        raise ProgramError(f"the version on the disk does not say its programs: {error}") from error
+    return supervised(family, at, found)
+
+
+def tags_of(family: Family, at: Place) -> dict[str, str]:
+    """Variables by which a program belongs to this site."""
+    tags = {TAG: str(family.data_dir), METRICS: str(family.metrics_folder), "FEEDSITE_STREAM_PORT": str(at.stream)}
+    return tags | {"PORT": str(at.port), "FEEDSITE_HOST": at.host, "FEEDSITE_GRPC_PORT": str(at.grpc)}
 
 
 def answers(host: str, port: int, name: str) -> bool:

@@ -182,6 +182,7 @@ def listener(tmp_path: Path, port: int) -> Iterator[Supervisor]:
 
 def test_a_program_is_followed_by_one_that_listens(listener: Supervisor) -> None:
     (before,) = listener.programs
+    listener.anew = lambda: [following(before, list(before.command))]
     told: list[str] = []
     listener.told = told.append
     assert listener.restart_by_turns() == "done"
@@ -198,7 +199,7 @@ def following(program: Program, command: list[str]) -> Program:
 
 def test_a_program_that_does_not_come_anew_goes_on(listener: Supervisor) -> None:
     (program,) = listener.programs
-    program.anew = lambda: following(program, ["false"])
+    listener.anew = lambda: [following(program, ["false"])]
     assert listener.restart_by_turns() == "failed: web does not start anew; the old one goes on"
     assert listener.programs == [program]
     assert listens(program)
@@ -207,7 +208,7 @@ def test_a_program_that_does_not_come_anew_goes_on(listener: Supervisor) -> None
 def test_a_program_that_does_not_listen_any_more_goes_on(listener: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "TURN_SECONDS", 1.0)
     (program,) = listener.programs
-    program.anew = lambda: following(program, ["sleep", "60"])
+    listener.anew = lambda: [following(program, ["sleep", "60"])]
     assert listener.restart_by_turns().startswith("failed: web does not start anew")
     assert listens(program)
 

@@ -1,5 +1,6 @@
 """`program NAME`: one program of the site, for a supervisor that is not `up`."""
 
+import json
 import os
 import sys
 from argparse import ArgumentParser
@@ -18,14 +19,16 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # the program has its own
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The program's name, and whether it is one of those of `up`."""
-        parser.add_argument("name", choices=NAMES)
-        parser.add_argument("--together", action="store_true", help="As `up` has it: the worker has beat as its child.")
+        """The program's name."""
+        parser.add_argument("name", choices=NAMES, nargs="?", help="without it, those of `up` are told as JSON")
 
-    def handle(self, *args: Any, name: str, **options: Any) -> None:
-        """Become the program: its command replaces this process."""
+    def handle(self, *args: Any, name: str | None, **options: Any) -> None:
+        """Become the program: its command replaces this process. Without a name, tell the programs of `up`."""
         family = settings.FAMILY
-        found = {each.name: each for each in programs(family, place(family), together=options["together"])}
+        if name is None:
+            self.stdout.write(json.dumps(list(programs(family, place(family), together=True))))
+            return
+        found = {each.name: each for each in programs(family, place(family))}
         if name not in found:
             self.stdout.write("There is no gRPC to run: FEEDSITE_GRPC_PORT is not set.")
             return
