@@ -172,7 +172,7 @@ def test_relations_go_and_the_counts_of_others_stay_exact(ann: User, monkeypatch
 @pytest.mark.slow
 def test_a_large_account_takes_turns(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
-    monkeypatch.setattr(celery.app, "send_task", lambda name, args: sent.append((name, *args)))
+    monkeypatch.setattr(celery.app, "send_task", lambda name, args, **_: sent.append((name, *args)))
     monkeypatch.setattr(purge, "BATCH", 2)
     monkeypatch.setattr(purge, "ROUNDS", 2)
     for _ in range(9):
@@ -187,7 +187,7 @@ def test_a_large_account_takes_turns(ann: User, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_worker_that_died_is_followed_by_another(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
-    monkeypatch.setattr(celery.app, "send_task", lambda name, args: sent.append((name, *args)))
+    monkeypatch.setattr(celery.app, "send_task", lambda name, args, **_: sent.append((name, *args)))
     relations.follow(follower=ann, followee=UserFactory())
     actions.delete_account(user=ann)
 

@@ -665,7 +665,7 @@ def tiny_homes(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Itera
     monkeypatch.setattr(Tail, "LENGTH", 24)
     monkeypatch.setattr(fold, "REACH", 3)
     monkeypatch.setattr(oracle, "REACH", 3)
-    monkeypatch.setattr(celery.app, "send_task", lambda name, args: QUEUE.append((name, tuple(args))))
+    monkeypatch.setattr(celery.app, "send_task", lambda name, args, **_: QUEUE.append((name, tuple(args))))
     item_submitted.connect(suspect)
     yield
     item_submitted.disconnect(suspect)

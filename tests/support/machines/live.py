@@ -512,7 +512,7 @@ def tiny_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walking.Walk, "fill", filled)
     monkeypatch.setattr(walking.Entries, "take", taken)
     monkeypatch.setattr(site, "FAN_OUT_ATTEMPTS", 1_000)
-    monkeypatch.setattr(celery.app, "send_task", lambda name, args: QUEUE.append((name, tuple(args))))
+    monkeypatch.setattr(celery.app, "send_task", lambda name, args, **_: QUEUE.append((name, tuple(args))))
 
 
 def walk_all(machine: type[Live], *, examples: int) -> None:
