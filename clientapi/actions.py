@@ -6,7 +6,7 @@ All other writes are verbs of the rooms below.
 import re
 from datetime import timedelta
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
@@ -28,6 +28,10 @@ FORGOTTEN = 500
 UNUSED = timedelta(days=2)
 """How long an app is kept that no token is of."""
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]{0,63}):[\x21-\x7e]+", re.ASCII | re.IGNORECASE)
+HOST = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z0-9_-]+\.?|\[[0-9a-f:.]+\]", re.ASCII)
+"""The host of an address that browsers and policies read as it is shown to users: no sign ends it, and none stands for
+others.
+"""
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that no name of an app has: those that would turn the words of the authorize page round, too."""
 
@@ -81,11 +85,19 @@ def check_address(address: str) -> None:
         raise RefusedError(f"the only urn among redirect_uris is {OUT_OF_BAND}")
     try:
         parts = urlsplit(address)
-        is_wrong = bool(parts.username or parts.password) or (scheme in ("http", "https") and not parts.hostname)
+        is_web = scheme in ("http", "https")
+        is_wrong = bool(parts.username or parts.password) or (is_web and not _is_place(parts))
     except ValueError:
         is_wrong = True
     if is_wrong:
         raise RefusedError("redirect_uris must be absolute addresses without a password")
+
+
+def _is_place(parts: SplitResult) -> bool:
+    """Whether a web address names a host, and no port that cannot be. Raises ValueError for such a port."""
+    host, port = parts.hostname or "", parts.port
+    named = f"[{host}]" if ":" in host else host
+    return bool(HOST.fullmatch(named)) and parts.netloc.lower() in (named, f"{named}:{port}")
 
 
 def forget_unused() -> int:
@@ -95,7 +107,7 @@ def forget_unused() -> int:
     for model in (AccessToken, Grant):
         expired = model.objects.filter(expires__lt=now).order_by("expires").values_list("pk", flat=True)
         gone += model.objects.filter(pk__in=list(expired[:FORGOTTEN])).delete()[0]
-    has_token = Exists(AccessToken.objects.filter(application=OuterRef("pk")))
-    old = ClientApp.objects.filter(~has_token, created__lt=now - UNUSED).order_by("created")
+    has_token, has_code = (Exists(model.objects.filter(application=OuterRef("pk"))) for model in (AccessToken, Grant))
+    old = ClientApp.objects.filter(~has_token, ~has_code, created__lt=now - UNUSED).order_by("created")
     unused = ClientApp.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:FORGOTTEN]))
     return gone + int(unused.delete()[0])
