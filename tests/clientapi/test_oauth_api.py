@@ -315,6 +315,16 @@ def test_an_app_whose_code_is_on_its_way_is_kept(user: User) -> None:
     assert actions.forget_unused() == 1
 
 
+def test_a_token_of_its_own_keeps_an_app_while_it_is_used(user: User) -> None:
+    idle, busy, of_user = app_of(), app_of(), app_of()
+    for app, owner in ((idle, None), (busy, None), (of_user, user)):
+        token_of(owner, app=app)
+    ClientApp.objects.update(created=timezone.now() - actions.UNUSED * 2)
+    AccessToken.objects.exclude(application=busy).update(updated=timezone.now() - actions.UNUSED * 2)
+    actions.forget_unused()
+    assert set(ClientApp.objects.values_list("pk", flat=True)) == {busy.pk, of_user.pk}
+
+
 def test_the_metadata_is_told_over_https_alone() -> None:
     address = "/.well-known/oauth-authorization-server"
     assert Client().get(address).status_code == 404
