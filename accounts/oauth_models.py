@@ -48,6 +48,13 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
         """The schemes of its own addresses, which `clientapi.apps` checked: programs of phones have their own."""
         return {uri.partition(":")[0].lower() for uri in self.redirect_uris.split()} - FORBIDDEN_SCHEMES
 
+    def redirect_uri_allowed(self, uri: str) -> bool:
+        """Whether an address is one of its own. False for what is no address, of which django-oauth-toolkit raises."""
+        try:
+            return bool(super().redirect_uri_allowed(uri))
+        except ValueError:
+            return False
+
     def allows_grant_type(self, *grant_types: Any) -> bool:
         """Whether it may get tokens so: by a user's code, or in no user's name for what everybody may read."""
         return bool({self.GRANT_AUTHORIZATION_CODE, self.GRANT_CLIENT_CREDENTIALS} & set(grant_types))

@@ -19,11 +19,12 @@ from accounts import addresses, guard, recovery, second_factors, sign_in
 from accounts.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, LoginForm, NewPasswordForm, ResetForm
 from accounts.models import User
 from web import rates
-from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, next_page, show, too_many
+from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, keeps_opener, next_page, show, too_many
 
 GONE = 410
 
 
+@keeps_opener
 @sensitive_post_parameters("password")
 @never_cache
 @require_http_methods(FORM_METHODS)
@@ -53,6 +54,7 @@ def log_in(request: PageRequest) -> HttpResponse:
     return show(request, "accounts/login.html", {"form": form, "next": next_page(request)}, status=status)
 
 
+@keeps_opener
 @never_cache
 @require_http_methods(FORM_METHODS)
 def log_in_code(request: PageRequest) -> HttpResponse:
@@ -84,6 +86,7 @@ def passkey_options(request: PageRequest) -> HttpResponse:
     return JsonResponse(second_factors.ask_passkey(sign_in.put_off_user(request)))
 
 
+@keeps_opener
 @never_cache
 @require_POST
 def log_in_passkey(request: PageRequest) -> HttpResponse:

@@ -6,9 +6,9 @@ All other writes are verbs of the rooms below.
 import re
 from datetime import timedelta
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 from oauth2_provider.generators import generate_client_secret
 from oauth2_provider.models import AccessToken, Grant
@@ -26,8 +26,12 @@ OUT_OF_BAND = "urn:ietf:wg:oauth:2.0:oob"
 FORGOTTEN = 500
 """Apps, tokens or codes that one turn of the task forgets."""
 UNUSED = timedelta(days=2)
-"""How long an app is kept that no token is of."""
+"""How long an app is kept that no user has let in."""
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]{0,63}):[\x21-\x7e]+", re.ASCII | re.IGNORECASE)
+HOST = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z0-9_-]+\.?|\[[0-9a-f:.]+\]", re.ASCII)
+"""The host of an address that browsers and policies read as it is shown to users: no sign ends it, and none stands for
+others.
+"""
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that no name of an app has: those that would turn the words of the authorize page round, too."""
 
@@ -81,21 +85,36 @@ def check_address(address: str) -> None:
         raise RefusedError(f"the only urn among redirect_uris is {OUT_OF_BAND}")
     try:
         parts = urlsplit(address)
-        is_wrong = bool(parts.username or parts.password) or (scheme in ("http", "https") and not parts.hostname)
+        is_web = scheme in ("http", "https")
+        is_wrong = bool(parts.username or parts.password) or (is_web and not _is_place(parts))
     except ValueError:
         is_wrong = True
     if is_wrong:
         raise RefusedError("redirect_uris must be absolute addresses without a password")
 
 
+def _is_place(parts: SplitResult) -> bool:
+    """Whether a web address names a host, and no port that cannot be. Raises ValueError for such a port."""
+    host, port = parts.hostname or "", parts.port
+    named = f"[{host}]" if ":" in host else host
+    return bool(HOST.fullmatch(named)) and parts.netloc.lower() in (named, f"{named}:{port}")
+
+
 def forget_unused() -> int:
-    """Delete tokens and codes that have expired, and apps that have neither, at most `FORGOTTEN` each; how many."""
+    """Delete tokens and codes that have expired, and apps that nobody uses, at most `FORGOTTEN` each; how many.
+
+    An app is kept by a token or a code of a user, and by one of its own for `UNUSED` after its last use: everybody can
+    register apps, and give each a token of its own.
+    """
     now = timezone.now()
     gone: int = 0
     for model in (AccessToken, Grant):
         expired = model.objects.filter(expires__lt=now).order_by("expires").values_list("pk", flat=True)
         gone += model.objects.filter(pk__in=list(expired[:FORGOTTEN])).delete()[0]
-    has_token = Exists(AccessToken.objects.filter(application=OuterRef("pk")))
-    old = ClientApp.objects.filter(~has_token, created__lt=now - UNUSED).order_by("created")
+    lately = Q(user__isnull=False) | Q(updated__gt=now - UNUSED)
+    has_token, has_code = (
+        Exists(rows.filter(application=OuterRef("pk"))) for rows in (AccessToken.objects.filter(lately), Grant.objects)
+    )
+    old = ClientApp.objects.filter(~has_token, ~has_code, created__lt=now - UNUSED).order_by("created")
     unused = ClientApp.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:FORGOTTEN]))
     return gone + int(unused.delete()[0])

@@ -27,7 +27,7 @@ from items.trending import trends
 from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason
 from relations.suggestions import suggestions
-from web.rest import FeedResponse
+from web.rest import FeedResponse, spend
 
 POPULAR = 20
 REPORTED = 20
@@ -253,11 +253,13 @@ class ReportsView(ClientView):
     rates: Mapping[str, str] = {"POST": "report"}
 
     def post(self, request: Request) -> HttpResponse:
-        """Tell the moderators of statuses of one account; again changes nothing."""
+        """Tell the moderators of statuses of one account, each of which counts as a report; again changes nothing."""
         reporter, params = caller_of(request), Params(request)
         account = params.id("account_id")
         target = user_or_404(str(account or ""), reporter)
         items = _reported(params, target.pk, reporter)
+        if len(items) > 1:  # a report by the site's own address is of one
+            spend(self.rates["POST"], str(reporter.pk), len(items) - 1)
         category = params.choice("category", CATEGORIES, default="other")
         comment = params.text("comment", most=REPORT_LENGTH)
         rules = _rules(params)

@@ -36,6 +36,8 @@ FIELDS = (
     "token_type_hint",
 )
 """Parameters of the calls for tokens; others are passed over."""
+GRANTS = ("authorization_code", "client_credentials")
+"""The grants that the site serves. django-oauth-toolkit has more."""
 
 
 class AppBody(msgspec.Struct):
@@ -123,6 +125,8 @@ class TokenView(OAuthView):
 
     def post(self, request: Request) -> HttpResponse:
         """A token for a code, or in no user's name for the app's own secret."""
+        if Params(request).text("grant_type", most=PARAMETER_LENGTH) not in GRANTS:
+            return self._answer(b'{"error":"unsupported_grant_type"}', 400)
         _headers, body, status = self.get_oauthlib_core().server.create_token_response(*self._asked(request), {})
         if status == 200:
             token = msgspec.json.decode(body)
@@ -158,7 +162,7 @@ def metadata(request: HttpRequest) -> HttpResponse:
             "scopes_supported": list(scopes.WORDS),
             "response_types_supported": ["code"],
             "response_modes_supported": ["query"],
-            "grant_types_supported": ["authorization_code", "client_credentials"],
+            "grant_types_supported": list(GRANTS),
             "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
             "code_challenge_methods_supported": ["S256"],
         }

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import quote_plus, urlencode
 
 from django.conf import settings
+from django.utils.encoding import escape_uri_path
 from rest_framework.request import Request
 
 from clientapi.params import Params
@@ -88,7 +89,7 @@ def answer(
 def _address(request: Request) -> str:
     """The address of other pages of the same list, which are named at its end."""
     kept = [(name, value) for name, values in request.query_params.lists() if name not in PAGING for value in values]
-    return f"{settings.SITE_URL}{request.path}?{urlencode(kept)}{'&' if kept else ''}"
+    return f"{settings.SITE_URL}{escape_uri_path(request.path)}?{urlencode(kept)}{'&' if kept else ''}"
 
 
 def cut(entries: Sequence[T], above: int, id_of: Callable[[T], int]) -> list[T]:

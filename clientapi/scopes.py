@@ -147,7 +147,7 @@ OWN: dict[str, Need] = {
     "me/media/<str:media_id>/captions": MEDIA,
     "me/bookmarks": BOOKMARKS,
     "me/likes": LIKES,
-    "me/history": STATUSES,
+    "me/history": Need("read", "write"),  # the words of narrower scopes do not tell of it
     "items": STATUSES,
     "items/<str:item_id>": STATUSES,
     "items/<str:item_id>/like": LIKES,

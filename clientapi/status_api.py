@@ -39,9 +39,12 @@ NOT_YOURS = "This action is not allowed"
 
 
 def one_status(item_id: int, reader: Reader) -> Status:
-    """The status of an item that the reader has just acted on."""
+    """The status of an item that the reader has just acted on. Raises NotFound where it has gone meanwhile."""
     pinned = pinned_ids(reader) if isinstance(reader, User) else None
-    return statuses(hydrate([item_id], reader), reader, pinned=pinned)[0]
+    found = statuses(hydrate([item_id], reader), reader, pinned=pinned)
+    if not found:
+        raise exceptions.NotFound
+    return found[0]
 
 
 def own_or_404(text: str, user: User) -> Item:

@@ -26,6 +26,10 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
     def _check_secret(self, provided_secret: str, stored_secret: str) -> bool:
         return constant_time_compare(secret_digest(provided_secret), stored_secret)
 
+    def _load_application(self, client_id: str, request: Any) -> Any:
+        """The app of this id. None for one that PostgreSQL cannot be asked for."""
+        return None if client_id and "\0" in client_id else super()._load_application(client_id, request)
+
     def validate_scopes(self, client_id: str, scopes: Any, client: Any, *args: Any, **kwargs: Any) -> bool:
         """Whether the app may ask for these scopes."""
         return _are_within(scopes, client)
@@ -35,13 +39,15 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         return False
 
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
-        """Keep the token, by its hash. The oldest of the user's beyond `TOKEN_CAP` gives way."""
+        """Keep the token, by its hash. The oldest of the user's beyond `TOKEN_CAP` gives way; of tokens in no user's
+        name the oldest of the app's.
+        """
         token.pop("refresh_token", None)
         super()._save_bearer_token(token, request, *args, **kwargs)
-        if request.user is not None:
-            kept = AccessToken.objects.filter(user=request.user).order_by("-id").values("pk")
-            for token_id in kept[settings.TOKEN_CAP : 2 * settings.TOKEN_CAP].values_list("pk", flat=True):
-                revoke_app_token(token_id=token_id)
+        owner = {"user": request.user} if request.user is not None else {"user": None, "application": request.client}
+        kept = AccessToken.objects.filter(**owner).order_by("-id")
+        for token_id in kept[settings.TOKEN_CAP : 2 * settings.TOKEN_CAP].values_list("pk", flat=True):
+            revoke_app_token(token_id=token_id)
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
         """Make a token of the app worthless, and end the streams that it holds open."""

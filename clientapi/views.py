@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
-from oauth2_provider.exceptions import FatalClientError, OAuthToolkitError
+from oauth2_provider.exceptions import OAuthToolkitError
 from oauth2_provider.http import OAuth2ResponseRedirect
 from oauth2_provider.models import AccessToken
 from oauth2_provider.views.mixins import OAuthLibMixin
@@ -16,18 +16,31 @@ from oauth2_provider.views.mixins import OAuthLibMixin
 from accounts import addresses
 from accounts.access import signed_in
 from accounts.models import User
-from accounts.oauth_models import ClientApp
+from accounts.oauth_models import SCOPES_LENGTH, ClientApp
 from accounts.sign_in import whence
 from clientapi import scopes
-from clientapi.actions import OUT_OF_BAND
+from clientapi.actions import ADDRESS_LENGTH, OUT_OF_BAND
 from web.headers import policy
-from web.pages import FORM_METHODS, PageRequest, limited, show
+from web.pages import FORM_METHODS, PageRequest, keeps_opener, limited, show
 
 REFUSED = 400
+ASKED = {
+    "response_type": 20,
+    "client_id": 255,
+    "redirect_uri": ADDRESS_LENGTH,
+    "scope": SCOPES_LENGTH,
+    "state": 4_096,
+    "code_challenge": 128,
+    "code_challenge_method": 10,
+}
+"""The parameters by which an app asks, and how long each may be. django-oauth-toolkit knows others, which the site does
+not serve (nonces, resources, other ways back); they are passed over, as all unknown ones are.
+"""
 READING = ("read", "profile", "push")
 """The beginnings of scopes that change nothing."""
 
 
+@keeps_opener
 @never_cache
 @signed_in
 @limited("write")
@@ -37,26 +50,34 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
     allowed is what was shown.
     """
     core = OAuthLibMixin.get_oauthlib_core()
-    if any("\0" in value for values in request.GET.lists() for value in values[1]):
-        return show(request, "clientapi/refused.html", status=REFUSED)
+    if not _reduce(request):
+        return _refused(request)
     try:
         asked, credentials = core.validate_authorization_request(request)
-    except OAuthToolkitError as error:
-        return _refused(request, error)
+    except OAuthToolkitError:
+        return _refused(request)
     app = ClientApp.objects.get(client_id=credentials["client_id"])
     if request.method != "POST":
         return _question(request, app, asked, credentials)
+    if request.POST.get("answer") != "allow":
+        return _denied(request, app, credentials)
     try:
-        is_allowed = request.POST.get("answer") == "allow"
         with transaction.atomic():
-            address, *_rest = core.create_authorization_response(request, asked, credentials, is_allowed)
+            address, *_rest = core.create_authorization_response(request, asked, credentials, True)
             _tell(request, reader, app, asked)
-    except OAuthToolkitError as error:
-        return _refused(request, error)
+    except OAuthToolkitError:
+        return _refused(request)
     if credentials["redirect_uri"] == OUT_OF_BAND:
         code = parse_qs(urlsplit(address).query)["code"][0]
         return show(request, "clientapi/code.html", {"app": app, "code": code})
     return _led_back(address, app)
+
+
+def _reduce(request: PageRequest) -> bool:
+    """Leave the parameters of `ASKED` alone in the address; whether they can be meant so."""
+    asked = [(name, value) for name in ASKED for value in request.GET.getlist(name)]
+    request.META["QUERY_STRING"] = urlencode(asked)
+    return all(len(value) <= ASKED[name] and "\0" not in value for name, value in asked)
 
 
 def _tell(request: PageRequest, reader: User, app: ClientApp, asked: list[str]) -> None:
@@ -100,18 +121,17 @@ def _source(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 
 
-def _refused(request: PageRequest, error: OAuthToolkitError) -> HttpResponse:
-    """The answer to what cannot be allowed: told to the app where it may be trusted with it, else to the reader."""
-    told = error.oauthlib_error
-    address = getattr(told, "redirect_uri", "") or ""
-    client_id = getattr(told, "client_id", "") or request.GET.get("client_id", "")
-    app = ClientApp.objects.filter(client_id=client_id[:255].replace("\0", "")).first()
-    may_be_told = app is not None and bool(address) and address != OUT_OF_BAND and app.redirect_uri_allowed(address)
-    if app is None or not may_be_told or isinstance(error, FatalClientError):
-        is_denied = getattr(told, "error", "") == "access_denied"
-        return show(request, "clientapi/refused.html", {"is_denied": is_denied}, status=200 if is_denied else REFUSED)
-    joint = "&" if "?" in address else "?"
-    fields = {"error": told.error, "error_description": told.description or ""}
-    if told.state:
-        fields["state"] = told.state
-    return _led_back(f"{address}{joint}{urlencode(fields)}", app)
+def _refused(request: PageRequest) -> HttpResponse:
+    """The page for what cannot be allowed. It leads nowhere: everybody can register an app, and an address of this site
+    that led on without the reader's word would lead anywhere (RFC 9700, 4.11.2).
+    """
+    return show(request, "clientapi/refused.html", status=REFUSED)
+
+
+def _denied(request: PageRequest, app: ClientApp, credentials: dict[str, Any]) -> HttpResponse:
+    """The answer to a "no", which the app hears of where it has an address."""
+    address = credentials["redirect_uri"]
+    if address == OUT_OF_BAND:
+        return show(request, "clientapi/refused.html", {"is_denied": True})
+    fields = {"error": "access_denied"} | ({"state": credentials["state"]} if credentials.get("state") else {})
+    return _led_back(f"{address}{'&' if '?' in address else '?'}{urlencode(fields)}", app)

@@ -10,7 +10,7 @@ back (a member leaves, the list is deleted or exclusive no more) advances the ow
 See docs/decisions.md: Members of lists hang on follows by a foreign key.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from functools import cache
 from typing import NamedTuple
@@ -73,23 +73,29 @@ def delete(*, owner: User, list_id: int) -> None:
         _advance(owner)
 
 
-@transaction.atomic
 def add(*, owner: User, list_id: int, member: User) -> bool:
-    """Put a followee into a list; True if they were not there. Raises List.DoesNotExist, NotFollowedError,
-    MemberCapError and SelfRelationError.
+    """Put a followee into a list; True if they were not there. Raises as `add_each` does."""
+    return bool(add_each(owner=owner, list_id=list_id, members=[member.pk]))
+
+
+@transaction.atomic
+def add_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
+    """Put followees into a list by their ids, all or none, in as many statements as one; how many were not there.
+    Raises List.DoesNotExist, NotFollowedError, MemberCapError and SelfRelationError.
     """
-    if member.pk == owner.pk:
+    if owner.pk in members:
         raise SelfRelationError
     to = _own(owner, list_id)
-    members = ListMember.objects.filter(list=to)
-    if members.filter(member=member).exists():
-        return False
-    if not Follow.objects.filter(follower=owner, followee=member).exists():
+    there = ListMember.objects.filter(list=to, member__in=members).values_list("member_id", flat=True)
+    new = sorted(set(members) - set(there))
+    if not new:
+        return 0
+    if Follow.objects.filter(follower=owner, followee__in=new).count() < len(new):
         raise NotFollowedError
-    if members.count() >= MEMBERS:
+    if ListMember.objects.filter(list=to).count() + len(new) > MEMBERS:
         raise MemberCapError
-    ListMember.objects.create(list=to, owner=owner, member=member)
-    return True
+    ListMember.objects.bulk_create(ListMember(list=to, owner=owner, member_id=member) for member in new)
+    return len(new)
 
 
 @transaction.atomic
@@ -102,14 +108,19 @@ def add_by_title(*, owner: User, title: str, member: User) -> bool:
     return add(owner=owner, list_id=found.pk, member=member)
 
 
-@transaction.atomic
 def remove(*, owner: User, list_id: int, member: User) -> bool:
     """Take a member out of a list; True if they were there. Raises List.DoesNotExist."""
+    return bool(remove_each(owner=owner, list_id=list_id, members=[member.pk]))
+
+
+@transaction.atomic
+def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
+    """Take members out of a list by their ids; how many were there. Raises List.DoesNotExist."""
     of = _own(owner, list_id)
-    gone, _ = ListMember.objects.filter(list=of, member=member).delete()
+    gone, _ = ListMember.objects.filter(list=of, member__in=members).delete()
     if gone and of.is_exclusive:
         _advance(owner)
-    return bool(gone)
+    return gone
 
 
 @transaction.atomic

@@ -7,6 +7,7 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
 from django.conf import settings
@@ -239,6 +240,23 @@ def limited(scope: str) -> Callable[[View[P]], View[P]]:
         return view
 
     return decorate
+
+
+def keeps_opener(view: View[P]) -> View[P]:
+    """Let the page that opened this one in a window keep its hold: apps in browsers are given their code so, and every
+    page on the way to it has to allow that. Such a page can close the window and lead it on, but read nothing of it; it
+    is in no frame (web.headers).
+
+    See docs/decisions.md: The way to an app's code keeps its opener.
+    """
+
+    @wraps(view)
+    def kept(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        response = view(request, *args, **kwargs)
+        response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
+        return response
+
+    return kept
 
 
 def uncounted(view: View[P]) -> View[P]:

@@ -248,6 +248,17 @@ class Call:
         answer = _ask("EVALSHA", VOUCH, len(names), *names, *rest)
         return self._noted(Counted.of(self._scope, answer)) if answer is not None else None
 
+    def as_attempt(self) -> float | None:
+        """Count a call that its credential does not open as an attempt of its address, and give it back to the user: an
+        app with few scopes shall use up none of what its user may do.
+
+        Returns None if the call may go on, else the seconds to wait.
+        """
+        if self._marked is not None:
+            give_back_each(self._scope, {str(self._marked): 1})
+        self.slots.clear()
+        return self._count(ATTEMPT, self._address)
+
     def as_stranger(self) -> float | None:
         """Count a call whose credential proved to be nobody's and which is answered all the same, as its address's.
 

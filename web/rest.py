@@ -326,7 +326,13 @@ class ApiView(APIView):
         if wait is not None:
             raise exceptions.Throttled(wait)
         if isinstance(request.auth, Bounded):
-            request.auth.check(request)
+            try:
+                request.auth.check(request)
+            except exceptions.PermissionDenied:
+                wait = self._call.as_attempt()
+                if wait is not None:
+                    raise exceptions.Throttled(wait) from None
+                raise
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """The answer, which no cache may keep."""

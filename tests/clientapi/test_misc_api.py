@@ -1,13 +1,17 @@
-"""The announcement of the site, as apps tell it, and the users who have read it."""
+"""The announcement of the site, as apps tell it, and the users who have read it; reports, and acts on what has gone."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
+from rest_framework import exceptions
 
 from about import site
 from about.models import SiteSettings
 from accounts.models import User
+from clientapi.status_api import one_status
+from moderation.models import Report
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory
 
@@ -58,3 +62,20 @@ def test_another_announcement_is_unread_again(user: User) -> None:
     caller.post(f"v1/announcements/{first}/dismiss", status=404)
     Caller(None).post(f"v1/announcements/{found['id']}/dismiss", status=401)
     Caller(user, "read").post(f"v1/announcements/{found['id']}/dismiss", status=403)
+
+
+def test_each_reported_status_counts_as_a_report(user: User, settings: Any) -> None:
+    settings.RATES = settings.RATES | {"report": "3/hour"}
+    author = Caller(UserFactory())
+    ids = [author.post("v1/statuses", {"status": f"post {n}"})["id"] for n in range(4)]
+    caller, account = Caller(user), str(author.user.pk if author.user else 0)
+    caller.post("v1/reports", {"account_id": account, "status_ids": ids}, status=429)
+    assert not Report.objects.exists()
+    caller.post("v1/reports", {"account_id": account, "status_ids": ids[:2]})
+    caller.post("v1/reports", {"account_id": account, "status_ids": ids[2:]}, status=429)
+    assert Report.objects.count() == 2
+
+
+def test_what_has_gone_meanwhile_is_not_found(user: User) -> None:
+    with pytest.raises(exceptions.NotFound):
+        one_status(5, user)

@@ -89,6 +89,13 @@ def test_an_app_registers(addresses: Any) -> None:
         {"redirect_uris": "https://"},
         {"redirect_uris": "https://user:word@a.example/"},
         {"redirect_uris": "https://a.example/#part"},
+        {"redirect_uris": "https://evil.example\\.a.example/"},
+        {"redirect_uris": "https://a.example;sandbox/"},
+        {"redirect_uris": "https://a.example,b/"},
+        {"redirect_uris": "https://*/"},
+        {"redirect_uris": "http://*:*/"},
+        {"redirect_uris": "https://a.example:99999/"},
+        {"redirect_uris": "https://a.example:x/"},
         {"redirect_uris": "urn:other"},
         {"redirect_uris": " ".join(f"https://a.example/{n}" for n in range(11))},
         {"redirect_uris": 5},
@@ -179,9 +186,31 @@ def test_a_token_in_no_users_name_reads_what_everybody_reads(user: User) -> None
     assert Client().get("/api/v1/users/me", **caller.headers).status_code in (401, 403)
 
 
-@pytest.mark.parametrize("grant", ["password", "refresh_token", "implicit", ""])
+def test_an_app_has_so_many_tokens_in_no_users_name(user: User, settings: Any) -> None:
+    settings.TOKEN_CAP = 2
+    app, other, own = registered(), registered(), token_of(user)
+    tokens = [asked_for(each, grant_type="client_credentials").json()["access_token"] for each in (other, *[app] * 4)]
+    asked = [{"HTTP_AUTHORIZATION": f"Bearer {token}"} for token in tokens]
+    found = [Client().get("/api/v1/apps/verify_credentials", **headers).status_code for headers in asked]
+    assert found == [200, 401, 401, 200, 200]
+    assert me(own) == 200
+
+
+@pytest.mark.parametrize("name", [b"a\0b:c", b"a%00b:c"])
+def test_an_app_that_cannot_be_asked_for_is_unknown(name: bytes) -> None:
+    headers = {"HTTP_AUTHORIZATION": f"Basic {base64.b64encode(name).decode()}"}
+    for address in ("/oauth/token", "/oauth/revoke"):
+        response = Client().post(address, {"grant_type": "client_credentials", "token": "x"}, **headers)
+        assert response.status_code == 401
+
+
+DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+@pytest.mark.parametrize("grant", ["password", "refresh_token", "implicit", "", DEVICE])
 def test_other_grants_are_refused(grant: str, user: User) -> None:
-    response = asked_for(registered(), grant_type=grant, username="ann", password=PASSWORD, refresh_token="x")
+    fields = {"username": "ann", "password": PASSWORD, "refresh_token": "x", "device_code": "x"}
+    response = asked_for(registered(), grant_type=grant, **fields)
     assert response.status_code in (400, 401)
     assert not AccessToken.objects.exists()
 
@@ -275,6 +304,25 @@ def test_apps_that_no_user_let_in_are_forgotten(user: User) -> None:
     assert actions.forget_unused() == 2
     assert set(ClientApp.objects.values_list("pk", flat=True)) == {used.pk, new.pk}
     assert unused.pk not in ClientApp.objects.values_list("pk", flat=True)
+
+
+def test_an_app_whose_code_is_on_its_way_is_kept(user: User) -> None:
+    app = app_of()
+    ClientApp.objects.update(created=timezone.now() - actions.UNUSED * 2)
+    code = Grant.objects.create(user=user, application=app, code="1", expires=timezone.now() + timedelta(minutes=5))
+    assert actions.forget_unused() == 0
+    code.delete()
+    assert actions.forget_unused() == 1
+
+
+def test_a_token_of_its_own_keeps_an_app_while_it_is_used(user: User) -> None:
+    idle, busy, of_user = app_of(), app_of(), app_of()
+    for app, owner in ((idle, None), (busy, None), (of_user, user)):
+        token_of(owner, app=app)
+    ClientApp.objects.update(created=timezone.now() - actions.UNUSED * 2)
+    AccessToken.objects.exclude(application=busy).update(updated=timezone.now() - actions.UNUSED * 2)
+    actions.forget_unused()
+    assert set(ClientApp.objects.values_list("pk", flat=True)) == {busy.pk, of_user.pk}
 
 
 def test_the_metadata_is_told_over_https_alone() -> None:

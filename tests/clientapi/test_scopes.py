@@ -15,7 +15,7 @@ from accounts.models import User
 from clientapi import scopes
 from clientapi.errors import ClientView, MissingView
 from clientapi.scopes import NEEDS, WORDS, covers, opens
-from tests.support.clients import app_of, token_of
+from tests.support.clients import Caller, app_of, token_of
 from tests.support.factories import UserFactory
 from web.rest import NotFoundView
 
@@ -132,3 +132,17 @@ def test_a_token_that_is_none_is_refused(kind: str, user: User) -> None:
         User.objects.filter(pk=user.pk).update(is_active=False)
     for path in ("/api/v1/accounts/verify_credentials", "/api/v1/users/me"):
         assert Client().get(path, HTTP_AUTHORIZATION=f"Bearer {token}").status_code == 401
+
+
+@pytest.mark.django_db
+def test_an_app_with_few_scopes_uses_up_nothing_of_its_users(settings: Any) -> None:
+    settings.RATES = settings.RATES | {"publish": "2/minute", "password": "2/hour", "attempt": "9/minute"}
+    user = UserFactory()
+    narrow, wide = Caller(user, "profile"), Caller(user)
+    narrow.get("v1/accounts/verify_credentials")
+    for _ in range(4):
+        narrow.post("v1/statuses", {"status": "x"}, status=403)
+        narrow.post("v1/users/me/password", {}, status=403)
+    wide.post("v1/statuses", {"status": "x"})
+    wide.post("v1/users/me/password", {}, status=403)
+    narrow.post("v1/statuses", {"status": "x"}, status=429)

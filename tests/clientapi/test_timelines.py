@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -191,6 +192,14 @@ def test_several_hashtags_at_once(seed: int, reader: User, monkeypatch: pytest.M
             assert down(caller, path) == expected, asked
             for begin in [1, *chance.sample(sorted(seen), 2)]:
                 assert up(caller, path, begin) == [one for one in expected if one > begin], asked
+
+
+def test_links_of_a_chinese_hashtag_can_be_followed() -> None:
+    caller = Caller(UserFactory())
+    published = [int(caller.post("v1/statuses", {"status": f"#中文 {n}"})["id"]) for n in range(3)]
+    path = f"v1/timelines/tag/{quote('中文')}?limit=1"
+    assert down(caller, path) == published[::-1]
+    assert up(caller, path, published[0]) == [published[2], published[1]]
 
 
 def places(caller: Caller, path: str, entries: list[int]) -> dict[int, int]:

@@ -1,6 +1,6 @@
 """The page on which a user lets an app in."""
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from django.test import Client
@@ -12,7 +12,7 @@ from accounts.oauth_models import ClientApp
 from mail.letters import compose
 from mail.models import Letter
 from tests.support.clients import OUT_OF_BAND, app_of, token_of
-from tests.support.factories import UserFactory
+from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -118,11 +118,53 @@ def test_an_app_that_asks_wrongly_is_led_nowhere(page: Client, client_id: str, r
         assert "Location" not in response.headers
 
 
-def test_an_app_hears_of_what_it_asked_wrongly_at_its_own_address(page: Client) -> None:
-    app = app_of("read", "https://app.example/cb")
-    response = page.get(address(app.client_id, "https://app.example/cb", scope="write"))
-    assert response.headers["Location"].startswith("https://app.example/cb?")
-    assert parse_qs(urlsplit(response.headers["Location"]).query)["error"] == ["invalid_scope"]
+def test_an_address_that_asks_wrongly_leads_nowhere_by_itself(page: Client) -> None:
+    app = app_of("read", "https://evil.example/cb")
+    for fields in ({"scope": "write"}, {"scope": "bogus"}, {"code_challenge": "a" * 43, "code_challenge_method": "x"}):
+        for method in (page.get, page.post):
+            response = method(address(app.client_id, "https://evil.example/cb", **fields), {"answer": "allow"})
+            assert response.status_code == 400
+            assert "Location" not in response.headers
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"code_challenge": "a" * 200, "code_challenge_method": "S256"},
+        {"state": "a" * 5_000},
+        {"redirect_uri": "https://app.example:99999/"},
+        {"redirect_uri": "http://[::1/"},
+        {"client_id": "a" * 300},
+        {"scope": "read " * 1_000},
+    ],
+)
+def test_what_no_app_can_mean_is_refused(fields: dict[str, str], page: Client) -> None:
+    where = reverse("oauth-authorize", query=dict(parse_qsl(urlsplit(address(app_of().client_id)).query)) | fields)
+    for method in (page.get, page.post):
+        assert method(where, {"answer": "allow"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"nonce": "a" * 300}, {"resource": "https://a.example"}, {"response_mode": "fragment"}, {"claims": "[1]"}],
+)
+def test_what_the_site_does_not_serve_is_passed_over(fields: dict[str, str], page: Client) -> None:
+    where = address(app_of().client_id, **fields)
+    assert f"{next(iter(fields))}=" not in page.get(where).content.decode()
+    assert page.post(where, {"answer": "allow"}).content.decode().count("<code>") == 1
+
+
+def test_the_way_to_a_code_keeps_its_opener(page: Client) -> None:
+    where = address(app_of("read", "https://app.example/cb").client_id, "https://app.example/cb")
+    stranger = Client()
+    sign_in = stranger.get(where)
+    steps = [sign_in, stranger.get(sign_in.url), stranger.post(sign_in.url, {"username": "ann", "password": PASSWORD})]
+    assert steps[-1].url == where
+    steps += [page.get(where), page.post(where, {"answer": "allow"}), stranger.get(reverse("login-code"))]
+    assert {step.headers["Cross-Origin-Opener-Policy"] for step in steps} == {"unsafe-none"}
+    assert {step.headers["X-Frame-Options"] for step in steps} == {"DENY"}
+    assert "frame-ancestors 'none'" in steps[3].headers["Content-Security-Policy"]
+    assert page.get(reverse("home")).headers["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
 def test_a_forged_answer_of_another_site_is_refused() -> None:
