@@ -124,7 +124,8 @@ class MembersView(ClientView):
         return self._change(request, list_id, is_joining=False)
 
     def _change(self, request: Request, list_id: str, *, is_joining: bool) -> HttpResponse:
-        owner, listed = caller_of(request), list_or_404(list_id, caller_of(request))
+        owner = caller_of(request)
+        listed = list_or_404(list_id, owner)
         ids = Params(request).ids("account_ids", most=lists.MEMBERS)
         users = list(users_visible_to(owner).filter(pk__in=ids)) if is_joining else _named(ids)
         if len(users) < len(ids):

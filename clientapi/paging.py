@@ -5,9 +5,9 @@ upward: the entries directly above it. The next page of the Link stands first, f
 there wherever something may follow, under a short or empty page too (a page has a bound of work).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 from django.conf import settings
@@ -19,8 +19,6 @@ from web.rest import FeedResponse
 STATUSES, MOST_STATUSES = 20, 40
 PEOPLE, MOST_PEOPLE = 40, 80
 PAGING = ("max_id", "since_id", "min_id")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +55,6 @@ def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES
     return Wanted(min(limit, most), *(params.id(name) for name in PAGING))
 
 
-class Linked(Protocol):
-    """A page of a list of the rooms below."""
-
-    last_id: Any
-    has_more: bool
-
-
 def answer(
     request: Request,
     entries: Sequence[Any],
@@ -89,8 +80,3 @@ def _address(request: Request) -> str:
     """The address of other pages of the same list, which are named at its end."""
     kept = [(name, value) for name, values in request.query_params.lists() if name not in PAGING for value in values]
     return f"{settings.SITE_URL}{request.path}?{urlencode(kept)}{'&' if kept else ''}"
-
-
-def cut(entries: Sequence[T], above: int, id_of: Callable[[T], int]) -> list[T]:
-    """The entries above an id, in their order."""
-    return [entry for entry in entries if id_of(entry) > above]
