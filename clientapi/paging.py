@@ -43,7 +43,9 @@ class Wanted:
     def beside(
         self, newest: int | None, oldest: int | None, last: int | None, has_more: bool
     ) -> tuple[int | None, int | None]:
-        """The ids of the Link, `next` and `prev`, of a page with these entries for which was looked up to `last`."""
+        """The ids of the Link, `next` and `prev`. `newest` and `oldest` are the ends of the page; `last` is the last id
+        that was looked at.
+        """
         if self.min_id is not None:
             return (oldest if oldest is not None else self.min_id + 1), last
         return (last if has_more else None), newest
