@@ -1,11 +1,13 @@
 """The policy, deleted accounts, roles and API tokens in the admin; users have a module of their own (user_admin)."""
 
+from datetime import datetime
 from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib import admin
+from django.contrib.admin.utils import display_for_value
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
@@ -112,8 +114,15 @@ class GroupAdmin(DjangoGroupAdmin):
         return is_super(request)
 
 
+def shown_time(moment: datetime) -> str:
+    """A moment as lists show it: Django's own pages of one row show it raw."""
+    return display_for_value(moment, "-")
+
+
 class RevokedAdmin(QuickListAdmin):
-    """Rows that others made, to look at and to take away."""
+    """Rows that others made, to look at and to take away. They have no page outside the admin."""
+
+    view_on_site = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """False: users issue tokens, and apps register themselves."""
@@ -154,14 +163,14 @@ class TokenAdmin(RevokedAdmin):
         return token.user  # type: ignore[no-any-return]
 
     @admin.display(description=_("since"), ordering="created")
-    def created_at(self, token: AuthToken) -> Any:
+    def created_at(self, token: AuthToken) -> str:
         """The moment at which the token was issued."""
-        return token.created
+        return shown_time(token.created)
 
     @admin.display(description=_("until"), ordering="expiry")
-    def expires_at(self, token: AuthToken) -> Any:
+    def expires_at(self, token: AuthToken) -> str:
         """The moment at which the token expires."""
-        return token.expiry
+        return shown_time(token.expiry)
 
     def revoke(self, obj: AuthToken) -> None:
         """Revoke the token."""
@@ -195,19 +204,19 @@ class AppTokenAdmin(RevokedAdmin):
         return str(token.scope)
 
     @admin.display(description=_("since"), ordering="created")
-    def created_at(self, token: AppToken) -> Any:
+    def created_at(self, token: AppToken) -> str:
         """The moment at which the token was issued."""
-        return token.created
+        return shown_time(token.created)
 
     @admin.display(description=_("last used"), ordering="updated")
-    def used_at(self, token: AppToken) -> Any:
+    def used_at(self, token: AppToken) -> str:
         """The moment of its last use, to the hour."""
-        return token.updated
+        return shown_time(token.updated)
 
     @admin.display(description=_("until"), ordering="expires")
-    def expires_at(self, token: AppToken) -> Any:
+    def expires_at(self, token: AppToken) -> str:
         """The moment at which it ends unless it is used before."""
-        return token.expires
+        return shown_time(token.expires)
 
     def revoke(self, obj: AppToken) -> None:
         """Revoke the token, and end the streams that it holds open."""
@@ -224,9 +233,9 @@ class ClientAppAdmin(RevokedAdmin):
     fields = readonly_fields = (*list_display, "redirect_uris", "held")
 
     @admin.display(description=_("since"), ordering="created")
-    def created_at(self, app: ClientApp) -> Any:
+    def created_at(self, app: ClientApp) -> str:
         """The moment at which the app registered."""
-        return app.created
+        return shown_time(app.created)
 
     @admin.display(description=_("tokens of apps"))
     def held(self, app: ClientApp) -> str:

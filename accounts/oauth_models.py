@@ -1,7 +1,7 @@
 """Programs that act for users by OAuth 2: the table of django-oauth-toolkit's applications, with what it lacks.
 
-Tokens and codes are django-oauth-toolkit's own tables. A token is kept as its SHA-256, an application's secret as a
-hash of a password. An application registers itself (clientapi), and belongs to no user.
+Tokens and codes are django-oauth-toolkit's own tables. A token is kept as its SHA-256, and so is an application's
+secret. An application registers itself (clientapi), and belongs to no user.
 
 See docs/decisions.md: Programs hold OAuth tokens, and knox's stay beside them.
 """
@@ -45,7 +45,7 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
         return (self.client_id,)
 
     def get_allowed_schemes(self) -> set[str]:
-        """The schemes of its own addresses, which `clientapi.apps` checked: programs of phones have their own."""
+        """The schemes of its own addresses, which `clientapi.actions` checked: programs of phones have their own."""
         return {uri.partition(":")[0].lower() for uri in self.redirect_uris.split()} - FORBIDDEN_SCHEMES
 
     def redirect_uri_allowed(self, uri: str) -> bool:

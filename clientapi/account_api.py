@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import IO, Any
 
 import msgspec
-from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 from rest_framework import exceptions
@@ -18,10 +17,11 @@ from accounts.presenting import FacesError, present
 from clientapi import timelines
 from clientapi.entities import Account, CredentialAccount, MutedAccount, moment
 from clientapi.errors import ClientView, InvalidError, OpenView, caller_of, reader_of
+from clientapi.list_api import list_of
 from clientapi.paging import MOST_PEOPLE, PEOPLE, Wanted, answer, wanted
 from clientapi.params import Params
 from clientapi.people import accounts_of, post_counts
-from clientapi.presenting import statuses
+from clientapi.presenting import Reader, statuses
 from clientapi.relationships import ASKED, relationships
 from items.pins import pinned_ids, pinned_items
 from items.profile import item_count
@@ -50,7 +50,6 @@ CAPS = {
     actions.FollowCapError: "You follow as many as one may",
     actions.RequestCapError: "Too many of your requests are waiting",
 }
-Reader = User | AnonymousUser
 
 
 def own_account(user: User) -> CredentialAccount:
@@ -250,8 +249,6 @@ class ListsOfAccountView(ClientView):
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
         """The lists that have the account as a member."""
-        from clientapi.list_api import list_of
-
         reader = caller_of(request)
         user = user_or_404(account_id, reader)
         found = lists.titles(one for one in lists.lists_of(reader, person_id=user.pk) if one.has_person)

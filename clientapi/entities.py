@@ -20,7 +20,9 @@ KEPT = 4_096
 """Accounts that a process keeps as they are shown."""
 Visibility = Literal["public", "unlisted", "private", "direct"]
 SHOWN_AS: dict[str, Visibility] = {"public": "public", "followers": "private", "mutuals": "private", "self": "direct"}
-"""How the visibilities of items are called in Mastodon. Two become one, which is the wider of no pair."""
+"""The names that visibilities of items have in Mastodon. Posts for followers and posts for mutuals are both `private`:
+Mastodon has no name for mutuals.
+"""
 
 
 def moment(when: datetime) -> str:
@@ -157,7 +159,7 @@ class Source(msgspec.Struct):
 
 
 class Role(msgspec.Struct):
-    """The rights of a user besides; members have none here that an app could use."""
+    """The role of a user. Apps get no rights of moderators here, so it is the same for all users."""
 
     id: str
     name: str
@@ -363,7 +365,7 @@ class StatusSource(msgspec.Struct):
 
 
 class StatusEdit(msgspec.Struct):
-    """A version of a status, earlier or of now."""
+    """A version of a status: an earlier one, or the present one."""
 
     content: str
     spoiler_text: str

@@ -1,7 +1,7 @@
 """The views of Mastodon's addresses: their callers, and errors in the words that its clients read, {"error": "…"}."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, ClassVar
@@ -37,7 +37,7 @@ class InvalidError(exceptions.APIException):
 
 
 class Problem(exceptions.APIException):
-    """Any other answer that is no success, by its status."""
+    """An error with this status and these words."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -148,10 +148,10 @@ def caller_of(request: Request) -> User:
 
 
 def reader_of(request: Request) -> User | AnonymousUser:
-    """The same, or a stranger."""
+    """The user in whose name an app calls, or a stranger."""
     return request.user if isinstance(request.user, User) else AnonymousUser()
 
 
-def nothing(fields: Mapping[str, Any] | None = None) -> HttpResponse:
+def nothing() -> HttpResponse:
     """The answer `{}` to an act that shows nothing."""
     return HttpResponse(b"{}", content_type=JSON_TYPE)

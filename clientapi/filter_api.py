@@ -56,6 +56,11 @@ def _second(listed: Listed) -> Filter:
     return found
 
 
+def _shown(listed: Listed, *, is_first: bool) -> FirstFilter | Filter:
+    """A filter, as the version that is asked for has it."""
+    return _first(listed) if is_first else _second(listed)
+
+
 def _keyword(listed: Listed) -> FilterKeyword:
     return FilterKeyword(str(listed.id), listed.phrase, listed.whole_word)
 
@@ -100,12 +105,9 @@ class FilterView(ClientView):
     takes_bodies = frozenset({"PUT"})
     is_first = False
 
-    def _shown(self, listed: Listed) -> Any:
-        return _first(listed) if self.is_first else _second(listed)
-
     def get(self, request: Request, filter_id: str) -> HttpResponse:
         """The filter of this id."""
-        return FeedResponse(self._shown(filter_or_404(filter_id, caller_of(request))))
+        return FeedResponse(_shown(filter_or_404(filter_id, caller_of(request)), is_first=self.is_first))
 
     def put(self, request: Request, filter_id: str) -> HttpResponse:
         """Change the filter; what is not sent stays."""
@@ -115,7 +117,7 @@ class FilterView(ClientView):
         with _answers():
             if fields:
                 filters.change(owner=owner, filter_id=listed.id, **fields)
-        return FeedResponse(self._shown(filter_or_404(filter_id, owner)))
+        return FeedResponse(_shown(filter_or_404(filter_id, owner), is_first=self.is_first))
 
     def delete(self, request: Request, filter_id: str) -> HttpResponse:
         """Delete the filter."""
@@ -165,12 +167,9 @@ class FiltersView(ClientView):
 
     is_first = False
 
-    def _shown(self, listed: Listed) -> Any:
-        return _first(listed) if self.is_first else _second(listed)
-
     def get(self, request: Request) -> HttpResponse:
         """All filters, newest first."""
-        return FeedResponse([self._shown(one) for one in filters.filters_of(caller_of(request))])
+        return FeedResponse([_shown(one, is_first=self.is_first) for one in filters.filters_of(caller_of(request))])
 
     def post(self, request: Request) -> HttpResponse:
         """Filter a phrase from now on."""
@@ -178,7 +177,7 @@ class FiltersView(ClientView):
         fields = changed_fields(Params(request), is_first=self.is_first)
         with _answers():
             made = filters.create(owner=owner, **{"whole_word": False} | fields)
-        return FeedResponse(self._shown(filter_or_404(str(made.pk), owner)))
+        return FeedResponse(_shown(filter_or_404(str(made.pk), owner), is_first=self.is_first))
 
 
 class FirstFiltersView(FiltersView):

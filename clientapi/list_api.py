@@ -123,7 +123,8 @@ class MembersView(ClientView):
         return self._change(request, list_id, is_joining=False)
 
     def _change(self, request: Request, list_id: str, *, is_joining: bool) -> HttpResponse:
-        owner, listed = caller_of(request), list_or_404(list_id, caller_of(request))
+        owner = caller_of(request)
+        listed = list_or_404(list_id, owner)
         ids = Params(request).ids("account_ids", most=lists.MEMBERS)
         # Unseen ones can be taken out all the same, and no id tells by its answer whether somebody has it.
         if is_joining and users_visible_to(owner).filter(pk__in=ids).count() < len(ids):

@@ -1,6 +1,8 @@
-"""The rest over HTTP: what is popular, reports, choices, and what the site does not have, as Mastodon says it."""
+"""The rest over HTTP: popular things, preferences, the announcement, and what the site does not have, as Mastodon says
+it.
+"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,19 +23,12 @@ from clientapi.people import accounts_of
 from clientapi.presenting import statuses
 from clientapi.search_api import TagEntity
 from discover.popular import popular_items
-from items.models import Item
 from items.text import canonical_tag
 from items.trending import trends
-from moderation import reports
-from moderation.models import REPORT_LENGTH, ReportReason
 from relations.suggestions import suggestions
-from web.rest import FeedResponse, spend
+from web.rest import FeedResponse
 
 POPULAR = 20
-REPORTED = 20
-"""Statuses of one report."""
-REASONS = {"spam": ReportReason.SPAM, "legal": ReportReason.ILLEGAL}
-CATEGORIES = frozenset({"spam", "legal", "violation", "other"})
 
 
 class EmptyView(OpenView):
@@ -229,75 +224,3 @@ def tag_or_404(text: str) -> TagEntity:
     if tag is None:
         raise exceptions.NotFound
     return TagEntity.of(tag)
-
-
-# --- Reports ---------------------------------------------------------------------------------------------
-class ReportBody(msgspec.Struct):
-    """A report, as its maker sees it. Its outcome is not told."""
-
-    id: str
-    action_taken: bool
-    action_taken_at: str | None
-    category: str
-    comment: str
-    forwarded: bool
-    created_at: str
-    status_ids: list[str]
-    rule_ids: list[str]
-    target_account: Account
-
-
-class ReportsView(ClientView):
-    """Reports, over HTTP."""
-
-    rates: Mapping[str, str] = {"POST": "report"}
-
-    def post(self, request: Request) -> HttpResponse:
-        """Tell the moderators of statuses of one account, each of which counts as a report; again changes nothing."""
-        reporter, params = caller_of(request), Params(request)
-        account = params.id("account_id")
-        target = user_or_404(str(account or ""), reporter)
-        items = _reported(params, target.pk, reporter)
-        if len(items) > 1:  # a report by the site's own address is of one
-            spend(self.rates["POST"], str(reporter.pk), len(items) - 1)
-        category = params.choice("category", CATEGORIES, default="other")
-        comment = params.text("comment", most=REPORT_LENGTH)
-        rules = _rules(params)
-        reason = REASONS.get(category, ReportReason.OTHER)
-        try:
-            for item in items:
-                reports.report(item=item, reporter=reporter, reason=reason, text=comment, rule=next(iter(rules), None))
-        except reports.OwnItemError as error:
-            raise InvalidError("Validation failed: That status is yours") from error
-        body = ReportBody(
-            id=str(items[0].pk),
-            action_taken=False,
-            action_taken_at=None,
-            category=category,
-            comment=comment,
-            forwarded=False,
-            created_at=moment(datetime.now(UTC)),
-            status_ids=[str(item.pk) for item in items],
-            rule_ids=[str(rule) for rule in rules],
-            target_account=accounts_of([target])[0],
-        )
-        return FeedResponse(body)
-
-
-def _reported(params: Params, target_id: int, reporter: Any) -> list[Item]:
-    """The statuses that are reported. Raises NotFound and InvalidError."""
-    ids = params.ids("status_ids", most=REPORTED)
-    if not ids:
-        raise InvalidError("Validation failed: Choose a status; reports of whole accounts are not offered by this site")
-    items = list(Item.objects.visible_to(reporter).filter(pk__in=ids, sender=target_id))
-    if len(items) < len(ids):
-        raise exceptions.NotFound
-    return items
-
-
-def _rules(params: Params) -> list[int]:
-    known = {rule.id for rule in site.current().rules}
-    rules = params.ids("rule_ids", most=len(known) + 1)
-    if not known.issuperset(rules):
-        raise InvalidError("Validation failed: There is no such rule")
-    return rules

@@ -28,10 +28,11 @@ from clientapi.entities import (
 from clientapi.filter_api import CHOICES, LONGEST, FirstFilter
 from clientapi.filter_api import TITLE_LENGTH as FILTER_TITLE_LENGTH
 from clientapi.list_api import ListBody
-from clientapi.misc_api import CATEGORIES, ReportBody, Suggestion
+from clientapi.misc_api import Suggestion
 from clientapi.notices import Notification
 from clientapi.notification_api import Marker
 from clientapi.oauth_api import PARAMETER_LENGTH, AppBody, NewAppBody
+from clientapi.report_api import CATEGORIES, ReportBody
 from clientapi.search_api import FAR, KINDS, Found, TagEntity
 from clientapi.status_api import WRITTEN_AS
 from items.models import PHRASE_LENGTH

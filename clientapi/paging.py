@@ -5,9 +5,9 @@ upward: the entries directly above it. The next page of the Link stands first, f
 there wherever something may follow, under a short or empty page too (a page has a bound of work).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 from django.conf import settings
@@ -20,8 +20,6 @@ from web.rest import FeedResponse
 STATUSES, MOST_STATUSES = 20, 40
 PEOPLE, MOST_PEOPLE = 40, 80
 PAGING = ("max_id", "since_id", "min_id")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,9 @@ class Wanted:
     def beside(
         self, newest: int | None, oldest: int | None, last: int | None, has_more: bool
     ) -> tuple[int | None, int | None]:
-        """The ids of the Link, `next` and `prev`, of a page with these entries for which was looked up to `last`."""
+        """The ids of the Link, `next` and `prev`. `newest` and `oldest` are the ends of the page; `last` is the last id
+        that was looked at.
+        """
         if self.min_id is not None:
             return (oldest if oldest is not None else self.min_id + 1), last
         return (last if has_more else None), newest
@@ -56,13 +56,6 @@ def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES
     """The page that the request asks for; a limit over `most` counts as that. Raises InvalidError and Problem."""
     limit = params.number("limit", least=1, most=10**9, default=default) or default
     return Wanted(min(limit, most), *(params.id(name) for name in PAGING))
-
-
-class Linked(Protocol):
-    """A page of a list of the rooms below."""
-
-    last_id: Any
-    has_more: bool
 
 
 def answer(
@@ -90,8 +83,3 @@ def _address(request: Request) -> str:
     """The address of other pages of the same list, which are named at its end."""
     kept = [(name, value) for name, values in request.query_params.lists() if name not in PAGING for value in values]
     return f"{settings.SITE_URL}{escape_uri_path(request.path)}?{urlencode(kept)}{'&' if kept else ''}"
-
-
-def cut(entries: Sequence[T], above: int, id_of: Callable[[T], int]) -> list[T]:
-    """The entries above an id, in their order."""
-    return [entry for entry in entries if id_of(entry) > above]

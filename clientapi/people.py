@@ -61,7 +61,7 @@ class PostCounts:
         self._kept: dict[int, tuple[int, float]] = {}
 
     def of(self, ids: Collection[int]) -> dict[int, int]:
-        """By id. One statement for those that are not known."""
+        """The number of posts of each user, by id. One statement counts those that are not known."""
         now = time.monotonic()
         found = {}
         missing = []
@@ -81,7 +81,7 @@ class PostCounts:
         return found
 
     def forget(self) -> None:
-        """Count anew."""
+        """Drop all counts."""
         with self._lock:
             self._kept.clear()
 
@@ -121,7 +121,7 @@ class Senders:
                     self._kept[sender_id] = accounts[sender_id], sender, until
 
     def forget(self) -> None:
-        """Read anew."""
+        """Drop all accounts."""
         with self._lock:
             self._kept.clear()
 

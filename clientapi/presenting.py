@@ -108,8 +108,8 @@ class Presenter:
         return {name: known[name].id for name in self.said[item.shown.id].rendered.names if name in known}
 
     def seen_by(self, hidden: Collection[str], answered: Mapping[str, str]) -> "Presenter":
-        """The same for readers who may not know of these names, and of whom it is known which senders of answered items
-        they see.
+        """The presenter for readers from whom these names are hidden. `answered`: the senders of the answered items
+        that they see, by item.
         """
         other = copy(self)
         other.people = self.people.without(hidden) if hidden else self.people

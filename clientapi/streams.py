@@ -25,7 +25,7 @@ class ScopeError(Exception):
 
 
 class Stream(NamedTuple):
-    """One stream of a reader. `name` is what messages of sockets call it; what else is empty plays no part in it."""
+    """One stream of a reader. `name` is its name in messages of sockets; a field that is empty adds nothing."""
 
     name: tuple[str, ...]
     has_home: bool = False

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from django.contrib.auth.models import AnonymousUser
-
 from accounts.models import User
 from clientapi.paging import Wanted
+from clientapi.presenting import Reader
 from items.hydrate import ItemBody
 from items.kept import Kept, placed_page
 from items.listing import ItemPage
@@ -24,8 +23,6 @@ from items.text import canonical_tag
 from timeline.above import page_above
 from timeline.home import Page, home_page
 from timeline.lists import list_page
-
-Reader = User | AnonymousUser
 
 
 class Found(NamedTuple):

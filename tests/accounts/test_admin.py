@@ -535,7 +535,9 @@ def test_staff_sees_apps_and_their_tokens_and_takes_them_away(admin_client: Clie
         shown = text(admin_client.get(f"/admin/accounts/{page}"))
         assert "An app" in shown or "holder" in shown or page.startswith("apptoken/"), page
         assert [secret for secret in secrets if secret in shown] == [], page
+        assert "/admin/r/" not in shown, f"{page}: no page outside the admin shows it"
         if page.endswith("change/"):
+            assert "+00:00" not in shown, f"{page}: moments are shown as in lists"
             assert admin_client.post(f"/admin/accounts/{page}", {"scopes": "write"}).status_code == 403
     assert answers() == [200, 200, 200]
     act(admin_client, "/admin/accounts/apptoken/", "delete_selected", rows[1], post="yes")

@@ -1,0 +1,98 @@
+"""Reports over HTTP: statuses that the caller tells the moderators of."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from about import site
+from accounts.models import User
+from clientapi.account_api import user_or_404
+from clientapi.entities import Account, moment
+from clientapi.errors import ClientView, InvalidError, caller_of
+from clientapi.params import Params
+from clientapi.people import accounts_of
+from items.models import Item
+from moderation import reports
+from moderation.models import REPORT_LENGTH, ReportReason
+from web.rest import FeedResponse, spend
+
+REPORTED = 20
+"""Statuses of one report."""
+REASONS = {"spam": ReportReason.SPAM, "legal": ReportReason.ILLEGAL}
+CATEGORIES = frozenset({"spam", "legal", "violation", "other"})
+
+
+class ReportBody(msgspec.Struct):
+    """A report, as its maker sees it. Its outcome is not told."""
+
+    id: str
+    action_taken: bool
+    action_taken_at: str | None
+    category: str
+    comment: str
+    forwarded: bool
+    created_at: str
+    status_ids: list[str]
+    rule_ids: list[str]
+    target_account: Account
+
+
+class ReportsView(ClientView):
+    """Reports, over HTTP."""
+
+    rates: Mapping[str, str] = {"POST": "report"}
+
+    def post(self, request: Request) -> HttpResponse:
+        """Tell the moderators of statuses of one account, each of which counts as a report; again changes nothing."""
+        reporter, params = caller_of(request), Params(request)
+        account = params.id("account_id")
+        target = user_or_404(str(account or ""), reporter)
+        items = _reported(params, target.pk, reporter)
+        if len(items) > 1:  # a report by the site's own address is of one
+            spend(self.rates["POST"], str(reporter.pk), len(items) - 1)
+        category = params.choice("category", CATEGORIES, default="other")
+        comment = params.text("comment", most=REPORT_LENGTH)
+        rules = _rules(params)
+        reason = REASONS.get(category, ReportReason.OTHER)
+        try:
+            for item in items:
+                reports.report(item=item, reporter=reporter, reason=reason, text=comment, rule=next(iter(rules), None))
+        except reports.OwnItemError as error:
+            raise InvalidError("Validation failed: That status is yours") from error
+        body = ReportBody(
+            id=str(items[0].pk),
+            action_taken=False,
+            action_taken_at=None,
+            category=category,
+            comment=comment,
+            forwarded=False,
+            created_at=moment(datetime.now(UTC)),
+            status_ids=[str(item.pk) for item in items],
+            rule_ids=[str(rule) for rule in rules],
+            target_account=accounts_of([target])[0],
+        )
+        return FeedResponse(body)
+
+
+def _reported(params: Params, target_id: int, reporter: User) -> list[Item]:
+    """The statuses that are reported. Raises NotFound and InvalidError."""
+    ids = params.ids("status_ids", most=REPORTED)
+    if not ids:
+        raise InvalidError("Validation failed: Choose a status; reports of whole accounts are not offered by this site")
+    items = list(Item.objects.visible_to(reporter).filter(pk__in=ids, sender=target_id))
+    if len(items) < len(ids):
+        raise exceptions.NotFound
+    return items
+
+
+def _rules(params: Params) -> list[int]:
+    """The ids of the rules that the statuses break. Raises InvalidError for an unknown one."""
+    known = {rule.id for rule in site.current().rules}
+    rules = params.ids("rule_ids", most=len(known) + 1)
+    if not known.issuperset(rules):
+        raise InvalidError("Validation failed: There is no such rule")
+    return rules
