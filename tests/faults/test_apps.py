@@ -210,16 +210,14 @@ def test_the_feeds_server_frozen(streams: StreamServer, author: User, fan: User,
     with frozen(feeds_server):
         assert wait_for(lambda: "The feeds server does not answer" in streams.said(), 60)
         assert not apps.have_ended, "nothing is known to be lost"
-        late = Apps(streams, fan)
-    for each in (apps, late):
-        each.wait_for_the_end()
-        assert each.socket.code == AGAIN
-        assert each.stream.is_whole
+    apps.wait_for_the_end()
+    assert apps.socket.code == AGAIN
+    assert apps.stream.is_whole
     feeds_breaker.reset()
     again = Apps(streams, fan)
     item = publish(author)
     again.wait_for(("update", item))
-    for each in (apps, late, again):
+    for each in (apps, again):
         each.close()
 
 
@@ -269,6 +267,18 @@ def test_postgresql_ends_all_sessions(streams: StreamServer, author: User, fan: 
     apps.wait_for(("update", first), ("status.update", first), ("update", second))
     assert not apps.have_ended
     apps.close()
+
+
+def test_a_socket_that_cannot_be_opened_now_is_told_so(streams: StreamServer, fan: User) -> None:
+    """By the status that a stream gets; 403 would tell the app that its token opens nothing."""
+    token = token_of(fan, "read")
+    with locked("oauth2_provider_accesstoken"), pytest.raises(websocket.WebSocketBadStatusException) as outage:
+        App(streams.port, token)
+    assert outage.value.status_code == 503
+    assert outage.value.resp_headers["retry-after"]
+    with pytest.raises(websocket.WebSocketBadStatusException) as refused:
+        App(streams.port, "wrong")
+    assert refused.value.status_code == 401
 
 
 # --- Revocations while PostgreSQL is slow --------------------------------------------------------------
