@@ -28,7 +28,7 @@ from relations import lists
 from runtime.embedded import wait_for
 from storage import events
 from storage.connections import feeds_breaker
-from stream.connections import AGAIN, REFUSED
+from stream.connections import AGAIN, BACKLOG, REFUSED
 from stream.credentials import ASK_SECONDS
 from stream.hub import LOOK_SECONDS
 from tests.support.clients import Caller, token_of
@@ -54,6 +54,8 @@ class App:
         self.socket.connect(f"ws://127.0.0.1:{port}/api/v1/streaming?stream=user&access_token={token}")
         self.told: list[tuple[str, str]] = []
         """Event, and the id of its status."""
+        self.received = 0
+        """Bytes."""
         self.code: int | None = None
         self.thread = threading.Thread(target=self.read, daemon=True)
 
@@ -69,6 +71,7 @@ class App:
                 if kind == websocket.ABNF.OPCODE_CLOSE:
                     code = int.from_bytes(data[:2])
                     break
+                self.received += len(data)
                 self.note(json.loads(data))
         self.code = code
 
@@ -388,8 +391,8 @@ def deaf_socket(port: int, token: str) -> socket.socket:
 def test_a_client_that_does_not_read_is_dropped(
     streams: StreamServer, author: User, fan: User, deaf: Callable[[int, str], socket.socket]
 ) -> None:
-    """Its messages take no more memory than the backlog allows, and who reads hears of everything meanwhile."""
-    article = items.publish(sender=author, type=ItemType.ARTICLE, title="long", content={"text": "many words " * 3_000})
+    """Its messages take no more memory than the backlog allows, and clients that read hear of everything meanwhile."""
+    article = items.publish(sender=author, type=ItemType.ARTICLE, title="long", content={"text": "many words " * 1_800})
     sound = App(streams.port, token_of(author, "read")).start()
     slow = deaf(streams.port, token_of(fan, "read"))
     before, open_before = worker_memory(streams), connections_of(streams)
@@ -400,7 +403,8 @@ def test_a_client_that_does_not_read_is_dropped(
         most = max(most, worker_memory(streams))
     assert not sound.has_ended
     assert wait_for(lambda: connections_of(streams) < open_before, 30), "it is still connected"
-    assert most - before < 40_000, "KB; all of it is more than 30 MB, the backlog a third of that"
+    backlog = sound.received * BACKLOG / 1_000
+    assert most - before < (2 * backlog + 4_000_000) / 1_000 < sound.received / 1_000
     assert streams.get("/healthz").status == 200
     slow.close()
     sound.close()
