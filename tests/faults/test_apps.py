@@ -31,6 +31,7 @@ from storage.connections import feeds_breaker
 from stream.connections import AGAIN, BACKLOG, REFUSED
 from stream.credentials import ASK_SECONDS
 from stream.hub import LOOK_SECONDS
+from stream.peers import GONE_SECONDS
 from tests.support.clients import Caller, token_of
 from tests.support.factories import UserFactory
 from tests.support.servers import Valkey, frozen, restart
@@ -51,7 +52,11 @@ class App:
     def __init__(self, port: int, token: str, *options: tuple[int, int, int]) -> None:
         self.socket = websocket.WebSocket(sockopt=list(options))
         self.socket.settimeout(90)
-        self.socket.connect(f"ws://127.0.0.1:{port}/api/v1/streaming?stream=user&access_token={token}")
+        try:
+            self.socket.connect(f"ws://127.0.0.1:{port}/api/v1/streaming?stream=user&access_token={token}")
+        except websocket.WebSocketException:
+            self.socket.shutdown()
+            raise
         self.told: list[tuple[str, str]] = []
         """Event, and the id of its status."""
         self.received = 0
@@ -402,7 +407,7 @@ def test_a_client_that_does_not_read_is_dropped(
         sound.waits_for(lambda one, batch=batch: len(one.told) == batch * 25)  # type: ignore[misc]
         most = max(most, worker_memory(streams))
     assert not sound.has_ended
-    assert wait_for(lambda: connections_of(streams) < open_before, 30), "it is still connected"
+    assert wait_for(lambda: connections_of(streams) < open_before, 1.5 * GONE_SECONDS), "it is still connected"
     backlog = sound.received * BACKLOG / 1_000
     assert most - before < (2 * backlog + 4_000_000) / 1_000 < sound.received / 1_000
     assert streams.get("/healthz").status == 200
