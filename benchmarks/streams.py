@@ -56,7 +56,7 @@ PAGE_IS_OPEN, APP_IS_OPEN = b"event: reset", b"\r\n\r\n"
 
 
 class Found(NamedTuple):
-    """What was measured of one server."""
+    """The figures of one server."""
 
     kilobytes: float
     """Of a stream."""

@@ -33,7 +33,7 @@ from stream.api import Admission, StreamView  # noqa: E402
 from stream.connections import Connection, TooManyError  # noqa: E402
 from stream.hub import PATIENCE, Hub  # noqa: E402
 from stream.peers import notice_gone_peers  # noqa: E402
-from stream.sockets import converse, request_of  # noqa: E402
+from stream.sockets import converse, request_of, respond  # noqa: E402
 from web import health  # noqa: E402
 from web.headers import HEADERS, NO_PAGE  # noqa: E402
 from web.outage import server_error, unavailable  # noqa: E402
@@ -98,12 +98,12 @@ class Application:
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
         await receive()  # a GET has no body; another method is refused without one
         if scope["path"] == "/healthz":
-            await _send(send, self._health(ASGIRequest(scope, io.BytesIO())))
+            await respond(send, self._health(ASGIRequest(scope, io.BytesIO())))
             return
         request = ASGIRequest(scope, io.BytesIO())
         opened = await self._open(request)
         if isinstance(opened, HttpResponseBase):
-            await _send(send, opened)
+            await respond(send, opened)
             return
         connection, admission = opened
         headers = _headers(admission, request)
@@ -194,12 +194,6 @@ def _too_many(error: TooManyError) -> HttpResponseBase:
         response = FeedResponse(Problem("Too many open streams of everybody. Come back later."), status=503)
     response["Retry-After"] = str(FULL_RETRY_AFTER)
     return response
-
-
-async def _send(send: Send, response: HttpResponseBase) -> None:
-    headers = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
-    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    await send({"type": "http.response.body", "body": response.content})  # type: ignore[attr-defined]
 
 
 application = Application()

@@ -47,6 +47,13 @@ def protocol_of(scope: Message) -> str | None:
     return next(iter(scope.get("subprotocols", ())), None)
 
 
+async def respond(send: Send, response: HttpResponseBase, kind: str = "http.response") -> None:
+    """Send a whole response; as `websocket.http.response` in place of a socket."""
+    headers = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
+    await send({"type": f"{kind}.start", "status": response.status_code, "headers": headers})
+    await send({"type": f"{kind}.body", "body": response.content})  # type: ignore[attr-defined]
+
+
 async def converse(
     hub: Hub,
     opened: HttpResponseBase | tuple[Connection, Admission],
@@ -54,9 +61,9 @@ async def converse(
     receive: Receive,
     send: Send,
 ) -> None:
-    """Keep a socket open until either side has enough; one that was refused is closed before it is accepted."""
+    """Keep a socket open until either side has enough. One that was refused is answered over HTTP, as a stream is."""
     if isinstance(opened, HttpResponseBase):
-        await send({"type": "websocket.close", "code": REFUSED})
+        await respond(send, opened, "websocket.http.response")
         return
     connection, answer = opened[0], opened[1].answer
     del opened  # the request would be a fifth of an open connection's memory
