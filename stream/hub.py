@@ -18,7 +18,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -48,10 +47,6 @@ PRESENT = 1_000
 PATIENCE = 4.5
 """Seconds that opening a connection may wait for threads and for PostgreSQL."""
 HEARTBEAT = 15.0
-END_SECONDS, FLUSH_SECONDS = 0.6, 0.1
-"""How long the ends of all connections may take to be handed to granian, and how long granian has to write the last of
-them: it kills the process after a second.
-"""
 
 
 class Hub:
@@ -67,8 +62,6 @@ class Hub:
         self._revoked: dict[int, float] = {}
         """When something of a user was revoked: a connection that is being opened may rest on it."""
         self._has_tried = asyncio.Event()
-        self._is_empty = asyncio.Event()
-        """No connection is open, and each has written its end."""
         self._redis = Attempts("The feeds server")
         self._failing: set[str] = set()
         self._asked_at = 0.0
@@ -124,17 +117,12 @@ class Hub:
         await self._has_tried.wait()
 
     async def stop(self) -> None:
-        """End the tasks and close every connection; the process ends when this returns."""
+        """End the tasks and close every connection."""
         for task in self._tasks:
             task.cancel()
         for connection in list(self.connections):
             connection.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self.connections:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(END_SECONDS):
-                    await self._is_empty.wait()
-            await asyncio.sleep(FLUSH_SECONDS)
         self._teller.stop()
         self._opening.shutdown(wait=False, cancel_futures=True)
 
@@ -165,7 +153,6 @@ class Hub:
         self._of_user[grant.user_id] = self._of_user.get(grant.user_id, 0) + 1
         # From here on batches are written to it too; they wait behind the replay.
         self.connections.add(connection)
-        self._is_empty.clear()
         metrics.stream_connections.set(len(self.connections))
         upto = self.position
         if upto is not None:
@@ -186,8 +173,6 @@ class Hub:
         if connection not in self.connections:
             return
         self.connections.discard(connection)
-        if not self.connections:
-            self._is_empty.set()
         metrics.stream_connections.set(len(self.connections))
         user_id = connection.grant.user_id
         self._of_user[user_id] -= 1
