@@ -35,7 +35,6 @@ HELD = {
     "clientapi/entities.py": "tests/clientapi/test_presenting.py",
     "clientapi/filter_api.py": "tests/clientapi/test_mastodon_py.py",
     "clientapi/instance_api.py": "tests/clientapi/test_mastodon_py.py",
-    "clientapi/list_api.py": "tests/clientapi/test_mastodon_py.py",
     "clientapi/media_api.py": "tests/clientapi/test_mastodon_py.py",
     "clientapi/notices.py": "tests/clientapi/test_mastodon_py.py",
     "clientapi/notification_api.py": "tests/clientapi/test_mastodon_py.py",
