@@ -340,7 +340,7 @@ def test_a_postgresql_that_is_killed_leaves_no_session(tmp_path: Path) -> None:
 def test_a_process_is_known_by_its_words_also_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on macOS, whose own means are asked here."""
     monkeypatch.setattr(embedded, "IS_LINUX", False)
-    assert mentions(os.getpid(), "pytest")
+    assert mentions(os.getpid(), "python")
     assert not mentions(os.getpid(), "no such word")
-    assert not mentions(2**22 + 1, "pytest")
+    assert not mentions(2**22 + 1, "python")
     assert embedded.die_with_parent(signal.SIGTERM)() is None  # type: ignore[func-returns-value]
