@@ -57,7 +57,8 @@ def test_every_answer_carries_them(client: Client, paths: list[str]) -> None:
     answers["without the token of the form"] = Client(enforce_csrf_checks=True).post("/login")
     for path, response in answers.items():
         for name, value in HEADERS.items():
-            assert response[name] == value, (path, name)
+            is_way_to_app = name == "Cross-Origin-Opener-Policy" and path == "/login" and response.status_code == 200
+            assert response[name] == ("unsafe-none" if is_way_to_app else value), (path, name)
         if is_page(response):
             policy = directives(response)
             assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == ["'none'"], path
