@@ -45,7 +45,7 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-RUN = KNOWN[:: tries(5, 1)]
+RUN = KNOWN[:: tries(12, 1)]
 
 
 def test_benchmarks_run_and_print_their_ratios(tmp_path: Path, data: Path) -> None:

@@ -365,9 +365,9 @@ def test_a_server_that_is_late_is_asked_again(feeds_server: Valkey) -> None:
     [
         ("FEEDSITE_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none", "postgresql"),
         ("FEEDSITE_REDIS_URL", "redis://127.0.0.1:1/0", "feeds"),
-        ("FEEDSITE_BROKER_URL", "redis://127.0.0.1:1/0", "broker"),
-        ("FEEDSITE_PLAYED_URL", "redis://127.0.0.1:1/0", "plays"),
-        ("FEEDSITE_BROKER_URL", "amqp://127.0.0.1:1//", "broker"),
+        pytest.param("FEEDSITE_BROKER_URL", "redis://127.0.0.1:1/0", "broker", marks=pytest.mark.long),
+        pytest.param("FEEDSITE_PLAYED_URL", "redis://127.0.0.1:1/0", "plays", marks=pytest.mark.long),
+        pytest.param("FEEDSITE_BROKER_URL", "amqp://127.0.0.1:1//", "broker", marks=pytest.mark.long),
     ],
 )
 def test_missing_server(folder: Path, port: int, variable: str, url: str, name: str) -> None:
