@@ -65,6 +65,8 @@ def test_a_statement_that_a_deadlock_ended_is_asked_once_more(is_in_transaction:
 
 def read_both(is_in_transaction: bool) -> list[tuple[object, ...]]:
     try:
+        with connection.cursor() as cursor:  # looked for once, when it has waited so long: the other must wait by then
+            cursor.execute("SET deadlock_timeout = '5s'")
         with transaction.atomic() if is_in_transaction else nullcontext():
             return fetch("SELECT count(*) FROM accounts_user, auth_group")
     finally:
