@@ -16,11 +16,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 
 from django.db import transaction
-from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from accounts.models import User
@@ -33,6 +31,7 @@ from moving.archive import ArchiveError, unpack
 from moving.media import Shown, shown
 from moving.models import NOTES, ArchiveImport, BroughtItem, State
 from moving.outbox import ITEMS, LeftOutError, Outbox, OutboxError, Post
+from storage import claims
 from storage.queue import enqueue
 
 PART = 20
@@ -40,14 +39,8 @@ PART = 20
 PARTS = 20
 SECONDS = 5.0
 """Parts of one task, and seconds after which no further part begins: other tasks wait for the same workers."""
-CLAIM = timedelta(seconds=60)
-"""A worker that has not come further for so long may be dead; the lock on the folder says whether it is."""
 ATTEMPTS = 10
 """An import that fails so often in a row ends where it is."""
-SWEPT = 100
-KEPT = timedelta(days=30)
-"""So long a user finds the report of an import."""
-FORGOTTEN = 1_000
 ORPHAN_SECONDS = 3600
 """A folder without a row is an upload under way, until then."""
 LOCK = "lock"
@@ -89,12 +82,10 @@ def is_running(import_id: int) -> bool:
 
 def _claimed(row: ArchiveImport) -> bool:
     """Count an attempt at an import that no worker was at lately; one that failed too often ends."""
-    free = Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM)
-    mine = ArchiveImport.objects.filter(free, pk=row.pk, finished_at=None)
     if row.attempts >= ATTEMPTS:
         _end(row, "failed" if folder_of(row.folder).is_dir() else "gone")
         return False
-    return bool(mine.update(tried_at=Now(), attempts=F("attempts") + 1))
+    return row.claim()
 
 
 @contextmanager
@@ -134,7 +125,7 @@ def _go_on(row: ArchiveImport, folder: Path) -> bool:
             _part(row, folder, posts)
     except StoppedError:
         return True
-    ArchiveImport.objects.filter(pk=row.pk).update(tried_at=None)
+    row.release()
     enqueue("moving.run_import", row.pk)
     return False
 
@@ -286,18 +277,11 @@ def _note(row: ArchiveImport, part: _Part, count: int) -> None:
 # --- Upkeep ----------------------------------------------------------------------------------------------
 def sweep() -> int:
     """Periodic: send to the workers what no worker is at, remove the files of imports that have ended, and forget old
-    reports; how many were sent.
+    reports; how many were to be sent.
     """
-    free = Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM)
-    waiting = ArchiveImport.objects.filter(free, finished_at=None, created_at__lt=Now() - timedelta(seconds=10))
-    ids = list(waiting.order_by("pk").values_list("pk", flat=True)[:SWEPT])
-    for import_id in ids:
-        if not enqueue("moving.run_import", import_id):
-            break
-    old = ArchiveImport.objects.filter(finished_at__lt=Now() - KEPT).values_list("pk", flat=True)[:FORGOTTEN]
-    ArchiveImport.objects.filter(pk__in=list(old)).delete()
+    sent = claims.sweep(ArchiveImport, "moving.run_import")
     _tidy()
-    return len(ids)
+    return sent
 
 
 def _tidy() -> None:

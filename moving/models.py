@@ -5,8 +5,9 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
+
+from storage.claims import ClaimedRow
 
 REASONS = {
     "before": _("brought in before"),
@@ -70,7 +71,7 @@ class Note(NamedTuple):
     why: str
 
 
-class ArchiveImport(models.Model):
+class ArchiveImport(ClaimedRow):
     """An uploaded archive, and how far the workers came with it (moving.importing).
 
     `folder` is where its files lie until it ends. `left_out` counts by reason, and `notes` are pairs of an address and
@@ -89,10 +90,6 @@ class ArchiveImport(models.Model):
     media = models.IntegerField(default=0)
     left_out = models.JSONField(default=dict)
     notes = models.JSONField(default=list)
-    attempts = models.SmallIntegerField(default=0, help_text="Since a worker last came further.")
-    tried_at = models.DateTimeField(null=True, help_text="When a worker last took it, or came further.")
-    created_at = models.DateTimeField(db_default=Now())
-    finished_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [

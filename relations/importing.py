@@ -7,12 +7,10 @@ done again. Lines that cannot be done are noted with why, and hold up no others.
 See docs/decisions.md: An import is a row with a cursor.
 """
 
-from datetime import timedelta
 from typing import Any
 
 import msgspec
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import User
@@ -20,22 +18,17 @@ from relations import actions, lists
 from relations.csv_files import Kind, Line
 from relations.models import TITLE_LENGTH, Block, CsvImport, FollowRequest
 from relations.visibility import visible_user
+from storage import claims
 from storage.queue import enqueue
 
 PART = 20
 """Lines of one transaction."""
 PARTS = 50
 """Parts of one task: a long list does not keep a worker from everybody else."""
-CLAIM = timedelta(seconds=60)
-"""A worker that has not come further for so long is taken for dead."""
-SWEPT = 100
 REPORTS = 20
 """Imports of one user that are kept."""
-KEPT = timedelta(days=30)
-"""So long a user finds the report of an import."""
 ATTEMPTS = 20
 """An import that fails so often in a row ends where it is."""
-FORGOTTEN = 1_000
 
 
 class BusyError(Exception):
@@ -59,27 +52,18 @@ def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
 
 def run(import_id: int) -> bool:
     """Do the next lines of an import; True if it is done."""
-    if not _claim(import_id):
-        return False
-    for _ in range(PARTS):
-        if _part(import_id):
-            return True
-    CsvImport.objects.filter(pk=import_id).update(tried_at=None)
-    enqueue("relations.run_import", import_id)
-    return False
-
-
-def _claim(import_id: int) -> bool:
-    """Take an import that no living worker is at; one that failed too often ends."""
-    free = Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM)
-    mine = CsvImport.objects.filter(free, pk=import_id, finished_at=None)
-    row = mine.first()
-    if row is None:
+    row = CsvImport.objects.filter(pk=import_id, finished_at=None).first()
+    if row is None or not row.claim():
         return False
     if row.attempts >= ATTEMPTS:
         CsvImport.objects.filter(pk=import_id, finished_at=None).update(finished_at=Now(), lines=[])
         return False
-    return bool(mine.update(tried_at=Now(), attempts=row.attempts + 1))
+    for _ in range(PARTS):
+        if _part(import_id):
+            return True
+    row.release()
+    enqueue("relations.run_import", import_id)
+    return False
 
 
 @transaction.atomic
@@ -173,16 +157,8 @@ def _act(user: User, other: User, kind: Kind, line: Line) -> bool:
 
 # --- Upkeep ----------------------------------------------------------------------------------------------
 def sweep() -> int:
-    """Periodic: send to the workers what no worker is at, and forget old reports; how many were sent."""
-    free = Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM)
-    waiting = CsvImport.objects.filter(free, finished_at=None, created_at__lt=Now() - timedelta(seconds=10))
-    ids = list(waiting.order_by("pk").values_list("pk", flat=True)[:SWEPT])
-    for import_id in ids:
-        if not enqueue("relations.run_import", import_id):
-            break
-    old = CsvImport.objects.filter(finished_at__lt=Now() - KEPT).values_list("pk", flat=True)[:FORGOTTEN]
-    CsvImport.objects.filter(pk__in=list(old)).delete()
-    return len(ids)
+    """Periodic: send to the workers what no worker is at, and forget old reports; how many were to be sent."""
+    return claims.sweep(CsvImport, "relations.run_import")
 
 
 def purge(*, user: User) -> int:

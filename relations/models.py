@@ -8,6 +8,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from storage.claims import ClaimedRow
+
 
 class Follow(models.Model):
     """`follower` reads what `followee` publishes. A block hides it without removing it, so that unblocking brings
@@ -253,7 +255,7 @@ class Refusal(NamedTuple):
     title: str = ""
 
 
-class CsvImport(models.Model):
+class CsvImport(ClaimedRow):
     """An uploaded file of follows, blocks, mutes or lists, and how far the workers came with it (relations.importing).
 
     `lines` are `csv_files.Line`s, and empty once the import is finished; `refused` are names with a key of `REFUSALS`,
@@ -269,10 +271,6 @@ class CsvImport(models.Model):
     changed = models.IntegerField(default=0)
     requested = models.IntegerField(default=0)
     refused = models.JSONField(default=list)
-    attempts = models.SmallIntegerField(default=0, help_text="Since a worker last came further.")
-    tried_at = models.DateTimeField(null=True, help_text="When a worker last took it, or came further.")
-    created_at = models.DateTimeField(db_default=Now())
-    finished_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [

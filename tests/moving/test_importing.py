@@ -20,7 +20,7 @@ from moving import actions, importing, tasks
 from moving.models import ArchiveImport, BroughtItem, State
 from notifications.models import Notification
 from relations import actions as relations
-from storage import ids
+from storage import claims, ids
 from tests.support.archives import HOST, actor, address, attachment, boost, collection, files_of, note, tarred, zipped
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, mp4
@@ -367,7 +367,7 @@ def test_the_sweeper_sends_what_no_worker_is_at_and_removes_files(
     (folder / "upload").mkdir()
     workers.queue.clear()
     assert importing.sweep() == 0
-    ArchiveImport.objects.update(created_at=timezone.now() - importing.CLAIM)
+    ArchiveImport.objects.update(created_at=timezone.now() - claims.CLAIM)
     assert importing.sweep() == 1
     assert workers.queue == [("moving.run_import", (made.pk,))]
     assert {path.name for path in folder.iterdir()} == {made.folder, "upload"}
@@ -377,7 +377,7 @@ def test_the_sweeper_sends_what_no_worker_is_at_and_removes_files(
     finally:
         importing.ORPHAN_SECONDS = 3600
     assert {path.name for path in folder.iterdir()} == {made.folder}
-    ArchiveImport.objects.update(finished_at=timezone.now() - importing.KEPT * 2)
+    ArchiveImport.objects.update(finished_at=timezone.now() - claims.KEPT * 2)
     importing.sweep()
     assert not ArchiveImport.objects.exists()
 

@@ -18,6 +18,7 @@ from relations import actions, csv_files, csv_views, importing, tasks
 from relations import lists as own_lists
 from relations.csv_files import CsvError, Kind, Line, read
 from relations.models import Block, CsvImport, Follow, FollowRequest, List, ListMember, Mute
+from storage import claims
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 
@@ -211,7 +212,7 @@ def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.Mo
     row = CsvImport.objects.get()
     assert (row.done, row.changed, Follow.objects.count()) == (2, 2, 2)
     assert importing.run(made.pk) is False, "a living worker may be at it"
-    CsvImport.objects.update(tried_at=Now() - importing.CLAIM * 2, created_at=Now() - importing.CLAIM)
+    CsvImport.objects.update(tried_at=Now() - claims.CLAIM * 2, created_at=Now() - claims.CLAIM)
     assert importing.sweep() == 1
     assert importing.run(made.pk) is True
     assert importing.run(made.pk) is False
@@ -277,7 +278,7 @@ def test_a_user_keeps_so_many_reports(reader: User, monkeypatch: pytest.MonkeyPa
 
 def test_old_reports_are_forgotten(reader: User) -> None:
     done(reader, Kind.BLOCKS, "ann\n")
-    CsvImport.objects.update(finished_at=Now() - importing.KEPT * 2)
+    CsvImport.objects.update(finished_at=Now() - claims.KEPT * 2)
     importing.sweep()
     assert not CsvImport.objects.exists()
 

@@ -1,0 +1,70 @@
+"""Rows of long work: one worker at a time, another after a dead one, and none for ever. The rows are of imports."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from relations.models import CsvImport
+from storage import claims
+from tests.support.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+LONG_AGO = timedelta(minutes=5)
+
+
+def row(**fields: Any) -> CsvImport:
+    return CsvImport.objects.create(user=UserFactory(), kind="follows", total=1, **fields)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    sent: list[int] = []
+    monkeypatch.setattr(claims, "enqueue", lambda task, pk: sent.append(pk) is None)
+    return sent
+
+
+def test_a_row_is_of_one_worker_until_that_is_taken_for_dead() -> None:
+    one = row()
+    assert one.claim() is True
+    assert one.claim() is False
+    CsvImport.objects.update(tried_at=Now() - 2 * claims.CLAIM)
+    assert one.claim() is True
+    one.release()
+    assert one.claim() is True
+    one.refresh_from_db()
+    assert one.attempts == 3
+
+
+def test_a_finished_row_is_never_claimed() -> None:
+    assert row(finished_at=Now()).claim() is False
+
+
+def test_rows_without_a_worker_are_sent_again(sent: list[int]) -> None:
+    lost, dead, living, new, done = row(), row(), row(), row(), row(finished_at=Now())
+    CsvImport.objects.exclude(pk=new.pk).update(created_at=Now() - LONG_AGO)
+    CsvImport.objects.filter(pk=dead.pk).update(tried_at=Now() - 2 * claims.CLAIM)
+    assert living.claim()
+    assert claims.sweep(CsvImport, "relations.run_import") == 2
+    assert sent == [lost.pk, dead.pk]
+    assert CsvImport.objects.filter(pk=done.pk).exists()
+
+
+def test_a_sweep_ends_where_the_broker_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(claims, "enqueue", lambda task, pk: bool(asked.append(pk)))
+    for _ in range(2):
+        row()
+    CsvImport.objects.update(created_at=Now() - LONG_AGO)
+    claims.sweep(CsvImport, "relations.run_import")
+    assert len(asked) == 1
+
+
+def test_old_rows_are_forgotten(sent: list[int]) -> None:
+    kept = row(finished_at=Now())
+    row(finished_at=Now() - 2 * claims.KEPT)
+    claims.sweep(CsvImport, "relations.run_import")
+    assert list(CsvImport.objects.values_list("pk", flat=True)) == [kept.pk]
+    assert sent == []
