@@ -15,6 +15,8 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from items.hydrate import COLUMNS, ORIGINALS, ItemBody, ItemRow, bodies
 from items.visibility import VISIBLE
+from storage.connections import fetch
+from storage.ids import MAX_ID
 
 SCAN = 500
 """Candidates that one page looks through."""
@@ -83,10 +85,22 @@ def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int)
     return ItemPage(bodies(shown, reader), str(shown[-1].id) if shown else None, len(found) > limit)
 
 
-def page_above(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int) -> ItemPage:
-    """The same of a listing upward, newest first: `last_id` is the id up to which was looked, from which the next page
-    upward goes on, and `has_more` says whether it may find more.
+def upward(
+    query: str,
+    reader: User | AnonymousUser,
+    *,
+    min_id: int,
+    last_id: int | None = None,
+    limit: int = 20,
+    **params: object,
+) -> ItemPage:
+    """The items of a `listing` upward directly above `min_id` and below `last_id` (both exclusive), newest first.
+
+    The page's `last_id` is the id up to which was looked, from which the next page upward goes on, and `has_more` says
+    whether it may find more. `params` are those of the listing's own candidates.
     """
+    asked = params | bounds(reader, above=min_id, last_id=last_id, limit=limit)
+    rows = fetch(query, asked, into=ListedRow.of)
     bound = rows[0].bound
     found = [row.item for row in rows if row.item]
     shown = found[:limit]
@@ -94,3 +108,33 @@ def page_above(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: i
     if bound is not None:
         return ItemPage(items, str(bound), has_more=True)
     return ItemPage(items, str(shown[-1].id) if shown else None, len(found) > limit)
+
+
+class Walk(NamedTuple):
+    """The `listing` of the same candidates downward and upward."""
+
+    down: str
+    up: str
+
+    def page(
+        self,
+        reader: User | AnonymousUser,
+        *,
+        last_id: int | None = None,
+        min_id: int | None = None,
+        limit: int = 20,
+        **params: object,
+    ) -> ItemPage:
+        """The page below `last_id` (exclusive), newest first; with `min_id` the items directly above it (`upward`)."""
+        if min_id is not None:
+            return upward(self.up, reader, min_id=min_id, last_id=last_id, limit=limit, **params)
+        asked = params | bounds(reader, above=0, last_id=last_id, limit=limit)
+        return page_of(fetch(self.down, asked, into=ListedRow.of), reader, limit)
+
+
+def bounds(
+    reader: User | AnonymousUser, *, above: int = 0, last_id: int | None = None, limit: int = 20
+) -> dict[str, object]:
+    """The parameters of every listing."""
+    below = MAX_ID + 1 if last_id is None else last_id
+    return {"reader": reader.pk or 0, "above": above, "below": below, "scan": SCAN, "count": limit + 1}

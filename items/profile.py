@@ -4,20 +4,19 @@ Each is one prepared statement: building the same query by the ORM costs more th
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from items.hydrate import COLUMNS, ITEMS, ItemBody, ItemRow, Sender, bodies
-from items.listing import SCAN, ItemPage, ListedRow, listing, page_above, page_of
+from items.listing import ItemPage, ListedRow, Walk, bounds, listing, page_of, upward
 from items.models import Visibility
 from items.query import Query
 from items.search import search_items
 from items.tags import carries
 from items.visibility import VISIBLE, original_visible, visible_alone
 from storage.connections import fetch, id_array
-from storage.ids import MAX_ID
 
 ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"  # noqa: S608 (constants)
 # Which of the owner's visibilities the reader sees, asked once and not of each item.
@@ -37,13 +36,6 @@ SAID = """
 """
 PUBLISHED = f"{SAID} AND i.status = 'published'"
 UNPUBLISHED = f"{SAID} AND i.status IN ('in_review', 'rejected') AND %(owner)s = %(reader)s"
-
-
-class Walk(NamedTuple):
-    """The two statements of a list: down, and up from an id, the parameter `above`."""
-
-    down: str
-    up: str
 
 
 def _above(candidates: Sequence[str]) -> list[str]:
@@ -116,24 +108,24 @@ def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
     return found[0] if found else None
 
 
-def profile_page(owner: User, reader: User | AnonymousUser, **at: int | None) -> ItemPage:
-    """Posts and reposts of `owner` as far as `reader` may see them, as `_page` has them."""
-    return _page(PROFILE, owner, reader, **at)
+def profile_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
+    """Posts and reposts of `owner` as far as `reader` may see them, as `Walk.page` has them."""
+    return PROFILE.page(reader, owner=owner.pk, **at)
 
 
-def answers_page(owner: User, reader: User | AnonymousUser, **at: int | None) -> ItemPage:
-    """The replies that `owner` wrote as far as `reader` may see them, as `_page` has them."""
-    return _page(ANSWERS, owner, reader, **at)
+def answers_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
+    """The replies that `owner` wrote as far as `reader` may see them, as `Walk.page` has them."""
+    return ANSWERS.page(reader, owner=owner.pk, **at)
 
 
-def all_page(owner: User, reader: User | AnonymousUser, **at: int | None) -> ItemPage:
-    """Posts, reposts and replies of `owner` as far as `reader` may see them, as `_page` has them."""
-    return _page(ALL, owner, reader, **at)
+def all_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
+    """Posts, reposts and replies of `owner` as far as `reader` may see them, as `Walk.page` has them."""
+    return ALL.page(reader, owner=owner.pk, **at)
 
 
-def pictured_page(owner: User, reader: User | AnonymousUser, **at: int | None) -> ItemPage:
-    """Posts and replies of `owner` with pictures or a video, as far as `reader` may see them, as `_page` has them."""
-    return _page(PICTURED, owner, reader, **at)
+def pictured_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
+    """Posts and replies of `owner` with pictures or a video, likewise."""
+    return PICTURED.page(reader, owner=owner.pk, **at)
 
 
 def tagged_page(
@@ -145,36 +137,14 @@ def tagged_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """Posts and replies of `owner` with a hashtag in its canonical form, as `_page` has them. Upward a page looks
-    through `SCAN` of what the owner said.
+    """Posts and replies of `owner` with a hashtag in its canonical form, as `Walk.page` has them. Upward a page looks
+    through `items.listing.SCAN` of what the owner said.
     """
     if min_id is None:
         query = Query(phrases=(), is_open=False, senders=(owner.username,), tags=(tag,), names=())
         return search_items(query, reader, last_id=last_id, limit=limit)
-    below = MAX_ID + 1 if last_id is None else last_id
-    params = {"owner": owner.pk, "tag": tag, "above": min_id, "below": below, "reader": reader.pk or 0}
-    return page_above(
-        fetch(TAGGED_ABOVE, params | {"scan": SCAN, "count": limit + 1}, into=ListedRow.of), reader, limit
-    )
-
-
-def _page(
-    walk: Walk,
-    owner: User,
-    reader: User | AnonymousUser,
-    *,
-    last_id: int | None = None,
-    min_id: int | None = None,
-    limit: int | None = 20,
-) -> ItemPage:
-    """The page below `last_id` (exclusive), newest first; with `min_id` the items directly above it
-    (items.listing.page_above).
-    """
-    below, size = MAX_ID + 1 if last_id is None else last_id, limit or 20
-    params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": size + 1}
-    if min_id is not None:
-        return page_above(fetch(walk.up, params | {"above": min_id}, into=ListedRow.of), reader, size)
-    return page_of(fetch(walk.down, params, into=ListedRow.of), reader, size)
+    place = {"owner": owner.pk, "tag": tag}
+    return upward(TAGGED_ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, **place)
 
 
 def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
@@ -201,13 +171,7 @@ def replies_page(
     """The replies after `last_id` (exclusive) as far as `reader` may see them, oldest first: of a reply those that
     answer it, of any other item its whole thread. A repost has the thread of its original.
     """
-    params = {
-        "item": int(item.shown.id),
-        "above": last_id or 0,
-        "reader": reader.pk or 0,
-        "scan": SCAN,
-        "count": limit + 1,
-    }
+    params = {"item": int(item.shown.id)} | bounds(reader, above=last_id or 0, limit=limit)
     return page_of(fetch(REPLIES if item.reply_to else THREAD, params, into=ListedRow.of), reader, limit)
 
 

@@ -8,11 +8,9 @@ from typing import NamedTuple
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.listing import SCAN, ItemPage, ListedRow, listing, page_above, page_of
+from items.listing import ItemPage, Walk, listing, upward
 from items.query import Query
 from items.search import search_items
-from storage.connections import fetch
-from storage.ids import MAX_ID
 
 TAGGED = """
     SELECT t.item_id AS id FROM items_itemtag t
@@ -44,7 +42,7 @@ _KEEP = """
     (SELECT count(*) FROM items_itemtag t WHERE t.tag = ANY(%(all)s::text[]) AND t.item_id = i.id) = %(needed)s
     AND NOT EXISTS (SELECT FROM items_itemtag t WHERE t.tag = ANY(%(none)s::text[]) AND t.item_id = i.id OFFSET 0)
 """
-BESIDES = {order: listing([_EACH.replace("{order}", order)], order, keep=_KEEP) for order in ("ASC", "DESC")}
+BESIDES = Walk(*(listing([_EACH.replace("{order}", order)], order, keep=_KEEP) for order in ("DESC", "ASC")))
 
 
 def carries(item_id: str, tag: str) -> str:
@@ -61,13 +59,10 @@ def tag_page(
     limit: int = 20,
 ) -> ItemPage:
     """Posts and replies with `tag`, in its canonical form, below `last_id` (exclusive) as far as `reader` may see
-    them, newest first; with `min_id` those directly above it (items.listing.page_above).
+    them, newest first; with `min_id` those directly above it (items.listing.upward).
     """
     if min_id is not None:
-        below = MAX_ID + 1 if last_id is None else last_id
-        params = {"tag": tag, "above": min_id, "below": below, "reader": reader.pk or 0}
-        rows = fetch(ABOVE, params | {"scan": SCAN, "count": limit + 1}, into=ListedRow.of)
-        return page_above(rows, reader, limit)
+        return upward(ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, tag=tag)
     query = Query(phrases=(), is_open=False, senders=(), tags=(tag,), names=())
     return search_items(query, reader, last_id=last_id, limit=limit)
 
@@ -89,11 +84,5 @@ def tags_page(
         "all": list(besides.all),
         "needed": len(set(besides.all)),
         "none": list(besides.none),
-        "above": min_id or 0,
-        "below": MAX_ID + 1 if last_id is None else last_id,
-        "reader": reader.pk or 0,
-        "scan": SCAN,
-        "count": limit + 1,
     }
-    rows = fetch(BESIDES["DESC" if min_id is None else "ASC"], params, into=ListedRow.of)
-    return page_of(rows, reader, limit) if min_id is None else page_above(rows, reader, limit)
+    return BESIDES.page(reader, last_id=last_id, min_id=min_id, limit=limit, **params)

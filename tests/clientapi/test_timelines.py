@@ -10,7 +10,7 @@ import pytest
 
 from accounts.models import User
 from items import actions as items
-from items import kept, tags
+from items import kept, listing
 from items.models import Item, Visibility
 from items.text import hashtags
 from relations import actions as relations
@@ -180,7 +180,7 @@ def test_several_hashtags_at_once(seed: int, reader: User, monkeypatch: pytest.M
     seen = {row.pk: set(hashtags(row.text)) for row in Item.objects.visible_to(reader)}
     caller = Caller(reader)
     for scan in (1, 3, 500):
-        monkeypatch.setattr(tags, "SCAN", scan)
+        monkeypatch.setattr(listing, "SCAN", scan)
         for _ in range(3):
             asked = {name: set(chance.sample(words, chance.randrange(3))) for name in ("any", "all", "none")}
             path = "v1/timelines/tag/one?limit=3" + "".join(f"&{name}[]={tag}" for name in asked for tag in asked[name])

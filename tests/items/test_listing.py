@@ -10,7 +10,7 @@ from django.test import Client
 
 from accounts.models import User
 from items import actions as items
-from items import profile
+from items import listing
 from items.hydrate import hydrate
 from items.listing import ItemPage
 from items.models import Item, ItemType
@@ -26,7 +26,7 @@ STRANGER = AnonymousUser()
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profile, "SCAN", 6)
+    monkeypatch.setattr(listing, "SCAN", 6)
 
 
 def walk(page_from: Callable[[int | None], ItemPage]) -> list[list[int]]:
