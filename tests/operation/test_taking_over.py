@@ -4,11 +4,10 @@ import http.client
 import json
 import re
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,49 +17,13 @@ from runtime.embedded import wait_for
 from runtime.management.commands.check_all import clean_environ
 from tests.support.api import API
 from tests.support.clusters import free_ports
-from tests.support.versions import Version, version, version_of_now
+from tests.support.versions import version, version_of_now
+from tests.support.whole_sites import Running
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 RETRY_SECONDS = 30
 """Within which a client that is answered 503 is to come again."""
-
-
-class Running:
-    """A command of a version, and what it prints."""
-
-    def __init__(self, of: Version, environ: Mapping[str, str], *arguments: str) -> None:
-        self.output: list[str] = []
-        self.process = subprocess.Popen(
-            of.command(*arguments),
-            cwd=of.tree,
-            env=dict(environ),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.reader = threading.Thread(target=self._read)
-        self.reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        self.output.extend(self.process.stdout)
-
-    @property
-    def printed(self) -> str:
-        return "".join(self.output)
-
-    def says(self, words: str, seconds: float) -> bool:
-        return wait_for(lambda: words in self.printed or self.process.poll() is not None, seconds)
-
-    def end(self) -> int:
-        if self.process.poll() is None:
-            self.process.terminate()
-        code = self.process.wait(150)
-        self.reader.join()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        return code
 
 
 class Traffic:
@@ -142,7 +105,8 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def before(tmp_path: Path, environ: dict[str, str]) -> Iterator[Running]:
-    running = Running(version(tmp_path / "old"), environ, "up")
+    old = version(tmp_path / "old")
+    running = Running(old.command("up"), old.tree, environ)
     yield running
     running.end()
     print(running.printed[-5_000:])
@@ -162,11 +126,11 @@ def test_a_site_of_the_first_version_is_taken_over_while_it_is_in_use(
     try:
         with Traffic(port, tokens) as traffic:
             assert wait_for(lambda: len(traffic.acknowledged) > 10, 60), traffic.wrong
-            killed = Running(now, environ, "upgrade", "--no-backup")
+            killed = Running(now.command("upgrade", "--no-backup"), now.tree, environ)
             assert killed.says("Applying items.", 300), killed.printed
             killed.process.kill()
             assert killed.end() == -signal.SIGKILL, killed.printed
-            upgrade = Running(now, environ, "upgrade")
+            upgrade = Running(now.command("upgrade"), now.tree, environ)
             code = upgrade.process.wait(600)
             upgrade.end()
             assert code == 0, upgrade.printed
@@ -174,7 +138,7 @@ def test_a_site_of_the_first_version_is_taken_over_while_it_is_in_use(
             assert "HOLDS UP" not in upgrade.printed
             assert list((tmp_path / "var" / "backups").glob("before-*.backup"))
             migrated = len(traffic.acknowledged)
-            after = Running(now, environ, "up", "--take-over")
+            after = Running(now.command("up", "--take-over"), now.tree, environ)
             assert after.says("the site is at", 400), after.printed
             taken = len(traffic.acknowledged)
             assert before.process.wait(60) == 0, before.printed

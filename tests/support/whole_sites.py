@@ -7,7 +7,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from django.conf import settings
@@ -20,21 +20,13 @@ PROGRAMS = ("nursery", "asgi", "wsgi", "played_grpc", "worker")
 """Words of their command lines."""
 
 
-class Site:
-    """An `up` process and what it prints."""
+class Running:
+    """A command that runs on, and what it prints."""
 
-    def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None, *arguments: str) -> None:
-        self.folder = folder
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self, command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> None:
         self.output: list[str] = []
-        single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up", *arguments],
-            cwd=settings.BASE_DIR,
-            env=clean_environ(folder) | single | {"PORT": str(port)} | (more or {}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
@@ -47,8 +39,36 @@ class Site:
     def printed(self) -> str:
         return "".join(self.output)
 
+    def says(self, words: str, seconds: float) -> bool:
+        """Whether it has said so in time, or has ended."""
+        return wait_for(lambda: words in self.printed or self.process.poll() is not None, seconds)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Have it end, where it has not ended; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(150)
+        self.reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+
+class Site(Running):
+    """An `up` process."""
+
+    def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None, *arguments: str) -> None:
+        self.folder = folder
+        self.url = f"http://127.0.0.1:{port}"
+        single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1"}
+        super().__init__(
+            [sys.executable, "manage.py", "up", *arguments],
+            settings.BASE_DIR,
+            clean_environ(folder) | single | {"PORT": str(port)} | (more or {}),
+        )
+
     def wait_until_up(self) -> None:
-        assert wait_for(lambda: "the site is at" in self.printed or self.process.poll() is not None, 400), self.printed
+        assert self.says("the site is at", 400), self.printed
         assert self.process.poll() is None, self.printed
 
     def get(self, path: str) -> tuple[int, bytes]:
@@ -82,14 +102,6 @@ class Site:
         children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
         beats = (pid for pid in children if b"\0beat\0" in Path(f"/proc/{pid}/cmdline").read_bytes())
         return int(next(beats, 0))
-
-    def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        code = self.process.wait(150)
-        self.reader.join()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        return code
 
     def leftovers(self) -> list[str]:
         """The processes of the site that still run: programs by their tag, servers by their folder."""
