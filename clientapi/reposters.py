@@ -21,7 +21,7 @@ SCAN = 300
 
 
 class Reposters(NamedTuple):
-    """A page of reposters, of the highest id first: the ids beside it, None where nobody may follow there."""
+    """A page of reposters, of the highest id first: `next_id` and `prev_id` are None at an end of the list."""
 
     users: list[User]
     next_id: int | None

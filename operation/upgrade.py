@@ -68,7 +68,7 @@ class Touched(msgspec.Struct, frozen=True):
         rows = f"{self.table} ({self.rows:,} rows, {self.size / 2**20:,.0f} MB)"
         return {
             "holds": f"holds {self.table} for milliseconds",
-            "reads": f"reads {rows}, which takes about {seconds} s and stands in nobody's way",
+            "reads": f"reads {rows}, which takes about {seconds} s and holds up no other statement",
             "writes": f"writes rows of {rows}",
             "blocks": f"HOLDS UP those who write to {rows} for about {seconds} s",
         }[self.how]
@@ -117,7 +117,7 @@ class Sizes(dict[str, tuple[int, int] | None]):
 
 
 def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
-    """The effects of the statements on tables that are there; new tables are in nobody's use."""
+    """The effects of the statements on tables that are there; new tables are not in use yet."""
     for statement in without_comments(sql).split(";"):
         for pattern, how in KINDS:
             if found := re.match(rf"(?is)\s*{pattern}", statement):

@@ -119,7 +119,7 @@ def test_what_a_migration_does_to_tables_in_use_is_told() -> None:
     ]
     holds, _, reads, _, blocks, _, _ = map(str, touched(SQL, Sized()))
     assert holds == "holds items_item for milliseconds"
-    assert reads == "reads items_item (1,000,000 rows, 500 MB), which takes about 10 s and stands in nobody's way"
+    assert reads == "reads items_item (1,000,000 rows, 500 MB), which takes about 10 s and holds up no other statement"
     assert blocks.startswith("HOLDS UP those who write to accounts_user (1,000,000 rows, 500 MB) for about 10 s")
 
 
