@@ -17,7 +17,7 @@ LOADED = "Array.from(document.querySelectorAll('.status img')).filter((one) => o
 SETTLING_MS = 2_000
 """The time in which the app tells what else it met."""
 NO_WINDOWS = "window.open = () => null"
-"""The app leads there in its own window: of one that it opens, the policy of the site tells it nothing."""
+"""The app leads to the site in its own window then, which this script follows."""
 
 
 def log_in(page: Page, app: str, site: str, username: str, password: str) -> None:
