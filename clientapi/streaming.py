@@ -26,7 +26,7 @@ from clientapi.streams import Hearer, Stream
 from items.filter_book import Book, Rule
 from items.hydrate import ItemBody, hydrate, marks
 from items.visibility import VISIBLE
-from relations.rules import blocks
+from relations.rules import blocks, of_many
 from storage import ids
 from storage.connections import fetch, id_array
 from storage.events import (
@@ -90,7 +90,7 @@ ANSWERED = f"""
     FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
     CROSS JOIN LATERAL (
         SELECT i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.id = pair.item AND {news.asked_for(VISIBLE, "pair.reader")} OFFSET 0
+        WHERE i.id = pair.item AND {of_many(VISIBLE, "pair.reader")} OFFSET 0
     ) AS answered
 """  # noqa: S608 (constants)
 Marks = tuple[bool, bool, bool]

@@ -21,7 +21,7 @@ from items.text import mentions
 from items.visibility import VISIBLE
 from notifications import feed
 from notifications.models import CHOOSABLE, Kind, Silenced
-from relations.rules import is_told
+from relations.rules import is_told, of_many
 from storage import ids
 from storage.connections import fetch, id_array
 from storage.events import ManyNotified, Notified, announce
@@ -78,7 +78,7 @@ TELL = f"""
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
         SELECT m.id, CASE WHEN m.id IN (SELECT id FROM answered) THEN 'reply' ELSE 'mention' END, i.id
         FROM addressed JOIN accounts_user m ON m.id = addressed.id, {ITEMS}
-        WHERE m.id <> %(sender)s AND m.is_active AND i.id = %(item)s AND {VISIBLE.replace("%(reader)s", "m.id")}
+        WHERE m.id <> %(sender)s AND m.is_active AND i.id = %(item)s AND {of_many(VISIBLE, "m.id")}
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(sender)s FROM told)

@@ -33,7 +33,7 @@ from items.hydrate import ITEMS, ItemBody, hydrate
 from items.visibility import VISIBLE
 from notifications.models import OF_MODERATORS
 from notifications.sessions import SessionCard, sessions
-from relations.rules import READER, asks, follows, is_told
+from relations.rules import READER, asks, follows, is_told, of_many
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID, SEQUENCE_BITS, moment
 from web.rest import Time
@@ -148,7 +148,7 @@ def _told(query: str) -> str:
 
 @cache
 def _told_of_many(query: str) -> str:
-    return _told(query).replace("%(reader)s", "reader.id")
+    return of_many(_told(query), "reader.id")
 
 
 KindName = Annotated[

@@ -3,10 +3,22 @@
 Each function takes expressions of users' ids: columns of the statement, or parameters. OFFSET 0 makes a probe
 of an index of each question, where the planner would read all whom a user follows or is followed by, a million perhaps,
 into a hash table.
+
+See docs/decisions.md: A rule for many readers is asked by probes alone.
 """
 
 READER = "%(reader)s"
 """The reader's id; 0 for readers who are not signed in: no follow, block or mute has it."""
+PROBED = "OFFSET 0"
+HASHABLE = "/* hashable */"
+"""The end of a question of which the planner may make a hash, in place of `PROBED`."""
+
+
+def of_many(rule: str, reader: str) -> str:
+    """A rule that is written for one reader, for the column `reader` of many. The planner may not hash its questions:
+    PostgreSQL may ask the hash of one reader for the next.
+    """
+    return rule.replace(READER, reader).replace(HASHABLE, PROBED)
 
 
 # --- Questions -------------------------------------------------------------------------------------------
@@ -86,7 +98,7 @@ def is_told(reader: str, sender: str) -> str:
 
 
 def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
-    return f"EXISTS (SELECT FROM {table} WHERE {condition}{' OFFSET 0' * is_probe})"
+    return f"EXISTS (SELECT FROM {table} WHERE {condition} {PROBED if is_probe else HASHABLE})"
 
 
 # --- Lists: queries that end with a condition, to which others may be added with AND ------------------------

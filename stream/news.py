@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from items.visibility import VISIBLE
-from relations.rules import READER, followees, unlisted
+from relations.rules import READER, followees, of_many, unlisted
 from storage.connections import fetch, id_array
 from storage.events import (
     Edited,
@@ -34,12 +34,6 @@ from stream import sessions
 from stream.dialects import Dialect, Message
 from timeline.hydrate import BELONGS
 from timeline.pull import SHOWN, of_list
-
-
-def asked_for(rule: str, reader: str) -> str:
-    """A rule that is written for one reader, for the column `reader` of many."""
-    return rule.replace("%(reader)s", reader)
-
 
 # `i` holds every item of the batch as it is now, and once more as it was before it was changed or withdrawn, so that
 # the same rules say who sees it and who saw it. The rules are asked only of `connected`, the readers
@@ -67,9 +61,9 @@ AUDIENCE = f"""
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
     )
     SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id,
-        {asked_for(unlisted(READER, "i.sender_id"), "connected.reader")}
+        {of_many(unlisted(READER, "i.sender_id"), "connected.reader")}
     FROM i JOIN accounts_user s ON s.id = i.sender_id JOIN connected ON connected.sender_id = i.sender_id
-    WHERE {asked_for(of_list(f"{BELONGS} AND {SHOWN}"), "connected.reader")}
+    WHERE {of_many(of_list(f"{BELONGS} AND {SHOWN}"), "connected.reader")}
     UNION ALL
     SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id, true
     FROM (
@@ -77,7 +71,7 @@ AUDIENCE = f"""
         WHERE (one.item IN (SELECT item FROM about)) IS TRUE
     ) watch
     JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
-    WHERE {asked_for(VISIBLE, "watch.reader")}
+    WHERE {of_many(VISIBLE, "watch.reader")}
 """  # noqa: S608 (constants)
 
 

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 from items.tags import carries
 from items.visibility import VISIBLE, public_post
-from relations.rules import members
+from relations.rules import members, of_many
 from storage.connections import fetch, id_array
 from storage.events import ItemEvent
-from stream.news import EVENTS, asked_for, asked_of
+from stream.news import EVENTS, asked_of
 from timeline.hydrate import BELONGS
 from timeline.pull import SHOWN, of_list
 
-_SEEN = asked_for(VISIBLE, "watch.reader")
-_LISTED = asked_for(of_list(f"{BELONGS} AND {SHOWN}"), "watch.reader")
+_SEEN = of_many(VISIBLE, "watch.reader")
+_LISTED = of_many(of_list(f"{BELONGS} AND {SHOWN}"), "watch.reader")
 AUDIENCE = f"""
     WITH {EVENTS}, watch AS MATERIALIZED (
         SELECT * FROM unnest(%(readers)s::bigint[], %(tags)s::text[], %(lists)s::bigint[])

@@ -18,7 +18,7 @@ from feedsite import celery
 from moderation import rules
 from tests.support import scenario, shards
 from tests.support.grown import MANY, Grown
-from tests.support.plans import ROOT, Explained, Recorder, bare, explained, texts, worst
+from tests.support.plans import ROOT, Explained, Recorder, bare, explained, hashes_of_other_rows, texts, worst
 from tests.support.scenario import Scenario
 
 CAP = 9_500
@@ -273,6 +273,11 @@ def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         "statements that were never explained": never(recorder),
         "statements that could not be explained": recorder.failed,
         "statements that touch too much": grown(recorder),
+        "statements that may ask a hash of another row": {
+            f"{one.step}: {found}: {' '.join(one.statement.split())[:300]}"
+            for one in recorder.explained
+            for found in hashes_of_other_rows(one.plan)
+        },
     }
     found = "\n".join(f"{name}:\n  " + "\n  ".join(map(str, several)) for name, several in problems.items() if several)
     assert not found, found

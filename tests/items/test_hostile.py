@@ -33,6 +33,7 @@ from items.text import TEXT_LENGTH
 from moderation import rules
 from tests.support.effort import EVERYTHING
 from tests.support.factories import UserFactory
+from tests.support.patience import BUSY, cpu
 from web.strict_json import check_text, parse_json
 
 PIECES = [
@@ -45,9 +46,7 @@ PIECES = [
 ]  # fmt: skip
 """Pieces that hostile texts repeat."""
 SECONDS = 0.020
-"""Seconds that the longest text that may be published may take, ..."""
-PATIENCE = 3
-"""... and how much more where others use the machine."""
+"""Seconds that the longest text that may be published may take."""
 GROWTH = 9
 """Four times the text takes about four times as long; if every place looked on to the end it would be sixteen."""
 
@@ -150,23 +149,11 @@ def test_hostile_texts_cost_in_proportion_to_their_length(name: str, number: int
     function = COSTS[name][number]
     for piece in PIECES if EVERYTHING else PIECES[number % 2 :: 2]:
         written = (piece * TEXT_LENGTH)[:TEXT_LENGTH]
-        cost = cpu(function, written, SECONDS)
-        assert cost < PATIENCE * SECONDS, piece
+        cost = cpu(partial(function, written), SECONDS)
+        assert cost < BUSY * SECONDS, piece
         # Below the bound at four times the length nothing needs to be compared.
-        longer = cpu(function, (piece * TEXT_LENGTH * 4)[: TEXT_LENGTH * 4], SECONDS)
+        longer = cpu(partial(function, (piece * TEXT_LENGTH * 4)[: TEXT_LENGTH * 4]), SECONDS)
         assert longer < max(GROWTH * cost, SECONDS), piece
-
-
-def cpu(function: Callable[[str], object], written: str, enough: float) -> float:
-    """Seconds of this thread's CPU, the best of several runs, or the first that is `enough`."""
-    best = float("inf")
-    for _ in range(9):
-        begun = time.thread_time()
-        function(written)
-        best = min(best, time.thread_time() - begun)
-        if best < enough:
-            break
-    return best
 
 
 # --- Pages -----------------------------------------------------------------------------------------------

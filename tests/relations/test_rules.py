@@ -1,10 +1,20 @@
 """The rules of follows, blocks and mutes stand in one place."""
 
+import itertools
+import random
 import re
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.db import connection
+
+from items import actions as items
+from items.models import Item, Visibility
+from items.visibility import VISIBLE
+from relations import actions as relations
+from relations.rules import of_many
+from tests.support.factories import UserFactory
 
 TABLES = re.compile(r"\b(FROM|JOIN|INTO|UPDATE)\s+relations_(follow|block|mute)\b")
 OWN_TEXTS = {"timeline/oracle.py", "live/oracle.py"}
@@ -31,3 +41,41 @@ def test_no_other_room_names_the_tables(room: str) -> None:
         if "migrations" not in path.parts and TABLES.search(path.read_text())
     }
     assert naming <= OWN_TEXTS
+
+
+FOR_MANY = f"""
+    SELECT pair.reader, pair.item FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
+    CROSS JOIN LATERAL (
+        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+        WHERE i.id = pair.item AND {of_many(VISIBLE, "pair.reader")} OFFSET 0
+    ) AS seen
+"""  # noqa: S608 (constants)
+METHODS = ("enable_nestloop", "enable_hashagg", "enable_indexscan", "enable_seqscan")
+
+
+@pytest.mark.django_db
+def test_a_rule_for_many_readers_is_the_rule_of_each_by_every_plan() -> None:
+    """Also by plans that hash the followees of a reader: of two copies of a hash PostgreSQL fills one for the next."""
+    chance = random.Random(5)  # noqa: S311 (a made-up world)
+    people = [UserFactory() for _ in range(5)]
+    for one, other in itertools.permutations(people, 2):
+        if chance.random() < 0.6:
+            relations.follow(follower=one, followee=other)
+    said = [
+        items.publish(sender=one, content={"text": "x"}, visibility=visibility)
+        for one in people
+        for visibility in Visibility.values
+    ]
+    pairs = [(reader.pk, item.pk) for reader in people for item in said]
+    chance.shuffle(pairs)
+    params = {"readers": [reader for reader, _ in pairs], "items": [item for _, item in pairs]}
+    wanted = {
+        (reader.pk, pk) for reader in people for pk in Item.objects.visible_to(reader).values_list("pk", flat=True)
+    }
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE items_item, accounts_user, relations_follow, relations_block")
+        for methods in itertools.product(("on", "off"), repeat=len(METHODS)):
+            for name, value in zip(METHODS, methods, strict=True):
+                cursor.execute(f"SET LOCAL {name} = {value}")
+            cursor.execute(FOR_MANY, params)
+            assert set(cursor.fetchall()) == wanted, methods

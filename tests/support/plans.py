@@ -123,6 +123,40 @@ def worst(node: dict[str, Any]) -> str:
     return ", ".join(name for own, name in sorted(found, reverse=True)[:3] if own)
 
 
+def hashes_of_other_rows(plan: dict[str, Any]) -> list[str]:
+    """The hashed subplans that hold what is true for a row outside them. Where the planner copies the condition that
+    asks one, only the first copy that is asked fills its hash anew for the next row (docs/decisions.md: A rule for many
+    readers is asked by probes alone).
+    """
+    nodes = list(_nodes(plan))
+    asked = {name for node in nodes for text in _conditions(node) for name in HASHED.findall(text)}
+    found = []
+    for node in nodes:
+        if node.get("Subplan Name") in asked:
+            within = list(_nodes(node))
+            known = {each[key] for each in within for key in ("Alias", "CTE Name", "Relation Name") if key in each}
+            outside = {name for each in within for text in _conditions(each) for name in COLUMN.findall(text)} - known
+            if outside:
+                found.append(f"{node['Subplan Name']} asks {', '.join(sorted(outside))}")
+    return found
+
+
+HASHED = re.compile(r"hashed (SubPlan \d+)")
+COLUMN = re.compile(r"(?<![\w.'\"])([a-z_]\w*)\.[a-z_]")
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def _conditions(node: dict[str, Any]) -> Iterator[str]:
+    for name, text in node.items():
+        if isinstance(text, str) and (name.endswith(("Cond", "Filter")) or name == "Function Call"):
+            yield text
+
+
 TIMES = 12
 """A statement is explained with so many different parameters."""
 
