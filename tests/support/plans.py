@@ -125,8 +125,9 @@ def worst(node: dict[str, Any]) -> str:
 
 def hashes_of_other_rows(plan: dict[str, Any]) -> list[str]:
     """The hashed subplans that hold what is true for a row outside them. Where the planner copies the condition that
-    asks one, only the first copy that is asked fills its hash anew for the next row (docs/decisions.md: A rule for many
-    readers is asked by probes alone).
+    asks one, only the copy that is asked first fills its hash anew for the next row.
+
+    See docs/decisions.md: A rule for many readers is asked by probes alone.
     """
     nodes = list(_nodes(plan))
     asked = {name for node in nodes for text in _conditions(node) for name in HASHED.findall(text)}
