@@ -188,22 +188,23 @@
     if (!cut) return; // given up meanwhile
     const files = new DataTransfer();
     files.items.add(new File([result], kind === "image/jpeg" ? "picture.jpg" : "picture.png", { type: kind }));
-    field.files = files.files;
-    kept.set(field, field.files);
+    kept.set(field, files.files);
     show(field);
-    dialog.close("used");
+    finish();
   });
-  dialog.querySelector("[data-cancel]").addEventListener("click", () => dialog.close());
+  dialog.querySelector("[data-cancel]").addEventListener("click", finish);
 
-  dialog.addEventListener("close", () => {
+  // The browser tells of an end later, when the next picture may be in the dialog.
+  function finish() {
     const { field, pixels } = cut;
-    if (dialog.returnValue !== "used") field.files = kept.get(field) || new DataTransfer().files;
-    dialog.returnValue = "";
+    field.files = kept.get(field) || new DataTransfer().files;
     pixels.close();
     pointers.clear();
     cut = null;
+    dialog.close();
     field.focus();
-  });
+  }
+  dialog.addEventListener("close", () => cut && !dialog.open && finish()); // by Escape
 
   // Shows the chosen part in the form, in the place of the picture of before.
   function show(field) {
