@@ -319,6 +319,7 @@ class TestServer:
         # granian takes no more bytes once it ends: the frame comes where it was quicker.
         assert code_of(socket) in (GONE, BROKEN)
 
+    @pytest.mark.long
     def test_a_quiet_socket_gets_a_message(self, connect: Connect) -> None:
         socket = connect(f"?stream=user&access_token={token_of(UserFactory(), 'read')}")
         socket.settimeout(60)

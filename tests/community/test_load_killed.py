@@ -24,7 +24,7 @@ from tests.support.workers import Workers
 from timeline.check import differences
 from timeline.models import Import, ImportedUser
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.long]
 
 PROGRAM = """
 import os, signal, sys

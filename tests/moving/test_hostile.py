@@ -20,6 +20,7 @@ from moving import actions, archive, importing, outbox
 from moving.archive import ArchiveError, unpack
 from moving.models import ArchiveImport, State
 from tests.support.archives import collection, files_of, note, tarred, zipped
+from tests.support.effort import tries
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -235,13 +236,14 @@ def test_a_strange_entry_is_left_out_or_read(user: User, kind: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_million_entries_take_little_memory(tmp_path: Path) -> None:
+def test_very_many_entries_take_little_memory(tmp_path: Path) -> None:
+    count = tries(200_000, 1_000_000)
     path = tmp_path / "outbox.json"
-    path.write_bytes(b'{"orderedItems":[' + b"{}," * 1_000_000 + b"{}]}")
+    path.write_bytes(b'{"orderedItems":[' + b"{}," * count + b"{}]}")
     tracemalloc.start()
     try:
-        assert outbox.index(path) == 1_000_001
-        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+        assert outbox.index(path) == count + 1
+        assert tracemalloc.get_traced_memory()[1] < 20 * count
     finally:
         tracemalloc.stop()
     assert len(outbox.opened(path)) == outbox.ITEMS

@@ -64,6 +64,7 @@ print(json.dumps({"pages": pages, "reposts": reposts, "new": new, "upgraded": up
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_site_of_the_version_before_goes_on(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", UPGRADE, str(DATA / "v0.1.0.backup")],

@@ -1,15 +1,23 @@
 """How much a test of chance or of numbers tries: a part in every run, all of it under `check_all --all`."""
 
 import os
+from collections.abc import Sequence
+from typing import TypeVar
 from zlib import crc32
 
 EVERYTHING = bool(os.environ.get("TEST_EVERYTHING"))
 """Whether this is the run before a release, which `check_all --all` sets for its tests."""
+Value = TypeVar("Value")
 
 
 def tries(usual: int, everything: int) -> int:
     """Examples, readers, kills or seconds: `usual` in every run, `everything` before a release."""
     return everything if EVERYTHING else usual
+
+
+def some(usual: int, every: Sequence[Value]) -> Sequence[Value]:
+    """The first `usual` values of a test's parameter in every run, all of them before a release."""
+    return every[: tries(usual, len(every))]
 
 
 def is_usual(

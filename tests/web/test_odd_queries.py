@@ -15,6 +15,7 @@ from items.actions import publish
 from live import actions as live
 from relations import views as relation_views
 from tests.support.addresses import page_patterns
+from tests.support.effort import EVERYTHING
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -101,13 +102,13 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def test_odd_queries_are_no_failure(
     client: Client, reader: Any, addresses: list[str], read: set[str], settings: Any, is_signed_in: bool
 ) -> None:
-    """Each parameter that a page reads has each odd value, and stands twice."""
+    """Each parameter that a page reads has each odd value, and stands twice: a quarter of these in every run."""
     settings.RATES = dict.fromkeys(settings.RATES, "1000000/hour")
     client.raise_request_exception = False
     if is_signed_in:
         client.force_login(reader)
     failed = []
-    for address in addresses:
+    for number, address in enumerate(addresses):
         read.clear()
         response = client.get(f"{address}?{SAMPLE}")
         put_away(response)
@@ -115,6 +116,8 @@ def test_odd_queries_are_no_failure(
         queries += [f"{name}=1&{name}=2" for name in sorted(read)]
         if response.status_code != 200:  # the view ends before it looks at its parameters
             queries = queries[::15]
+        elif not EVERYTHING:
+            queries = queries[number % 4 :: 4]
         for place, query in enumerate(queries):
             part: Any = {"HTTP_HX_REQUEST": "true"} if place % 2 else {}
             answer = client.get(f"{address}?{query}", **part)
