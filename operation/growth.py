@@ -1,5 +1,4 @@
-"""What grows without a sweep, or faster than its sweep: the part of `doctor` that says when docs/growth.md asks for an
-act.
+"""Finds tables and folders that outgrow their sweeps: the part of `doctor` that says when docs/growth.md asks for an act.
 
 Every statement is bounded: rows are counted up to `COUNTED`, and sizes are PostgreSQL's own estimates.
 """
@@ -100,7 +99,7 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
             "0.02, autovacuum_analyze_scale_factor = 0.01);"
             for name, *_ in untuned
         )
-        + " See docs/growth.md: Large tables.",
+        + " See docs/growth.md: When to act.",
     )
     ((age,),) = fetch(AGE)
     yield judge(
@@ -114,13 +113,17 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
 
 # --- Rows that a sweep should have taken --------------------------------------------------------------------
 class Kept(NamedTuple):
-    """Rows that `task` takes away when the time in `column` is `life` ago; `only`: which rows of the table."""
+    """Rows that `task` takes away when the time in `column` is `life` ago; `only`: which rows of the table.
+
+    A queue has no index of the time, and few rows: its first ones are looked at.
+    """
 
     model: type[Model]
     column: str
     life: timedelta
     task: str
     only: dict[str, Any] = {}
+    is_queue: bool = False
 
     @property
     def name(self) -> str:
@@ -132,13 +135,13 @@ AT_ONCE = timedelta()
 
 
 def kept() -> Iterator[Kept]:
-    """All rows that are kept for a time, in tables with an index of that time, or with few rows."""
+    """All rows that are kept for a time, but for tables that only a walk looks through."""
     yield Kept(Session, "expire_date", AT_ONCE, "accounts.clear_sessions")
     yield Kept(AddressCheck, "expires_at", AT_ONCE, "accounts.clear_sessions")
-    yield Kept(ResetRequest, "created_at", recovery.KEPT, "accounts.send_resets")
+    yield Kept(ResetRequest, "created_at", recovery.KEPT, "accounts.send_resets", is_queue=True)
     yield Kept(Application, "created_at", timedelta(days=settings.APPLICATION_DAYS), "accounts.forget_applications")
     yield Kept(HeldName, "until", AT_ONCE, "accounts.sweep_deletions")
-    yield Kept(Deletion, "created_at", AT_ONCE, "accounts.sweep_deletions")
+    yield Kept(Deletion, "created_at", AT_ONCE, "accounts.sweep_deletions", is_queue=True)
     yield Kept(AccessToken, "expires", AT_ONCE, "clientapi.forget_unused")
     yield Kept(Grant, "expires", AT_ONCE, "clientapi.forget_unused")
     yield Kept(IdempotencyKey, "created_at", idempotency.LIFE, "items.forget_idempotency_keys")
@@ -150,7 +153,7 @@ def kept() -> Iterator[Kept]:
     yield Kept(Letter, "created_at", sending.KEPT, "mail.sweep")
     yield Kept(MediaFile, "created_at", sweeping.UNUSED, "media.sweep", {"use": Use.NONE})
     yield Kept(MediaFile, "withdrawn_at", sweeping.WITHDRAWN, "media.sweep")
-    yield Kept(FileMove, "created_at", AT_ONCE, "media.sweep")
+    yield Kept(FileMove, "created_at", AT_ONCE, "media.sweep", is_queue=True)
     yield Kept(Notification, "position", settings.NOTIFICATION_LIFE, "notifications.forget_old")
     yield Kept(PictureAttempt, "at", hashes.LIFE, "moderation.forget_attempts")
     yield Kept(Sample, "at", sampling.KEPT, "operation.observe")
@@ -190,7 +193,10 @@ def _late(each: Kept) -> int:
     before: Any = database_now() - each.life - GRACE
     if each.model is Notification:
         before = ids.compose(before, 0)
-    late = each.model._default_manager.filter(**{f"{each.column}__lt": before}, **each.only)
+    rows = each.model._default_manager.all()
+    if each.is_queue:
+        return sum(at < before for at in rows.order_by("pk").values_list(each.column, flat=True)[:COUNTED])
+    late = rows.filter(**{f"{each.column}__lt": before}, **each.only)
     return late.order_by()[:COUNTED].count()
 
 
