@@ -1,4 +1,4 @@
-"""Finds tables and folders that outgrow their sweeps: the part of `doctor` that says when docs/growth.md asks for an act.
+"""Finds tables and folders that outgrow their sweeps, for `doctor`; docs/growth.md says what is done then.
 
 Every statement is bounded: rows are counted up to `COUNTED`, and sizes are PostgreSQL's own estimates.
 """
