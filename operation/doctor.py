@@ -41,7 +41,7 @@ from operation.graphs import GraphError
 from operation.models import Sample
 from operation.sampling import BACKLOG, queue_lengths
 from relations.models import CsvImport, Mute
-from runtime import environment
+from runtime import environment, traces
 from runtime.cluster_address import names_cluster
 from seen.lmdb_store import LmdbStore
 from seen.store import store
@@ -97,6 +97,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("disk", disk),
         ("old files", growth.old_files),
         ("media", media_files),
+        ("traces", tracing),
         ("queues", queues),
         ("workers", workers),
         ("beat", lambda: beat(now)),
@@ -579,6 +580,17 @@ def disk() -> Findings:
         error=usage.free < GIB / 4 or share < 0.02,
         warning=usage.free < 2 * GIB or share < 0.1,
         todo="Make room: without it PostgreSQL stops.",
+    )
+
+
+# --- Traces ----------------------------------------------------------------------------------------------
+def tracing() -> Findings:
+    """Whether requests and tasks are traced, where they should be."""
+    yield judge(
+        "traces",
+        "are sent" if traces.is_on() else "cannot be made" if settings.TRACES else "are off",
+        warning=settings.TRACES and not traces.is_on(),
+        todo=f"Install the extra ({traces.INSTALL}), or unset FEEDSITE_TRACES.",
     )
 
 
