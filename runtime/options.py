@@ -248,8 +248,8 @@ GROUPS = (
         Option("FEEDSITE_CHECK_SECONDS", Number(0.001, 60, "seconds"), "2",
             "How long this may take."),
         Option("FEEDSITE_TRACES", Switch(), "0",
-            "1: requests and tasks are traced by OpenTelemetry, which the OTEL_* variables configure. The extra `traces` has "
-            "to be installed (docs/operations.md)."),
+            "1: requests and tasks are traced by OpenTelemetry, which the OTEL_* variables configure. The extra "
+            "`traces` has to be installed (docs/operations.md)."),
     )),
     Group("Timelines", "", (
         Option("FEEDSITE_LEVEL_1_CAP", Whole(1, 100000), "100",

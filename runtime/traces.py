@@ -53,6 +53,8 @@ class Tracing:
 
         self.trace, self.sdk, self.export, self.exporter = trace, sdk, export, trace_exporter
         self.resources, self.context = resources, tracecontext.TraceContextTextMapPropagator()
+        # While a collector is away each try would be a line: one is left for each batch that is given up.
+        logging.getLogger(trace_exporter.__name__).setLevel(logging.ERROR)
         self.lock = threading.Lock()
         self.provider: Any = None
 
