@@ -32,8 +32,8 @@ from storage.connections import fetch
 AGENT_LENGTH = 200
 SHOWN = 100
 """Sessions that a list shows, those seen last."""
-LOOKED_AT = 2_000
-"""Origins of tokens that one statement looks at."""
+LOOKED_AT, TURNS = 2_000, 100
+"""Tokens, or origins of tokens, that one statement looks at, and statements of one walk through the tokens."""
 BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
 SYSTEMS = (
     ("Android", "Android"),
@@ -59,6 +59,12 @@ FORGET_ORIGINS = """
         ) looked
         WHERE NOT EXISTS (SELECT FROM knox_authtoken t WHERE t.digest = looked.token_id OFFSET 0)
     )) RETURNING 1
+"""
+
+LOOK_FOR_EXPIRED = """
+    SELECT max(digest), array_agg(digest) FILTER (WHERE expiry < now()) FROM (
+        SELECT digest, expiry FROM knox_authtoken WHERE digest > %(after)s ORDER BY digest LIMIT %(limit)s
+    ) looked
 """
 
 
@@ -220,6 +226,25 @@ def _somewhere() -> int:
     """An id by chance: sessions that go on for years at the beginning of the table keep no others."""
     highest = UserSession.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     return secrets.randbelow(highest + 1)
+
+
+def forget_tokens() -> int:
+    """Delete API tokens that have expired, with what is known of where they were issued; how many.
+
+    Their owner's next token would take them, but an owner who is gone issues none. Expiry has no index: up to
+    `TURNS * LOOKED_AT` tokens are looked at, and as many again from a digest by chance on.
+    """
+    return sum(_forget_expired(after) for after in ("", secrets.token_hex()))
+
+
+def _forget_expired(after: str | None) -> int:
+    gone, turns = 0, 0
+    while after is not None and turns < TURNS:
+        ((after, expired),) = fetch(LOOK_FOR_EXPIRED, {"after": after, "limit": LOOKED_AT})
+        turns += 1
+        if expired:
+            gone += AuthToken.objects.filter(pk__in=expired).delete()[1].get(AuthToken._meta.label, 0)
+    return gone
 
 
 def forget_origins(begin: str) -> None:

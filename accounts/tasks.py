@@ -42,8 +42,9 @@ def forget_applications() -> None:
 
 @shared_task(name="accounts.clear_sessions")
 def clear_sessions() -> None:
-    """Periodic: drop sessions that have expired, which Django itself leaves in the table."""
+    """Periodic: drop sessions and tokens that have expired, which Django and knox leave in their tables."""
     call_command("clearsessions")
+    places.forget_tokens()
     places.forget_ended()
     addresses.forget_checks()
 

@@ -488,6 +488,8 @@ METRICS_TOKEN = env.text("FEEDSITE_METRICS_TOKEN")
 # Readers a minute whose windows are compared with PostgreSQL, and the seconds that this may take; 0 readers: none.
 CHECK_READERS = env.whole("FEEDSITE_CHECK_READERS")
 CHECK_SECONDS = env.number("FEEDSITE_CHECK_SECONDS")
+# Whether requests and tasks are traced (runtime.traces); OTEL_* variables say where to.
+TRACES = env.switch("FEEDSITE_TRACES")
 
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

@@ -8,7 +8,7 @@ import math
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
@@ -16,13 +16,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import grpc
-import msgspec
 import redis
 from celery import current_app
 from django.conf import settings
 from django.core import checks
 from django.db import ProgrammingError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.models.functions import Coalesce
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
@@ -34,12 +34,14 @@ from media import store as media
 from media.models import MediaFile
 from media.store import PREFIXES
 from media.sweeping import without_row
-from operation import inboxes
+from moving.models import ArchiveImport
+from operation import growth, inboxes
+from operation.findings import ERROR, OK, WARNING, Finding, Findings, judge
 from operation.graphs import GraphError
 from operation.models import Sample
 from operation.sampling import BACKLOG, queue_lengths
 from relations.models import CsvImport, Mute
-from runtime import environment
+from runtime import environment, traces
 from runtime.cluster_address import names_cluster
 from seen.lmdb_store import LmdbStore
 from seen.store import store
@@ -48,7 +50,6 @@ from storage.cluster import Cluster
 from storage.connections import client_of, database_now, fetch, is_of_another_version
 from storage.parking import PARKED
 
-OK, WARNING, ERROR = "ok", "warning", "error"
 PATIENCE = 2.0
 DURABLE = {
     "broker": "queued tasks are lost, until sweepers find them",
@@ -65,8 +66,8 @@ MEDIA_LOOKED_AT = 500
 MEDIA_LISTED = 1_000
 """Files of a prefix that are listed, of which there are 16."""
 LATE = timedelta(minutes=15)
-LATE_SEEN = 1_000
-"""Mutes and imports that are late are counted up to here."""
+LATE_SEEN, LATE_NAMED = 1_000, 5
+"""Mutes and imports that are late are counted, and named, up to here."""
 MEDIA_SECONDS = 10.0
 """Seconds that looking for files of a bucket may take."""
 LETTER_SECONDS = 900.0
@@ -80,29 +81,13 @@ SESSIONS = """
 """
 
 
-class Finding(msgspec.Struct):
-    """One thing that was looked at. `todo` says what to do where `state` is not ok."""
-
-    name: str
-    state: str
-    text: str
-    todo: str = ""
-
-
-Findings = Iterator[Finding]
-
-
-def judge(name: str, text: str, *, error: bool = False, warning: bool = False, todo: str = "") -> Finding:
-    """A finding in the worst state that applies; `todo` is dropped where all is well."""
-    state = ERROR if error else WARNING if warning else OK
-    return Finding(name, state, text, todo if state != OK else "")
-
-
 def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Finding]:
     """Everything; `web`, `stream` and `grpc_place` (host:port) are where the processes listen."""
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration),
         ("postgresql", postgresql),
+        ("tables", growth.tables),
+        ("old rows", growth.old_rows),
         *([("replica", replicas)] if replica.is_configured() else []),
         *((role, lambda role=role, url=url: redis_server(role, url)) for role, url in redis_roles().items()),
         *([("feeds cluster", feeds_cluster)] if names_cluster(settings.REDIS_URL) else []),
@@ -110,13 +95,16 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("impressions", impressions_fill),
         ("played store", played_store),
         ("disk", disk),
+        ("old files", growth.old_files),
         ("media", media_files),
+        ("traces", tracing),
         ("queues", queues),
         ("workers", workers),
         ("beat", lambda: beat(now)),
         ("mail", lambda: letters(now)),
         ("deliveries", lambda: deliveries(now)),
         ("relations", lambda: upkeep_of_relations(now)),
+        ("moving", lambda: imports_of_archives(now)),
         ("policy", pushes),
         ("inboxes", lambda: need_of_inboxes(now)),
         ("web", lambda: process("web", web)),
@@ -595,6 +583,17 @@ def disk() -> Findings:
     )
 
 
+# --- Traces ----------------------------------------------------------------------------------------------
+def tracing() -> Findings:
+    """Whether requests and tasks are traced, where they should be."""
+    yield judge(
+        "traces",
+        "are sent" if traces.is_on() else "cannot be made" if settings.TRACES else "are off",
+        warning=settings.TRACES and not traces.is_on(),
+        todo=f"Install the extra ({traces.INSTALL}), or unset FEEDSITE_TRACES.",
+    )
+
+
 # --- Processes -------------------------------------------------------------------------------------------
 def queues() -> Findings:
     """Check how many messages wait in Celery's queues."""
@@ -700,6 +699,19 @@ def upkeep_of_relations(now: datetime) -> Findings:
         f"{stuck:,} wait for long" if stuck else "none waits for long",
         warning=stuck > 0,
         todo="See that beat and a worker run (relations.sweep_imports).",
+    )
+
+
+def imports_of_archives(now: datetime) -> Findings:
+    """Name the imports of archives that no worker has brought further for long."""
+    running = ArchiveImport.objects.filter(finished_at=None).alias(moved_at=Coalesce("tried_at", "created_at"))
+    stuck = list(running.filter(moved_at__lt=now - LATE).order_by("pk").values_list("pk", flat=True)[:LATE_SEEN])
+    named = ", ".join(map(str, stuck[:LATE_NAMED])) + (" …" if stuck[LATE_NAMED:] else "")
+    yield judge(
+        "imports of archives",
+        f"{len(stuck):,} have come no further for long (id {named})" if stuck else "come further",
+        warning=bool(stuck),
+        todo="See that beat and a worker run (moving.sweep), that it has the folder imports/, and its log.",
     )
 
 

@@ -6,7 +6,7 @@ is not among them fails the test, and so does a package that says none; `EXCEPTI
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -92,6 +92,12 @@ def packages(lock: Path) -> list[Package]:
     return sorted({each.name: each for each in found}.values(), key=lambda each: each.name)
 
 
+def of_traces(site: Path, traces: Path) -> list[Package]:
+    """The packages that the lock of the extra `traces` installs besides those of the site."""
+    names = {each.name for each in packages(site)}
+    return [each for each in packages(traces) if each.name not in names]
+
+
 def licence_of(name: str) -> str:
     """An SPDX expression; empty where the package says nothing that is known."""
     if name in READ:
@@ -114,7 +120,7 @@ def _by_words(said: "metadata.PackageMetadata") -> Iterator[str]:
             yield WORDS.get(word, word)
 
 
-def table(lock: Path) -> str:
-    """The packages as a table of Markdown."""
-    rows = [f"| {each.name} | {each.licence or '**none is said**'} | {each.heeded()} |" for each in packages(lock)]
+def table(found: Iterable[Package]) -> str:
+    """Packages as a table of Markdown."""
+    rows = [f"| {each.name} | {each.licence or '**none is said**'} | {each.heeded()} |" for each in found]
     return "\n".join(["| package | licence | to be heeded |", "|---|---|---|", *rows])

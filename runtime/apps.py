@@ -13,8 +13,13 @@ class RuntimeConfig(AppConfig):
     name = "runtime"
 
     def ready(self) -> None:
-        """Register the check of the environment's variable names."""
+        """Register the check of the environment's variable names, and load what traces need."""
+        from django.conf import settings
+
+        from runtime import traces
+
         checks.register(check_names)
+        traces.prepare(is_wanted=settings.TRACES)
 
 
 def check_names(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:

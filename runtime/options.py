@@ -247,6 +247,9 @@ GROUPS = (
             "Readers a minute whose windows are compared with PostgreSQL; 0: none."),
         Option("FEEDSITE_CHECK_SECONDS", Number(0.001, 60, "seconds"), "2",
             "How long this may take."),
+        Option("FEEDSITE_TRACES", Switch(), "0",
+            "1: requests and tasks are traced by OpenTelemetry, which the OTEL_* variables configure. The extra "
+            "`traces` has to be installed (docs/operations.md)."),
     )),
     Group("Timelines", "", (
         Option("FEEDSITE_LEVEL_1_CAP", Whole(1, 100000), "100",

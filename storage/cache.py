@@ -17,7 +17,7 @@ from django.conf import settings
 from django_redis.pool import ConnectionFactory
 from django_redis.serializers.base import BaseSerializer
 
-from runtime import metrics
+from runtime import metrics, traces
 from storage.breaker import OpenError
 from storage.connections import cache_breaker, client_of
 
@@ -38,7 +38,7 @@ class Guarded(redis.Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command, within the breaker. Raises redis.ConnectionError while the server is left alone."""
         try:
-            with cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
+            with traces.span("redis cache"), cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
         except OpenError as error:
             raise redis.ConnectionError(str(error)) from error

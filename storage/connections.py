@@ -29,6 +29,7 @@ from psycopg.errors import DeadlockDetected, UndefinedColumn, UndefinedFunction,
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from runtime import traces
 from runtime.cluster_address import names_cluster, parse
 from storage.breaker import FAILURES, Breaker
 from storage.cluster import Cluster, NodeDownError
@@ -201,7 +202,8 @@ def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Ca
     wrapper = connections[DEFAULT_DB_ALIAS]
     wrapper.ensure_connection()
     with ThreadPoolExecutor(1, "fetching") as thread:
-        yield lambda query, params: thread.submit(_rows, wrapper, query, params).result
+        rows = traces.bound(_rows)
+        yield lambda query, params: thread.submit(rows, wrapper, query, params).result
 
 
 def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -209,7 +211,13 @@ def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -
         asked.statements += 1
     statement, names = numbered(query)
     values = [params[name] for name in names] if isinstance(params, Mapping) else params
-    with wrapper.wrap_database_errors, psycopg.RawCursor(wrapper.connection) as cursor:
+    with (
+        traces.span("postgresql") as span,
+        wrapper.wrap_database_errors,
+        psycopg.RawCursor(wrapper.connection) as cursor,
+    ):
+        if span:
+            _name_statement(span, query)
         try:
             cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
         except DeadlockDetected:  # a migration that locks two tables ends a page so; by itself it did nothing yet
@@ -217,6 +225,25 @@ def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -
                 raise
             cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
         return cursor.fetchall()
+
+
+def trace_statements(connection: Any, **_: Any) -> None:
+    """Have what Django sends through a session make spans, as `fetch` does."""
+    if _trace_statement not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_trace_statement)
+
+
+def _trace_statement(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    with traces.span("postgresql") as span:
+        if span:
+            _name_statement(span, str(sql))
+        return execute(sql, params, many, context)
+
+
+def _name_statement(span: Any, query: str) -> None:
+    summary = traces.summary(query)
+    span.update_name(f"postgresql {summary}")
+    span.set_attributes({"db.system.name": "postgresql", "db.query.summary": summary})
 
 
 PLACEHOLDER = re.compile(r"%(?:s|%|\((\w+)\)s)")
@@ -299,18 +326,28 @@ def pipelined(
         return []
     if asked := _asked.get():
         asked.round_trips += 1
-    if isinstance(client, Cluster):
-        replies = client.ask(commands)
-        for reply in replies:
-            if isinstance(reply, redis.RedisError):
-                raise reply
-        return replies
-    try:
-        return _send(client, commands, patience_seconds)
-    except redis.exceptions.NoScriptError:
-        for source in _scripts.values():
-            client.script_load(source)
-        return _send(client, commands, patience_seconds)
+    with traces.span("redis") as span:
+        if span:
+            _name_commands(span, commands)
+        if isinstance(client, Cluster):
+            replies = client.ask(commands)
+            for reply in replies:
+                if isinstance(reply, redis.RedisError):
+                    raise reply
+            return replies
+        try:
+            return _send(client, commands, patience_seconds)
+        except redis.exceptions.NoScriptError:
+            for source in _scripts.values():
+                client.script_load(source)
+            return _send(client, commands, patience_seconds)
+
+
+def _name_commands(span: Any, commands: Sequence[Command | bytes]) -> None:
+    """Name a span by the words of its commands, without any key."""
+    words = {str(each[0]) for each in commands if not isinstance(each, bytes)} or {"RESP"}
+    span.update_name(f"redis {' '.join(sorted(words))}")
+    span.set_attributes({"db.system.name": "redis", "db.operation.batch.size": len(commands)})
 
 
 def _send(client: redis.Redis, commands: Sequence[Command | bytes], patience_seconds: float | None) -> list[Any]:
@@ -332,14 +369,17 @@ def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]
     commands = list(commands)
     if not commands:
         return []
-    if isinstance(client, Cluster):
-        return client.ask(commands)
-    replies = _try(client, commands)
-    if any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
-        for source in _scripts.values():
-            client.script_load(source)
+    with traces.span("redis") as span:
+        if span:
+            _name_commands(span, commands)
+        if isinstance(client, Cluster):
+            return client.ask(commands)
         replies = _try(client, commands)
-    return replies
+        if any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
+            for source in _scripts.values():
+                client.script_load(source)
+            replies = _try(client, commands)
+        return replies
 
 
 def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
@@ -378,9 +418,10 @@ def lanes(client: redis.Redis, names: Sequence[bytes]) -> Iterator[list[Any]]:
 
     A command that a node of a cluster answers with MOVED or ASK was not run; `pipelined` finds the right node.
     """
-    if isinstance(client, Cluster):
-        with client.lanes(names) as connections:
-            yield connections
-    else:
-        with borrowed(client) as connection:
-            yield [connection] * len(names)
+    with traces.span("redis lanes"):
+        if isinstance(client, Cluster):
+            with client.lanes(names) as connections:
+                yield connections
+        else:
+            with borrowed(client) as connection:
+                yield [connection] * len(names)

@@ -19,6 +19,8 @@ from typing import Any
 from celery import Celery, Task, current_app
 from celery.worker.consumer import Consumer as CeleryConsumer
 
+from runtime import traces
+
 logger = logging.getLogger(__name__)
 
 PARKED = "parked"
@@ -38,8 +40,11 @@ class ParkingTask(Task[Any, Any]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the task, or park the message that called it."""
-        if self.request.called_directly or takes(self.run, args, kwargs):
+        if self.request.called_directly:
             return self.run(*args, **kwargs)
+        if takes(self.run, args, kwargs):
+            with traces.task(str(self.name), self.request.get(traces.HEADER)):
+                return self.run(*args, **kwargs)
         logger.warning("%s does not take %s %s: parked for another version", self.name, args, kwargs)
         park(self.app, self.name, args, kwargs)
         return None

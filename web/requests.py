@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.functional import SimpleLazyObject, empty
 
-from runtime import logs, metrics
+from runtime import logs, metrics, traces
 from storage import replica
 
 logger = logging.getLogger("feedsite.access")
@@ -39,7 +39,16 @@ class RequestMiddleware:
         began = time.perf_counter()
         about = logs.chosen_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         logs.request_id.set(about)
-        response = self.get_response(request)
+        with traces.request() as span:
+            response = self.get_response(request)
+            if span:
+                traces.answered(
+                    span,
+                    method=method_of(request),
+                    route=route_of(request),
+                    status=response.status_code,
+                    source=response.headers.get("X-Feed-Source"),
+                )
         response.headers[logs.HEADER] = about
         if may_have_written(request, response):
             replica.note_write(known_user(request))
@@ -55,9 +64,7 @@ def let_go(**kwargs: Any) -> None:
 
 def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
     """Count an answered request, and log it where the site logs requests."""
-    route, method, status = route_of(request), request.method or "", response.status_code
-    if method not in METHODS:
-        method = "other"
+    route, method, status = route_of(request), method_of(request), response.status_code
     child = _children.get((route, method, status))
     if child is None:  # looking labels up takes longer than counting
         child = _children[route, method, status] = metrics.http_seconds.labels(route, method, str(status))
@@ -94,6 +101,11 @@ def route_of(request: HttpRequest) -> str:
     if route.startswith(settings.ADMIN_PATH):
         return "admin/"  # hundreds, and few who ask
     return NOWHERE if route == "^api/" else route or "/"
+
+
+def method_of(request: HttpRequest) -> str:
+    """The method, or `other`: callers may make up any."""
+    return request.method if request.method in METHODS else "other"
 
 
 def known_user(request: HttpRequest) -> int | None:

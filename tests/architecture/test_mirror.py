@@ -28,6 +28,7 @@ REASONS = {
 PAGES = "templatetags"
 """Tags and filters are tested by the pages that show them."""
 HELD = {
+    "operation/findings.py": "tests/operation/test_doctor.py",
     "operation/management/commands/document_licences.py": "tests/operation/test_licences.py",
     "accounts/oauth_models.py": "tests/clientapi/test_oauth_api.py",
     "clientapi/account_api.py": "tests/clientapi/test_mastodon_py.py",

@@ -130,6 +130,7 @@ ALLOWED = (
     Allowed("task live.sweep", "UPDATE live_replaydelivery", WHOLE, "passes parked rows, which an admin clears"),
     Allowed("question of timeline.sweep", "", WHOLE, "passes parked rows, which an admin clears"),
     Allowed("question of live.sweep", "", WHOLE, "passes parked rows, which an admin clears"),
+    Allowed("doctor", 'FROM "discover_itemchange"', WHOLE, "counts the rows of a queue, 100,000 of them at most"),
     Allowed("top", "FROM timeline_delivery", WHOLE, "counts the rows of a queue, 10,000 of them at most"),
     Allowed("task operation.observe", "FROM timeline_delivery", WHOLE, "counts the rows of a queue"),
     Allowed("task operation.observe", "FROM live_replaydelivery", WHOLE, "counts the rows of a queue"),

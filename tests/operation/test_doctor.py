@@ -22,8 +22,9 @@ from discover import impressions
 from discover.impressions import Impression
 from feedsite.celery import app
 from media.models import MediaFile
+from moving.models import ArchiveImport
 from operation import doctor
-from operation.doctor import ERROR, OK, WARNING, Finding
+from operation.findings import ERROR, OK, WARNING, Finding
 from operation.models import Sample
 from relations.models import CsvImport, Mute
 from runtime.embedded import wait_for
@@ -239,6 +240,13 @@ def test_media_without_files_and_files_without_rows(media_folder: Path) -> None:
     assert {finding.state for finding in doctor.media_files()} == {OK}
 
 
+def test_traces_that_are_wanted_and_cannot_be_made(settings: Any) -> None:
+    assert states(doctor.tracing()) == {"traces": OK}
+    settings.TRACES = True  # and nothing was loaded for it, as where the extra is missing
+    finding = found(doctor.tracing())["traces"]
+    assert (finding.state, "requirements-traces.lock" in finding.todo) == (WARNING, True)
+
+
 @pytest.mark.parametrize(("free", "state"), [(50, OK), (5, WARNING), (1, ERROR)])
 def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, free: int, state: str) -> None:
     usage = type("usage", (), {"total": 100 * doctor.GIB, "free": free * doctor.GIB})
@@ -253,6 +261,21 @@ def test_mutes_and_imports_that_are_late() -> None:
     Mute.objects.create(muter=UserFactory(), muted=UserFactory(), expires_at=late)
     CsvImport.objects.create(user=UserFactory(), kind="mutes", total=1, created_at=late)
     assert states(doctor.upkeep_of_relations(now)) == {"timed mutes": WARNING, "imports of lists": WARNING}
+
+
+def test_imports_of_archives_that_are_stuck() -> None:
+    """A long one that comes further is well, however long ago it began."""
+    now, late = timezone.now(), timezone.now() - 2 * doctor.LATE
+    facts = {"created_at": late, "folder": "x"}
+    ArchiveImport.objects.create(user=UserFactory(), tried_at=now, **facts)
+    ArchiveImport.objects.create(user=UserFactory(), tried_at=late, finished_at=now, state="done", **facts)
+    assert states(doctor.imports_of_archives(now)) == {"imports of archives": OK}
+    stuck = [ArchiveImport.objects.create(user=UserFactory(), tried_at=at, **facts) for at in (late, None)]
+    finding = found(doctor.imports_of_archives(now))["imports of archives"]
+    assert (finding.state, f"2 have come no further for long (id {stuck[0].pk}, {stuck[1].pk})") == (
+        WARNING,
+        finding.text,
+    )
 
 
 @pytest.mark.slow

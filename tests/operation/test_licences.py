@@ -4,13 +4,14 @@ import pytest
 from django.conf import settings
 
 import manage
-from operation.licences import EXCEPTIONS, Package, packages
+from operation.licences import EXCEPTIONS, Package, of_traces, packages
 from operation.management.commands.document_licences import page
 
 PACKAGES = packages(manage.RUNTIME_LOCK)
+MORE = of_traces(manage.RUNTIME_LOCK, settings.BASE_DIR / "requirements-traces.lock")
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+@pytest.mark.parametrize("package", [*PACKAGES, *MORE], ids=lambda package: package.name)
 def test_the_site_may_be_given_on_with_it(package: Package) -> None:
     assert package.allowed(), f"{package.name} is under {package.licence or 'no known licence'}"
 

@@ -17,7 +17,7 @@ from runtime.management.commands.check_wheels import Machine, machines, resolve
 def test_each_lock_is_resolved_for_each_machine() -> None:
     every = set(machines())
     newest = f"3.{manage.PYTHONS[1][1]}"
-    for lock in ("requirements.lock", "requirements-server.lock"):
+    for lock in ("requirements.lock", "requirements-server.lock", "requirements-traces.lock"):
         for platform in ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin"):
             assert {Machine(lock, platform, "3.11"), Machine(lock, platform, newest)} <= every
     assert Machine("requirements-dev.lock", "aarch64-manylinux_2_36", newest) in every

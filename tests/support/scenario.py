@@ -40,7 +40,7 @@ from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
 from moving.models import ArchiveImport
-from operation import top
+from operation import growth, top
 from relations.actions import follower_count
 from relations.models import CsvImport, List
 from storage import quiet
@@ -839,6 +839,9 @@ def workers(scenario: Scenario) -> None:
         quiet.is_wanted(query)
     scenario.recorder.step = "top"
     top.look()
+    scenario.recorder.step = "doctor"
+    for look in (growth.tables, growth.old_rows):
+        list(look())
     for entry in settings.CELERY_BEAT_SCHEDULE.values():
         scenario.task(entry["task"])
     scenario.work()

@@ -7,7 +7,8 @@ import msgspec
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from operation.doctor import ERROR, OK, WARNING, addresses, examine, worst
+from operation.doctor import addresses, examine, worst
+from operation.findings import ERROR, OK, WARNING
 
 
 class Command(BaseCommand):

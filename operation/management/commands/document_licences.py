@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 import manage
-from operation.licences import table
+from operation.licences import of_traces, packages, table
 
 HEADING = """# Licences of what a site installs
 
@@ -37,4 +37,5 @@ class Command(BaseCommand):
 
 def page() -> str:
     """The whole page."""
-    return f"{HEADING}{table(manage.RUNTIME_LOCK)}\n"
+    more = table(of_traces(manage.RUNTIME_LOCK, settings.BASE_DIR / "requirements-traces.lock"))
+    return f"{HEADING}{table(packages(manage.RUNTIME_LOCK))}\n\n## With the extra `traces`\n{more}\n"

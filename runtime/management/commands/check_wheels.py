@@ -23,6 +23,10 @@ ABSENT = ("No solution found", "no wheels", "no usable wheels")
 """Words of uv where a wheel is not built; all else is a registry that does not answer."""
 
 
+TRACES_LOCK = "requirements-traces.lock"
+"""The packages that `FEEDSITE_TRACES` needs besides either."""
+
+
 class Machine(NamedTuple):
     """A lock, and a machine and a Python for which its wheels are looked for."""
 
@@ -33,7 +37,7 @@ class Machine(NamedTuple):
 
 def machines() -> Iterator[Machine]:
     """All that are looked at."""
-    site = (manage.RUNTIME_LOCK.name, manage.SERVER_LOCK.name)
+    site = (manage.RUNTIME_LOCK.name, manage.SERVER_LOCK.name, TRACES_LOCK)
     platforms = (f"x86_64-{OLDEST}", f"aarch64-{OLDEST}", "aarch64-apple-darwin")
     yield from (Machine(*each) for each in product(site, platforms, PYTHONS))
     yield from (

@@ -1,0 +1,227 @@
+"""Finds tables and folders that outgrow their sweeps, for `doctor`; docs/growth.md says what is done then.
+
+Every statement is bounded: rows are counted up to `COUNTED`, and sizes are PostgreSQL's own estimates.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db.models import Model
+from oauth2_provider.models import AccessToken, Grant
+
+from accounts import recovery
+from accounts.joining_models import Application
+from accounts.models import AddressCheck, Deletion, HeldName, ResetRequest, Session
+from discover import issued_pages
+from discover.models import IssuedPage, ItemChange
+from items import idempotency
+from items.models import CountChange, Filter, IdempotencyKey
+from live.models import KeptSnapshot
+from mail import sending
+from mail.models import Letter
+from media import sweeping
+from media.models import FileMove, MediaFile, Use
+from moderation import hashes
+from moderation.models import PictureAttempt
+from moving.models import ArchiveImport
+from notifications.models import Notification
+from operation import sampling
+from operation.findings import Findings, judge
+from operation.models import Sample
+from relations.models import CsvImport, FollowerCountChange
+from seen import probes
+from seen.models import MergeRun, Probe
+from storage import claims, ids
+from storage.connections import database_now, fetch
+
+GRACE = timedelta(days=2)
+"""So long after its time a row may still be there: some sweeps run once a day, and workers may have stood still."""
+COUNTED = 1_000
+"""Rows that are late are counted up to here."""
+STAGED = 100_000
+"""So many staged changes are more than folding leaves behind: it runs every few seconds."""
+NOTABLE_DEAD = 100_000
+"""Dead rows below this number harm no page."""
+DEAD_SHARE = 0.25
+"""Autovacuum begins at a fifth, so a quarter says that it does not keep up."""
+LARGE = 50_000_000
+"""Rows from which a table wants a scale factor of its own: a fifth of it would be ten million dead rows."""
+LARGE_FACTOR = 0.05
+AGED, NEAR_THE_END = 400_000_000, 1_500_000_000
+"""Transactions since the oldest row was frozen. PostgreSQL freezes from 200 million on, and stops at two thousand."""
+TABLES_NAMED = 5
+BACKUPS = 5
+LOG_BYTES = 2**30
+
+DEAD = f"""
+    SELECT relname::text, n_dead_tup, n_live_tup FROM pg_stat_user_tables
+    WHERE n_dead_tup >= %(least)s AND n_dead_tup > %(share)s * (n_live_tup + n_dead_tup)
+    ORDER BY n_dead_tup DESC LIMIT {TABLES_NAMED}
+"""  # noqa: S608 (a constant)
+UNTUNED = f"""
+    SELECT c.relname::text, c.reltuples::bigint, factor FROM pg_class c
+    LEFT JOIN LATERAL (
+        SELECT option_value FROM pg_options_to_table(c.reloptions)
+        WHERE option_name = 'autovacuum_vacuum_scale_factor') own ON true
+    CROSS JOIN LATERAL (
+        SELECT coalesce(option_value, current_setting('autovacuum_vacuum_scale_factor'))::float8 AS factor) used
+    WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
+        AND c.reltuples >= %(large)s AND factor > %(most)s
+    ORDER BY c.reltuples DESC LIMIT {TABLES_NAMED}
+"""  # noqa: S608 (a constant)
+AGE = "SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_database()"
+
+
+# --- Tables ----------------------------------------------------------------------------------------------
+def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
+    """Name tables that autovacuum does not keep up with, large ones that it would come to late, and staged changes."""
+    dead = fetch(DEAD, {"least": notable_dead, "share": DEAD_SHARE})
+    yield judge(
+        "dead rows",
+        "; ".join(f"{name}: {gone:,} beside {rows:,}" for name, gone, rows in dead) or "autovacuum keeps up",
+        warning=bool(dead),
+        todo="End old transactions, look at autovacuum (pg_stat_progress_vacuum), and give it less to wait for: "
+        "autovacuum_vacuum_cost_delay = 0. At once: " + " ".join(f"VACUUM (ANALYZE) {name};" for name, *_ in dead),
+    )
+    untuned = fetch(UNTUNED, {"large": large, "most": LARGE_FACTOR})
+    yield judge(
+        "large tables",
+        "; ".join(
+            f"{name}: {rows:,} rows, vacuumed at {factor * rows:,.0f} dead ones" for name, rows, factor in untuned
+        )
+        or "are vacuumed in time",
+        warning=bool(untuned),
+        todo=" ".join(
+            f"ALTER TABLE {name} SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = "
+            "0.02, autovacuum_analyze_scale_factor = 0.01);"
+            for name, *_ in untuned
+        )
+        + " See docs/growth.md: When to act.",
+    )
+    ((age,),) = fetch(AGE)
+    yield judge(
+        "transaction ids",
+        f"{age:,} since the oldest row was frozen",
+        error=age > NEAR_THE_END,
+        warning=age > AGED,
+        todo="Run `VACUUM (FREEZE)`, and see what keeps autovacuum from it: it stops before two thousand million.",
+    )
+
+
+# --- Rows that a sweep should have taken --------------------------------------------------------------------
+class Kept(NamedTuple):
+    """Rows that `task` takes away when the time in `column` is `life` ago; `only`: which rows of the table.
+
+    A queue has no index of the time, and few rows: its first ones are looked at.
+    """
+
+    model: type[Model]
+    column: str
+    life: timedelta
+    task: str
+    only: dict[str, Any] = {}
+    is_queue: bool = False
+
+    @property
+    def name(self) -> str:
+        """The table."""
+        return self.model._meta.db_table
+
+
+AT_ONCE = timedelta()
+
+
+def kept() -> Iterator[Kept]:
+    """All rows that are kept for a time, but for tables that only a walk looks through."""
+    yield Kept(Session, "expire_date", AT_ONCE, "accounts.clear_sessions")
+    yield Kept(AddressCheck, "expires_at", AT_ONCE, "accounts.clear_sessions")
+    yield Kept(ResetRequest, "created_at", recovery.KEPT, "accounts.send_resets", is_queue=True)
+    yield Kept(Application, "created_at", timedelta(days=settings.APPLICATION_DAYS), "accounts.forget_applications")
+    yield Kept(HeldName, "until", AT_ONCE, "accounts.sweep_deletions")
+    yield Kept(Deletion, "created_at", AT_ONCE, "accounts.sweep_deletions", is_queue=True)
+    yield Kept(AccessToken, "expires", AT_ONCE, "clientapi.forget_unused")
+    yield Kept(Grant, "expires", AT_ONCE, "clientapi.forget_unused")
+    yield Kept(IdempotencyKey, "created_at", idempotency.LIFE, "items.forget_idempotency_keys")
+    yield Kept(Filter, "expires_at", AT_ONCE, "items.forget_filters")
+    yield Kept(CsvImport, "finished_at", claims.KEPT, "relations.sweep_imports")
+    yield Kept(ArchiveImport, "finished_at", claims.KEPT, "moving.sweep")
+    yield Kept(IssuedPage, "issued_at", issued_pages.KEPT, "discover.forget_issued_pages")
+    yield Kept(KeptSnapshot, "expires_at", AT_ONCE, "live.forget_snapshots")
+    yield Kept(Letter, "created_at", sending.KEPT, "mail.sweep")
+    yield Kept(MediaFile, "created_at", sweeping.UNUSED, "media.sweep", {"use": Use.NONE})
+    yield Kept(MediaFile, "withdrawn_at", sweeping.WITHDRAWN, "media.sweep")
+    yield Kept(FileMove, "created_at", AT_ONCE, "media.sweep", is_queue=True)
+    yield Kept(Notification, "position", settings.NOTIFICATION_LIFE, "notifications.forget_old")
+    yield Kept(PictureAttempt, "at", hashes.LIFE, "moderation.forget_attempts")
+    yield Kept(Sample, "at", sampling.KEPT, "operation.observe")
+    yield Kept(MergeRun, "started_at", probes.RUNS_KEPT, "seen.forget_runs")
+    yield Kept(Probe, "probed_at", probes.PROBES_KEPT, "seen.forget_runs")
+
+
+STAGES: dict[type[Model], str] = {
+    CountChange: "items.fold_counts",
+    FollowerCountChange: "relations.fold_follower_counts",
+    ItemChange: "discover.index",
+}
+"""Tables of changes that a task takes away, which have no time → that task."""
+
+
+def old_rows(*, staged: int = STAGED) -> Findings:
+    """Name the tables that have rows beyond their time, or more staged changes than a task that runs leaves."""
+    well = True
+    for each in kept():
+        late = _late(each)
+        well &= not late
+        if late:
+            said = f"{late:,} rows{' or more' * (late == COUNTED)} should have gone {GRACE.days} days ago"
+            yield judge(f"rows of {each.name}", said, warning=True, todo=_look_at(each.task))
+    for model, task in STAGES.items():
+        waiting = model._default_manager.all()[:staged].count()
+        well &= waiting < staged
+        if waiting >= staged:
+            said = f"{waiting:,} or more wait"
+            yield judge(f"rows of {model._meta.db_table}", said, warning=True, todo=_look_at(task))
+    if well:
+        yield judge("old rows", "are swept in time")
+
+
+def _late(each: Kept) -> int:
+    """How many rows of a table should have gone long ago, up to `COUNTED`."""
+    before: Any = database_now() - each.life - GRACE
+    if each.model is Notification:
+        before = ids.compose(before, 0)
+    rows = each.model._default_manager.all()
+    if each.is_queue:
+        return sum(at < before for at in rows.order_by("pk").values_list(each.column, flat=True)[:COUNTED])
+    late = rows.filter(**{f"{each.column}__lt": before}, **each.only)
+    return late.order_by()[:COUNTED].count()
+
+
+def _look_at(task: str) -> str:
+    return f"See that beat and a worker run, and in the worker's log why {task} fails; docs/growth.md has its pace."
+
+
+# --- Files -------------------------------------------------------------------------------------------------
+def old_files() -> Findings:
+    """Look at the folders from which the site removes nothing by itself."""
+    backups = _sizes(settings.DATA_DIR / "backups")
+    yield judge(
+        "old backups",
+        f"{len(backups)} files, {sum(backups) // 2**20:,} MB in backups/",
+        warning=len(backups) > BACKUPS,
+        todo="Move those that you keep to another machine, and remove the rest: nothing else does; `upgrade` adds one.",
+    )
+    logs = _sizes(settings.DATA_DIR / "log")
+    yield judge(
+        "log files",
+        f"{sum(logs) // 2**20:,} MB in log/",
+        warning=sum(logs) > LOG_BYTES,
+        todo="See what fills them. `up` sets a file above 10 MB aside when it starts; remove `*.log.1` at any time.",
+    )
+
+
+def _sizes(folder: Path) -> list[int]:
+    return [path.stat().st_size for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []

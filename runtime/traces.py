@@ -1,0 +1,191 @@
+"""Traces of requests and tasks by OpenTelemetry: off by default (`FEEDSITE_TRACES`), and an extra.
+
+A request is a trace, and so is a task that no request sent; what they ask of PostgreSQL, Redis, OpenSearch and the
+workers are spans of it. Spans say routes, tasks, verbs and tables. No text, name, address, key or token is in them, so
+a collector may stand elsewhere; `tests/runtime/test_traces.py` looks for those in all that is sent. The context that a
+caller sends along is not taken: strangers would choose which requests are sampled, and write into traces.
+
+Modules are loaded before a program forks; the exporter and its thread begin with the first span of each process. A
+span that is off costs one call.
+
+See docs/decisions.md: Spans are opened by the site itself.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from celery.signals import before_task_publish
+from django.apps import apps
+
+from runtime.version import VERSION
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, Tracer
+
+logger = logging.getLogger(__name__)
+
+HEADER = "traceparent"
+"""The header of a task's message that says to which span the task belongs (W3C Trace Context)."""
+INSTALL = "python -m pip install --require-hashes --only-binary=:all: -r requirements-traces.lock"
+VERB = re.compile(r"\s*(\w+)")
+TABLE = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?(\w+)')
+OFF: AbstractContextManager[None] = nullcontext()
+
+Result = TypeVar("Result")
+
+
+class Tracing:
+    """The spans of this process. Making it raises ImportError where the extra is not installed."""
+
+    def __init__(self) -> None:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http import trace_exporter
+        from opentelemetry.sdk import resources
+        from opentelemetry.sdk import trace as sdk
+        from opentelemetry.sdk.trace import export
+        from opentelemetry.trace.propagation import tracecontext
+
+        self.trace, self.sdk, self.export, self.exporter = trace, sdk, export, trace_exporter
+        self.resources, self.context = resources, tracecontext.TraceContextTextMapPropagator()
+        # While a collector is away each try would be a line: one is left for each batch that is given up.
+        logging.getLogger(trace_exporter.__name__).setLevel(logging.ERROR)
+        self.lock = threading.Lock()
+        self.provider: Any = None
+
+    def tracer(self) -> "Tracer":
+        """The tracer of this process; the first call starts its exporter, as the OTEL_* variables have it."""
+        with self.lock:
+            if self.provider is None:
+                named = {"service.name": "feedsite", "service.version": VERSION}
+                resource = self.resources.Resource(named).merge(self.resources.OTELResourceDetector().detect())
+                provider = self.sdk.TracerProvider(resource=resource, shutdown_on_exit=False)
+                provider.add_span_processor(self.export.BatchSpanProcessor(self.exporter.OTLPSpanExporter()))
+                self.provider = provider
+        tracer: Tracer = self.provider.get_tracer("feedsite", VERSION)
+        return tracer
+
+    def is_recording(self) -> bool:
+        """Whether this thread is within a span that will be sent."""
+        return self.trace.get_current_span().is_recording()
+
+    @contextmanager
+    def span(self, name: str, kind: str, context: "Context | None" = None) -> Generator["Span"]:
+        """A span around the block. Of an error it says the class: messages have values of the statement in them."""
+        span = self.tracer().start_span(name, context, self.trace.SpanKind[kind])
+        with self.trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+            try:
+                yield span
+            except BaseException as error:
+                span.set_attribute("error.type", type(error).__name__)
+                span.set_status(self.trace.StatusCode.ERROR)
+                raise
+
+
+_tracing: Tracing | None = None
+
+
+def prepare(*, is_wanted: bool) -> None:
+    """Load what traces need, before the program forks. Without the extra the site goes on, and says what to install."""
+    global _tracing
+    if not is_wanted or _tracing is not None:
+        return
+    try:
+        _tracing = Tracing()
+    except ImportError as error:
+        logger.warning("FEEDSITE_TRACES is set, and the extra is not installed (%s): %s", error, INSTALL)
+
+
+def is_on() -> bool:
+    """Whether spans are made."""
+    return _tracing is not None
+
+
+# --- Spans -------------------------------------------------------------------------------------------------
+def span(name: str) -> AbstractContextManager["Span | None"]:
+    """A span of a call to another server, within one of a request or task; None where there is none to be in."""
+    if _tracing is None or not _tracing.is_recording():
+        return OFF
+    return _tracing.span(name, "CLIENT")
+
+
+def request() -> AbstractContextManager["Span | None"]:
+    """The span of a request, which `answered` describes."""
+    return OFF if _tracing is None else _begun(_tracing, "request", "SERVER")
+
+
+def answered(span: "Span", *, method: str, route: str, status: int, source: str | None) -> None:
+    """Say what the request was, once that is known: by the pattern of its address, never the address."""
+    span.update_name(f"{method} {route}")
+    span.set_attributes({"http.request.method": method, "http.route": route, "http.response.status_code": status})
+    if source:
+        span.set_attribute("feedsite.source", source)
+    if status >= 500 and _tracing is not None:
+        span.set_status(_tracing.trace.StatusCode.ERROR)
+
+
+def task(name: str, sent_by: Any) -> AbstractContextManager["Span | None"]:
+    """The span of a task, in the trace of the span that its message names, if it names one."""
+    if _tracing is None:
+        return OFF
+    carrier = {HEADER: sent_by} if isinstance(sent_by, str) else {}
+    return _begun(_tracing, f"task {name}", "CONSUMER", _tracing.context.extract(carrier))
+
+
+def _begun(
+    tracing: Tracing, name: str, kind: str, context: "Context | None" = None
+) -> AbstractContextManager["Span | None"]:
+    """A span that may be the first of its process: a wrong OTEL_* variable is told once, and costs no request."""
+    global _tracing
+    try:
+        tracing.tracer()
+    except Exception:
+        logger.exception("traces cannot be sent: they are off until the next start")
+        _tracing = None
+        return OFF
+    return tracing.span(name, kind, context)
+
+
+def bound(function: Callable[..., Result]) -> Callable[..., Result]:
+    """The function, with its spans in the current one of this thread when another thread calls it."""
+    if _tracing is None or not _tracing.is_recording():
+        return function
+    trace, current = _tracing.trace, _tracing.trace.get_current_span()
+
+    def within(*args: Any) -> Result:
+        with trace.use_span(current):
+            return function(*args)
+
+    return within
+
+
+@before_task_publish.connect
+def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
+    """A task belongs to the span that sent it."""
+    if _tracing is not None:
+        _tracing.context.inject(headers)
+
+
+def flush() -> None:
+    """Send what waits, which is sent by itself within seconds."""
+    if _tracing is not None and _tracing.provider is not None:
+        _tracing.provider.force_flush()
+
+
+# --- Names -------------------------------------------------------------------------------------------------
+@lru_cache(1024)
+def summary(query: str) -> str:
+    """The verb of a statement and the first of the site's tables in it: no value can be in that."""
+    verb = VERB.match(query)
+    table = next((name for name in TABLE.findall(query) if name in _tables()), "")
+    return " ".join(filter(None, (verb[1].upper() if verb else "", table)))
+
+
+@cache
+def _tables() -> frozenset[str]:
+    return frozenset(model._meta.db_table for model in apps.get_models(include_auto_created=True))
