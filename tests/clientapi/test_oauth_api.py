@@ -364,3 +364,18 @@ def test_an_app_in_a_browser_may_ask_from_any_site_without_cookies(user: User) -
 
 def test_all_scopes_are_of_mastodon() -> None:
     assert set(ALL.split()) <= set(registered(scopes=ALL)["scopes"])
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [("en", (">Apps</a>", "Redirect URIs:")), ("zh-hans", (">应用</a>", "回调地址:"))],
+)
+def test_the_admin_calls_apps_as_the_site_does(language: str, words: tuple[str, str]) -> None:
+    app, browser = app_of("read"), Client()
+    browser.force_login(UserFactory(is_staff=True, is_superuser=True))
+    browser.cookies["language"] = language
+    page = browser.get(f"/admin/accounts/clientapp/{app.pk}/change/").content.decode()
+    sidebar = page[page.index('id="nav-sidebar"') :]
+    assert words[0] in sidebar
+    assert words[1] in page
+    assert "Django OAuth Toolkit" not in page
