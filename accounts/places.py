@@ -75,7 +75,7 @@ class Place(NamedTuple):
     until: datetime | None
     is_here: bool
     allowed: Sequence[str] = ()
-    """What an app may do, in words."""
+    """Sentences that say what an app may do."""
 
 
 def device_name(agent: str) -> str:
@@ -182,7 +182,7 @@ def apps(user: User) -> list[Place]:
 
 
 def _words(row: Any) -> list[str]:
-    """What the token of an app opens, in the words of the page on which its user let it in."""
+    """The sentences that say what the token of an app opens, in the words of the page on which its user let it in."""
     held = row.scope.split()
     return [str(words) for scope, words in get_scopes_backend().get_all_scopes().items() if scope in held]
 

@@ -5,6 +5,7 @@ an event loop.
 which callers may listen, with the site's middleware, in a thread; what it refuses is answered as the site does.
 
 See docs/decisions.md: The site's own view decides in a thread who may listen.
+See docs/decisions.md: Open connections have a server of their own.
 """
 
 import asyncio

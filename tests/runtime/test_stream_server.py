@@ -1,4 +1,4 @@
-"""What the server of open connections keeps for strangers, with an application that does nothing."""
+"""The bounds that the server of open connections keeps for strangers, with an application that does nothing."""
 
 import logging
 import socket
