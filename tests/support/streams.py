@@ -69,7 +69,8 @@ class StreamServer:
     def kill(self) -> None:
         """Kill -9, children and all."""
         if self.process is not None:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self.process = None
 
