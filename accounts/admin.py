@@ -230,12 +230,17 @@ class ClientAppAdmin(RevokedAdmin):
     list_display = ("name", "website", "scopes", "created_at")
     search_fields = ("name",)
     ordering = ("-id",)
-    fields = readonly_fields = (*list_display, "redirect_uris", "held")
+    fields = readonly_fields = (*list_display, "addresses", "held")
 
     @admin.display(description=_("since"), ordering="created")
     def created_at(self, app: ClientApp) -> str:
         """The moment at which the app registered."""
         return shown_time(app.created)
+
+    @admin.display(description=_("redirect URIs"))
+    def addresses(self, app: ClientApp) -> str:
+        """The addresses to which users are led back."""
+        return str(app.redirect_uris)
 
     @admin.display(description=_("tokens of apps"))
     def held(self, app: ClientApp) -> str:

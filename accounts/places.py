@@ -9,6 +9,7 @@ out sessions that do not stand.
 
 import re
 import secrets
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 from knox.models import AuthToken
 from oauth2_provider.models import AccessToken
+from oauth2_provider.scopes import get_scopes_backend
 
 from accounts.actions import end_streams, revoke_app_token, revoke_token
 from accounts.models import ClientApp, Session, TokenOrigin, User
@@ -78,6 +80,8 @@ class Place(NamedTuple):
     seen_at: datetime | None
     until: datetime | None
     is_here: bool
+    allowed: Sequence[str] = ()
+    """Sentences that say what an app may do."""
 
 
 def device_name(agent: str) -> str:
@@ -177,9 +181,16 @@ def apps(user: User) -> list[Place]:
             row.updated,
             row.expires,
             False,
+            _words(row),
         )
         for row in rows
     ]
+
+
+def _words(row: Any) -> list[str]:
+    """The sentences that say what the token of an app opens, in the words of the page on which its user let it in."""
+    held = row.scope.split()
+    return [str(words) for scope, words in get_scopes_backend().get_all_scopes().items() if scope in held]
 
 
 def end_app(*, user: User, key: str) -> bool:

@@ -46,10 +46,7 @@ UPGRADE = (
 )
 TICKS = os.sysconf("SC_CLK_TCK")
 OURS, BARE, APPS = "stream process", "bare writer", "stream process, for apps"
-STREAM = (
-    "-m granian --interface asgi --host 127.0.0.1 --port {port} --workers 1 --log-level warning "
-    "--backlog 2048 --backpressure {most} --workers-kill-timeout 1 feedsite.asgi:application"
-)
+STREAM = "-m runtime.stream_server --host 127.0.0.1 --port {port} --most {most} feedsite.asgi:application"
 SERVERS = {OURS: STREAM, BARE: "-m benchmarks.bare_streams {port}", APPS: STREAM}
 PAGE_IS_OPEN, APP_IS_OPEN = b"event: reset", b"\r\n\r\n"
 """The ends of what a connection receives while it is opened."""

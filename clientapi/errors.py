@@ -95,6 +95,11 @@ class ClientView(ApiView):
         """Mastodon's shape of errors."""
         return answer_to
 
+    @classmethod
+    def problem(cls, detail: str) -> Any:
+        """Mastodon's shape of errors, also outside the view."""
+        return {"error": detail}
+
     def body_types(self, method: str) -> Collection[str]:
         """JSON, or a form of either kind."""
         return (JSON_TYPE, FORM_TYPE, FILES_TYPE)

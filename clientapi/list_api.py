@@ -111,8 +111,16 @@ class MembersView(ClientView):
         if params.text("limit", most=20) == "0":
             return FeedResponse(accounts_of(lists.members_page(owner, listed.id).people))
         asked = wanted(params, default=PEOPLE, most=MOST_PEOPLE)
-        page = lists.members_page(owner, listed.id, last_id=asked.max_id, limit=asked.limit)
-        return answer(request, accounts_of(page.people), next_id=page.last_id if page.has_more else None)
+        page = lists.members_page(
+            owner,
+            listed.id,
+            last_id=asked.max_id,
+            since_id=asked.since_id or 0,
+            min_id=asked.min_id,
+            limit=asked.limit,
+        )
+        next_id, prev_id = asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more)
+        return answer(request, accounts_of(page.people), next_id=next_id, prev_id=prev_id)
 
     def post(self, request: Request, list_id: str) -> HttpResponse:
         """Put followed accounts into the list."""

@@ -19,6 +19,7 @@ from clientapi import actions, scopes
 from clientapi.bearer import AppToken
 from clientapi.errors import InvalidError, OpenView
 from clientapi.params import Params
+from web import rates
 from web.rest import FeedResponse
 from web.strict_json import JSON_TYPE
 
@@ -76,7 +77,10 @@ class AppsView(OpenView):
     authentication_classes: Sequence[Any] = []
 
     def post(self, request: Request) -> HttpResponse:
-        """Register an app. Its secret is shown once."""
+        """Register an app. Its secret is shown once. Raises Throttled."""
+        wait = rates.hit("app_network", rates.network(rates.address(request._request)))
+        if wait is not None:
+            raise exceptions.Throttled(wait)
         params = Params(request)
         texts = [text for text in params.words("redirect_uris") if len(text) <= actions.ADDRESS_LENGTH * 4]
         try:

@@ -1,10 +1,11 @@
 """The stream process: `GET /api/v1/stream`, the sockets and streams of Mastodon's clients, and its own `/healthz`, on
 an event loop.
 
-`granian --interface asgi --workers 1 feedsite.asgi:application`. The site's own view (stream.api.StreamView) decides
+`runtime.stream_server` serves it. The site's own view (stream.api.StreamView) decides
 which callers may listen, with the site's middleware, in a thread; what it refuses is answered as the site does.
 
 See docs/decisions.md: The site's own view decides in a thread who may listen.
+See docs/decisions.md: Open connections have a server of their own.
 """
 
 import asyncio
@@ -32,7 +33,6 @@ from storage import postgresql  # noqa: E402
 from stream.api import Admission, StreamView  # noqa: E402
 from stream.connections import Connection, TooManyError  # noqa: E402
 from stream.hub import PATIENCE, Hub  # noqa: E402
-from stream.peers import notice_gone_peers  # noqa: E402
 from stream.sockets import converse, request_of, respond  # noqa: E402
 from web import health  # noqa: E402
 from web.headers import HEADERS, NO_PAGE  # noqa: E402
@@ -83,9 +83,7 @@ class Application:
         await receive()
         await self._hub().has_begun()
         await send({"type": "lifespan.startup.complete"})
-        noticing = asyncio.create_task(notice_gone_peers())
         await receive()
-        noticing.cancel()
         await self._hub().stop()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -96,7 +94,6 @@ class Application:
         return self.hub
 
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
-        await receive()  # a GET has no body; another method is refused without one
         if scope["path"] == "/healthz":
             await respond(send, self._health(ASGIRequest(scope, io.BytesIO())))
             return
@@ -110,7 +107,7 @@ class Application:
         del opened, admission, request  # they would be a fifth of an open connection's memory
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            gone = asyncio.ensure_future(receive())
+            gone = asyncio.ensure_future(_is_gone(receive))
             gone.add_done_callback(lambda _: connection.close())
             try:
                 await connection.serve(
@@ -168,6 +165,12 @@ class Application:
         if hasattr(response, "render") and not getattr(response, "is_rendered", True):
             response.render()
         return response
+
+
+async def _is_gone(receive: Receive) -> None:
+    """Wait until the client has gone; a body, which no request of this process has, is passed over."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _headers(admission: Admission, request: ASGIRequest) -> list[tuple[bytes, bytes]]:

@@ -18,6 +18,7 @@ from accounts.avatars import avatar_url
 from accounts.models import User
 from items.filters import filtered
 from items.links import is_link
+from items.models import was_edited
 from items.visibility import VISIBLE
 from media.objects import MediaObject, media_objects
 from relations.rules import READER
@@ -284,8 +285,8 @@ class ItemBody(msgspec.Struct):
 
     @property
     def is_edited(self) -> bool:
-        """Whether the item was changed more than a second after it was made."""
-        return (self.modified_at - self.created_at).total_seconds() > 1
+        """Whether the item was changed after it was made."""
+        return was_edited(self.created_at, self.modified_at)
 
 
 def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> ItemBody:

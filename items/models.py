@@ -1,5 +1,6 @@
 """The message table: everything that was ever said, soft-deleted, never removed."""
 
+from datetime import datetime
 from typing import ClassVar, Self
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from items.visibility import visible
+from storage.ids import MILLISECOND
 
 TAG_LENGTH = 100
 PHRASE_LENGTH = 50
@@ -80,6 +82,11 @@ class ItemQuerySet(models.QuerySet["Item"]):
         rule = visible("items_item", "s").replace("%(reader)s", str(int(reader.pk or 0)))
         seen = f"EXISTS (SELECT FROM accounts_user s WHERE s.id = items_item.sender_id AND {rule})"
         return self.filter(RawSQL(seen, [], output_field=models.BooleanField()))  # noqa: S611 (a constant and a number)
+
+
+def was_edited(created_at: datetime, modified_at: datetime) -> bool:
+    """Whether an item was changed after it was made: the time in its id has no microseconds, the other time has."""
+    return modified_at - created_at >= MILLISECOND
 
 
 class Item(models.Model):

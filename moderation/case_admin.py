@@ -29,7 +29,7 @@ from accounts import review
 from accounts.models import User
 from accounts.review import Subject
 from accounts.templatetags.people import full_name_of, handle_of
-from items.models import Status
+from items.models import Status, was_edited
 from items.templatetags.reading import excerpt
 from media import attaching
 from media.admin import ShotList, shots
@@ -415,7 +415,7 @@ class CaseAdmin(LogAdmin):
             "log": [(line.at, sentences.sentence(line), sentences.why(line)) for line in _decisions(case)],
             "may_decide": self.has_decide_permission(request),
             "modified_at": (subject.modified_at if subject else timezone.now()).isoformat(),
-            "is_edited": subject is not None and subject.modified_at - subject.created_at > timedelta(seconds=1),
+            "is_edited": subject is not None and was_edited(subject.created_at, subject.modified_at),
             "previous": in_queue(Case.objects.filter(pk__lt=case.pk)).order_by("-pk").first(),
             "following": in_queue(Case.objects.filter(pk__gt=case.pk)).order_by("pk").first(),
         }

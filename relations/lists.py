@@ -187,27 +187,55 @@ def titles(lists: Iterable[Listed]) -> list[Listed]:
 
 
 class MembersPage(NamedTuple):
-    """A page of a list's members. `last_id` is the id of the last membership."""
+    """A page of a list's members. `last_id` is the id of the membership that was looked at last, `newest_id` and
+    `oldest_id` are those of the ends.
+    """
 
     people: list[User]
     last_id: int | None
     has_more: bool
+    newest_id: int | None
+    oldest_id: int | None
 
 
 @cache
-def _members() -> str:
+def _members(order: str) -> str:
     """A list's members are so few that those who may not be seen are passed one by one."""
     return f"""
         SELECT m.id, {user_columns("u")}
-        FROM ({rules.members("%(list)s", "id, member_id")} AND owner_id = %(owner)s AND id < %(below)s) m
+        FROM (
+            {rules.members("%(list)s", "id, member_id")} AND owner_id = %(owner)s
+            AND id < %(below)s AND id > %(above)s
+        ) m
         JOIN accounts_user u ON u.id = m.member_id
-        WHERE u.is_active AND NOT {rules.blocks("u.id", "%(owner)s")} ORDER BY m.id DESC LIMIT %(count)s
+        WHERE u.is_active AND NOT {rules.blocks("u.id", "%(owner)s")} ORDER BY m.id {order} LIMIT %(count)s
     """  # noqa: S608 (columns of our own models)
 
 
-def members_page(owner: User, list_id: int, *, last_id: int | None = None, limit: int = MEMBERS) -> MembersPage:
-    """The members of one of the owner's lists below `last_id`, newest first, as far as the owner may know of them."""
-    params = {"owner": owner.pk, "list": list_id, "below": last_id or LAST_ID, "count": limit + 1}
-    rows = fetch(_members(), params)
+def members_page(
+    owner: User,
+    list_id: int,
+    *,
+    last_id: int | None = None,
+    limit: int = MEMBERS,
+    since_id: int = 0,
+    min_id: int | None = None,
+) -> MembersPage:
+    """The members of one of the owner's lists below `last_id` and above `since_id`, newest first, as far as the owner
+    may know of them; with `min_id` those directly above it, newest first all the same.
+    """
+    order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
+    params = {
+        "owner": owner.pk,
+        "list": list_id,
+        "above": above,
+        "below": LAST_ID if last_id is None else last_id,
+        "count": limit + 1,
+    }
+    rows = fetch(_members(order), params)
     page = rows[:limit]
-    return MembersPage([user_of(row[1:]) for row in page], page[-1][0] if page else None, len(rows) > limit)
+    last = page[-1][0] if page else None
+    if min_id is not None:
+        page.reverse()
+    newest, oldest = (page[0][0], page[-1][0]) if page else (None, None)
+    return MembersPage([user_of(row[1:]) for row in page], last, len(rows) > limit, newest, oldest)

@@ -127,6 +127,9 @@ PRELOADED = (
     "django_redis.client.default",
     "media.serving",
     "stream.hub",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
     "web.uploads",
 )
 

@@ -337,6 +337,8 @@ GROUPS = (
             "Logins, a name, all browsers known to its owner together."),
         Option("FEEDSITE_RATE_APP", Rate(), "60/hour",
             "Apps that register themselves, an address."),
+        Option("FEEDSITE_RATE_APP_NETWORK", Rate(), "300/hour",
+            "The same, a network: the first three numbers of an IPv4 address, the /48 of IPv6."),
         Option("FEEDSITE_RATE_PASSWORD", Rate(), "10/hour",
             "Signed-in users who are asked for their password again."),
         Option("FEEDSITE_RATE_LOGIN_CODE", Rate(), "20/hour",

@@ -15,9 +15,8 @@ from importlib import import_module
 def load(target: str) -> None:
     """Import the application's module and its addresses, and keep the collector off them."""
     gc.disable()  # a round half-way would leave holes that every child fills for itself
-    module = import_module(target.partition(":")[0])
-    if not hasattr(module, "urlpatterns"):  # the stream process has a few of its own
-        load_pages()
+    import_module(target.partition(":")[0])
+    load_pages()
     share()
     gc.enable()
 

@@ -64,12 +64,9 @@ def programs(family: Family, at: Place, *, together: bool = False) -> Iterator[P
     web += f" {respawn} --workers-kill-timeout 3 feedsite.wsgi:application"
     yield Program("web", web.split(), environ)
 
-    # Granian's limit of requests at once: every open stream, and a few more that are told that it is full. To stop it
-    # waits for streams to end by themselves, which they do not.
-    stream = f"{granian} --interface asgi --host {at.host} --port {at.stream} --workers 1 --log-level warning"
-    stream += f" --backlog 2048 --backpressure {family.stream_limit + 100}"
-    stream += f" {respawn} --workers-kill-timeout 1 feedsite.asgi:application"
-    yield Program("stream", stream.split(), environ)
+    # Every open stream, and a few more that are told that it is full.
+    stream = f"runtime.stream_server --host {at.host} --port {at.stream} --most {family.stream_limit + 100}"
+    yield Program("stream", [*stream.split(), "feedsite.asgi:application"], environ)
 
     if at.grpc:
         yield Program("grpc", ["django", "played_grpc"], environ | {"FEEDSITE_GRPC_PORT": str(at.grpc)})

@@ -77,7 +77,6 @@ async def converse(
             hearing.cancel()
         with suppress(TimeoutError, Exception):  # the client may be gone
             async with asyncio.timeout(END_PATIENCE):
-                await asyncio.wait([hearing])  # granian writes no close while a task waits for the client
                 await send({"type": "websocket.close", "code": connection.code})
     finally:
         hub.leave(connection)

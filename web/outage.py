@@ -7,11 +7,12 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseForbidden, HttpResponseNotAllowed
 from django.template import TemplateDoesNotExist, loader
+from django.urls import Resolver404, resolve
 from django.views import csrf, defaults
 
 from storage.postgresql import long_statements
 from web.headers import nonce
-from web.rest import OUTAGES, RETRY_AFTER, FeedResponse, OutageError, Problem
+from web.rest import OUTAGES, RETRY_AFTER, ApiView, FeedResponse, OutageError
 
 logger = logging.getLogger(__name__)
 
@@ -38,18 +39,29 @@ class OutageMiddleware:
         return unavailable(request)
 
 
+def _view(request: HttpRequest) -> type[ApiView] | None:
+    """The view of an address of the APIs; None for pages and for addresses that are none."""
+    try:
+        found = resolve(request.path_info, getattr(request, "urlconf", None))
+    except Resolver404:
+        return None
+    view = getattr(found.func, "cls", None)
+    return view if isinstance(view, type) and issubclass(view, ApiView) else None
+
+
 def _is_api(request: HttpRequest) -> bool:
-    return request.path_info.startswith("/api/")
+    return request.path_info.startswith("/api/") or _view(request) is not None
 
 
-def _problem(status: int, detail: str) -> HttpResponse:
-    return FeedResponse(Problem(detail), status=status)
+def _problem(request: HttpRequest, status: int, detail: str) -> HttpResponse:
+    """An error in the shape of the API that has the address."""
+    return FeedResponse((_view(request) or ApiView).problem(detail), status=status)
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
     """A moment's outage: when to come back, and nothing that needs a server of ours."""
     if _is_api(request):
-        response = _problem(503, OutageError.default_detail)
+        response = _problem(request, 503, OutageError.default_detail)
     else:
         try:  # without context processors: they would ask for the session
             page = loader.get_template("503.html").render(nonce(request))
@@ -63,21 +75,21 @@ def unavailable(request: HttpRequest) -> HttpResponse:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """The answer 400, as JSON or a page."""
     if _is_api(request):
-        return _problem(400, "The request cannot be read.")
+        return _problem(request, 400, "The request cannot be read.")
     return defaults.bad_request(request, exception)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """The answer 403, as JSON or a page."""
     if _is_api(request):
-        return _problem(403, "You do not have permission to perform this action.")
+        return _problem(request, 403, "You do not have permission to perform this action.")
     return defaults.permission_denied(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """The answer 404, as JSON or a page."""
     if _is_api(request):
-        return _problem(404, "Not found.")
+        return _problem(request, 404, "Not found.")
     return defaults.page_not_found(request, exception)
 
 
@@ -94,7 +106,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if isinstance(sys.exc_info()[1], OUTAGES):
         return unavailable(request)
     if _is_api(request):
-        return _problem(500, "The server failed.")
+        return _problem(request, 500, "The server failed.")
     try:  # without context processors, as above
         return HttpResponse(loader.get_template("500.html").render(nonce(request)), status=500)
     except TemplateDoesNotExist:
@@ -104,7 +116,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseForbidden | HttpResponse:
     """The answer 403 to a request without its CSRF token, as JSON or a page."""
     if _is_api(request):
-        return _problem(403, f"CSRF Failed: {reason}")
+        return _problem(request, 403, f"CSRF Failed: {reason}")
     if "HX-Request" in request.headers and not request.user.is_authenticated:
         return HttpResponse(status=401)  # the cookies ended with the session: the open page tells its reader
     return csrf.csrf_failure(request, reason)

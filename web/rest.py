@@ -296,6 +296,11 @@ class ApiView(APIView):
                 raise exceptions.UnsupportedMediaType(media_type or "(none)")
         super().initial(request, *args, **kwargs)
 
+    @classmethod
+    def problem(cls, detail: str) -> Any:
+        """The body of an error that arises outside the view."""
+        return Problem(detail)
+
     def body_types(self, method: str) -> Collection[str]:
         """The media types of bodies that a method takes."""
         return (FILES_TYPE if method in self.takes_files else JSON_TYPE,)

@@ -216,7 +216,6 @@ HELD = {
     "stream/credentials.py": "tests/faults/test_apps.py",
     "stream/dialects.py": "tests/stream/test_hub.py",
     "stream/event_log.py": "tests/faults/test_stream.py",
-    "stream/peers.py": "tests/clientapi/test_streaming.py",
     "stream/sockets.py": "tests/clientapi/test_streaming.py",
     "stream/telling.py": "tests/faults/test_stream.py",
     "stream/threads.py": "tests/stream/test_hub.py",

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from oauth2_provider.models import Grant
 from playwright.sync_api import expect
 
 from tests.support.browsers import Visit
@@ -15,6 +16,8 @@ from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
+LOOK_MS = 600
+"""After which the button acts, in milliseconds."""
 OPENS = """<!doctype html><script>
 onmessage = event => { document.title = event.data.code ? "Logged in" : "Failed"; };
 document.onclick = () => {
@@ -23,7 +26,7 @@ document.onclick = () => {
 };
 </script><button>Log in</button>"""
 TELLS = """<!doctype html><script>
-opener.postMessage({code: new URLSearchParams(location.search).get("code")}, "*"); close();
+opener?.postMessage({code: new URLSearchParams(location.search).get("code")}, "*"); close();
 </script>"""
 
 
@@ -65,5 +68,27 @@ def test_an_app_that_opens_a_window_gets_its_code(visit: Visit, app_address: str
     window.fill("[name=username]", user.username)
     window.fill("[name=password]", PASSWORD)
     window.press("[name=password]", "Enter")
+    window.wait_for_timeout(LOOK_MS)
     window.locator("button[value=allow]").click()
     expect(page).to_have_title("Logged in")
+
+
+def test_a_page_that_has_just_come_into_view_lets_no_app_in(visit: Visit, app_address: str) -> None:
+    """The second click of a double click, whose first one closed what lay above, does nothing."""
+    visitor, user = visit(), UserFactory()
+    app = app_of("read", f"{app_address}/back")
+    visitor.log_in(user)
+    page = visitor.page
+    asked = f"client_id={app.client_id}&redirect_uri={quote(app.redirect_uris)}&response_type=code&scope=read"
+    page.goto(f"{visitor.site}/oauth/authorize?{asked}")
+    allow = page.locator("button[value=allow]")
+    for event in ("focus", "pageshow"):
+        page.wait_for_timeout(LOOK_MS)
+        page.evaluate(f"dispatchEvent(new Event('{event}')); document.querySelector('button[value=allow]').click()")
+        page.wait_for_timeout(100)
+        expect(allow).to_be_visible()
+        assert not Grant.objects.exists()
+    page.wait_for_timeout(LOOK_MS)
+    with page.expect_navigation(url="**/back?*"):
+        allow.click()
+    assert Grant.objects.count() == 1

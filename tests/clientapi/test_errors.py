@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.test import Client
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.http import Http404
+from django.test import Client, RequestFactory
 from oauth2_provider.models import AccessToken
 
 from about import site
@@ -22,6 +24,8 @@ from tests.support import servers
 from tests.support.addresses import client_patterns
 from tests.support.clients import Caller, token_of
 from tests.support.factories import ItemFactory, UserFactory
+from web import outage
+from web.outage import OutageMiddleware
 
 pytestmark = pytest.mark.django_db
 
@@ -221,6 +225,34 @@ def test_addresses_that_are_none_speak_mastodons_errors(caller: Caller) -> None:
         for method in ("get", "post", "delete"):
             refused(getattr(caller.client, method)(f"/api/{path}", **caller.headers), 404)
     assert "detail" in caller.client.get("/api/v1/nowhere").json()
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [("/api/v1/statuses/1", "error"), ("/oauth/token", "error"), ("/api/v1/items/1", "detail"), ("/login", "")],
+)
+def test_errors_outside_the_views_have_the_shape_of_their_address(path: str, word: str) -> None:
+    request = RequestFactory().get(path)
+    for answer in (
+        outage.not_found(request, Http404()),
+        outage.server_error(request),
+        outage.unavailable(request),
+        outage.bad_request(request, SuspiciousOperation()),
+        outage.permission_denied(request, PermissionDenied()),
+    ):
+        if word:
+            assert list(json.loads(answer.content)) == [word]
+        else:
+            assert answer.headers["Content-Type"].startswith("text/html")
+
+
+def test_a_failure_of_a_middleware_speaks_mastodons_errors(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_args: Any) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(OutageMiddleware, "__call__", fail)
+    caller.client.raise_request_exception = False
+    refused(caller.client.get("/api/v1/timelines/home", **caller.headers), 500)
 
 
 def test_wrong_methods(caller: Caller) -> None:

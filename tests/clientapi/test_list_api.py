@@ -1,5 +1,7 @@
 """Lists of people, as apps change them."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -60,3 +62,29 @@ def test_taking_out_does_not_tell_whether_an_account_is_there(owner: User) -> No
     actions.block(blocker=hidden, blocked=owner)
     caller = Caller(owner)
     assert [caller.delete(path, {"account_ids": [str(one)]}) for one in (hidden.pk, 999_999)] == [{}, {}]
+
+
+def test_members_are_walked_both_ways(owner: User) -> None:
+    caller, users = Caller(owner), followees(owner, 5)
+    listed = lists.create(owner=owner, title="Some")
+    for user in users:
+        lists.add(owner=owner, list_id=listed.pk, member=user)
+    actions.block(blocker=users[2], blocked=owner)
+    newest_first = [str(user.pk) for user in reversed(users) if user != users[2]]
+
+    def page(query: str) -> tuple[list[str], dict[str, str]]:
+        response = caller.client.get(f"/api/v1/lists/{listed.pk}/accounts?limit=2{query}", **caller.headers)
+        links = re.findall(r'[?&]((?:max|min)_id=\d+)>; rel="(\w+)"', response.headers.get("Link", ""))
+        return [each["id"] for each in response.json()], {rel: f"&{asked}" for asked, rel in links}
+
+    first, beside = page("")
+    second, beside_second = page(beside["next"])
+    assert first + second == newest_first
+    assert "next" not in beside_second
+    up, beside_up = page(beside_second["prev"])
+    assert up == first
+    assert page(beside_up["prev"])[0] == []
+    assert page(beside_up["next"])[0] == second
+    since = beside_second["prev"].replace("min_id", "since_id")
+    assert page(since)[0] == first
+    assert page(since + beside["next"])[0] == []

@@ -16,7 +16,7 @@ from accounts import actions as accounts
 from accounts import places
 from accounts.models import User
 from accounts.oauth_models import ClientApp
-from clientapi import actions
+from clientapi import actions, scopes
 from clientapi.bearer import NOTED, digest_of
 from clientapi.validator import secret_digest
 from tests.support.clients import ALL, OUT_OF_BAND, Caller, app_of, token_of
@@ -120,6 +120,19 @@ def test_registering_has_a_rate(settings: Any) -> None:
     assert [response.status_code for response in found] == [200, 200, 429]
     assert found[2].json() == {"error": "Too many requests"}
     assert found[2].headers["Retry-After"].isdigit()
+
+
+def test_registering_has_a_rate_for_networks(settings: Any) -> None:
+    settings.RATES = settings.RATES | {"app_network": "2/hour"}
+    form = {"client_name": "An app", "redirect_uris": OUT_OF_BAND}
+
+    def ask(address: str) -> int:
+        return Client(REMOTE_ADDR=address).post("/api/v1/apps", form).status_code
+
+    assert [ask(f"192.0.2.{host}") for host in (1, 2, 3)] == [200, 200, 429]
+    assert ask("192.0.3.1") == 200
+    assert [ask(f"2001:db8:1:{site}::1") for site in (1, 2, 3)] == [200, 200, 429]
+    assert ask("2001:db8:2::1") == 200
 
 
 # --- Codes and tokens ------------------------------------------------------------------------------------
@@ -259,9 +272,9 @@ def test_a_token_ends_with_what_ends_sessions(act: str, user: User) -> None:
 
 
 def test_devices_lists_apps_and_logs_them_out(user: User) -> None:
-    token, _other = token_of(user), token_of(UserFactory())
+    token, _other = token_of(user, "read push"), token_of(UserFactory())
     (place,) = places.apps(user)
-    assert place.name == "An app"
+    assert (place.name, place.allowed) == ("An app", [scopes.WORDS["read"], scopes.WORDS["push"]])
     page = Client()
     page.force_login(user)
     session = page.session
@@ -351,3 +364,18 @@ def test_an_app_in_a_browser_may_ask_from_any_site_without_cookies(user: User) -
 
 def test_all_scopes_are_of_mastodon() -> None:
     assert set(ALL.split()) <= set(registered(scopes=ALL)["scopes"])
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [("en", (">Apps</a>", "Redirect URIs:")), ("zh-hans", (">应用</a>", "回调地址:"))],
+)
+def test_the_admin_calls_apps_as_the_site_does(language: str, words: tuple[str, str]) -> None:
+    app, browser = app_of("read"), Client()
+    browser.force_login(UserFactory(is_staff=True, is_superuser=True))
+    browser.cookies["language"] = language
+    page = browser.get(f"/admin/accounts/clientapp/{app.pk}/change/").content.decode()
+    sidebar = page[page.index('id="nav-sidebar"') :]
+    assert words[0] in sidebar
+    assert words[1] in page
+    assert "Django OAuth Toolkit" not in page

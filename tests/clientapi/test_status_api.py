@@ -42,3 +42,14 @@ def test_an_edit_is_done_as_a_whole_or_not_at_all(user: User) -> None:
     Caller(user).put(f"v1/statuses/{item.pk}", wrong, status=422)
     now = Item.objects.get(pk=item.pk)
     assert (now.text, now.media[0]["description"]) == ("Look", "one")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_edit_right_after_a_post_is_told(user: User) -> None:
+    """Each call has a transaction of its own, and so a time of its own."""
+    caller = Caller(user)
+    status = caller.post("v1/statuses", {"status": "one"})
+    assert status["edited_at"] is None
+    edited = caller.put(f"v1/statuses/{status['id']}", {"status": "two"})
+    assert edited["edited_at"] >= status["created_at"]
+    assert caller.get(f"v1/statuses/{status['id']}")["edited_at"] == edited["edited_at"]

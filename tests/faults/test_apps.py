@@ -26,12 +26,12 @@ from items.models import Item, ItemType
 from relations import actions as relations
 from relations import lists
 from runtime.embedded import wait_for
+from runtime.stream_server import GONE_SECONDS
 from storage import events
 from storage.connections import feeds_breaker
 from stream.connections import AGAIN, BACKLOG, REFUSED
 from stream.credentials import ASK_SECONDS
 from stream.hub import LOOK_SECONDS
-from stream.peers import GONE_SECONDS
 from tests.support.clients import Caller, token_of
 from tests.support.factories import UserFactory
 from tests.support.servers import Valkey, frozen, restart
@@ -365,9 +365,7 @@ def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamSer
 def worker_memory(streams: StreamServer) -> int:
     """Resident memory of the process that holds the connections, in KB."""
     assert streams.process is not None
-    pid = streams.process.pid
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    lines = Path(f"/proc/{children[-1]}/status").read_text().splitlines()
+    lines = Path(f"/proc/{streams.process.pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1])
 
 

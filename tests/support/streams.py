@@ -32,7 +32,7 @@ def database_url() -> str:
 
 
 class StreamServer:
-    """granian, as `up` starts it, in a process group of its own."""
+    """The server, as `up` starts it, in a process group of its own."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
@@ -41,9 +41,8 @@ class StreamServer:
         self.port, _ = free_ports()
 
     def command(self) -> list[str]:
-        command = [sys.executable, "-m", "granian", "--interface", "asgi", "--host", "127.0.0.1"]
-        command += ["--port", str(self.port), "--workers", "1", "--log-level", "warning", "--backpressure", "2000"]
-        return [*command, "--workers-kill-timeout", "1", "feedsite.asgi:application"]
+        command = [sys.executable, "-m", "runtime.stream_server", "--host", "127.0.0.1", "--port", str(self.port)]
+        return [*command, "--most", "2000", "feedsite.asgi:application"]
 
     def start(self) -> None:
         environ = os.environ | {"FEEDSITE_DATABASE_URL": database_url(), "FEEDSITE_SECRET_KEY": settings.SECRET_KEY}
@@ -70,7 +69,8 @@ class StreamServer:
     def kill(self) -> None:
         """Kill -9, children and all."""
         if self.process is not None:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self.process = None
 
