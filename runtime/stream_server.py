@@ -142,14 +142,19 @@ def end(number: int, frame: object) -> None:
     os._exit(0)
 
 
-def main(words: Sequence[str]) -> None:
-    """Serve until SIGTERM or SIGINT, at which uvicorn stops and then raises the signal again."""
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    """What the words of the command line say. Exits with 2 where they are wrong."""
     parser = argparse.ArgumentParser(prog="runtime.stream_server")
     parser.add_argument("application")
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--most", type=int, required=True, help="connections")
-    asked = parser.parse_args(words)
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str]) -> None:
+    """Serve until SIGTERM or SIGINT, at which uvicorn stops and then raises the signal again."""
+    asked = arguments(words)
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, end)
     try:

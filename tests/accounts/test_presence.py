@@ -99,6 +99,7 @@ def test_an_open_stream_counts(settings: Any) -> None:
     assert not is_seen(other)
 
 
+@pytest.mark.sessions
 def test_a_database_that_only_reads_fails_no_page(client: Client) -> None:
     user = away()
     client.force_login(user)

@@ -260,6 +260,7 @@ def test_the_feeds_server_flushed(streams: StreamServer, author: User, fan: User
     apps.close()
 
 
+@pytest.mark.sessions
 def test_postgresql_ends_all_sessions(streams: StreamServer, author: User, fan: User) -> None:
     """As when it is restarted."""
     apps = Apps(streams, fan)

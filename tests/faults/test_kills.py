@@ -44,7 +44,7 @@ from timeline.outbox import Outbox
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(400)]
 
 CAPS = {1: 3, 2: 5, 3: 50}
-KILLS = tries(30, 200)
+KILLS = tries(60, 200)
 READERS = 150
 SOON = 60
 OPTIONS = {"FEEDSITE_FAN_OUT_RETRY_SECONDS": "0.5", "FEEDSITE_FAN_OUT_RANGE": "50"}
@@ -80,6 +80,7 @@ def people(transactional_db: None) -> list[User]:
     return people
 
 
+@pytest.mark.sessions
 def test_fault_1_kills_amid_publish_and_fan_out(people: list[User], tmp_path: Path) -> None:
     """Processes that publish, deliver, change, relate and sweep are killed -9 at `KILLS` random points. Pages equal the
     oracle all the time; within 60 s of a worker everything is delivered, and every window holds what it must.

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.core.management import get_commands
 from django.utils.module_loading import import_string
 
-from runtime import embedded
+from runtime import embedded, stream_server
 from runtime.management.commands.check_all import clean_environ
 from runtime.options import OPTIONS
 from runtime.programs import NAMES, Place, programs
@@ -68,6 +68,9 @@ def check_click(words: list[str], command: click.Command) -> list[str]:
 def check(words: list[str]) -> None:
     """A command line of this site's environment."""
     program = Path(words[0]).name
+    if program == "runtime.stream_server":
+        assert stream_server.arguments(words[1:]).application == "feedsite.asgi:application"
+        return
     assert (SCRIPTS / program).exists() or program in {"sh", "python"}, words
     if program == "granian":
         (target,) = check_click(words[1:], granian.cli.cli)

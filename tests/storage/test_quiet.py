@@ -76,6 +76,7 @@ def test_without_postgresql_tasks_are_sent(
     assert len(sent) == 3
 
 
+@pytest.mark.sessions
 @pytest.mark.django_db(transaction=True)
 def test_a_session_that_ended_is_replaced() -> None:
     query = "SELECT WHERE false"

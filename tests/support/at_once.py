@@ -38,3 +38,4 @@ def until_one_waits() -> None:
     while not fetch(waits)[0][0]:
         assert time.monotonic() < deadline, "nothing waits for a lock"
         time.sleep(0.01)
+        fetch("SELECT pg_stat_clear_snapshot()::text")  # a transaction is shown its first look again and again

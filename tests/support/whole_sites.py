@@ -1,6 +1,7 @@
 """A whole site, started by `up` as people start it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -92,7 +93,7 @@ class Site(Running):
                 command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             except OSError:  # the supervisor has just buried it
                 continue
-            words = " ".join(command).replace(".", " ").split()
+            words = re.split("[ .:]", " ".join(command))
             found[next(word for word in (*PROGRAMS, "?") if word in [*words, "?"])] = int(pid)
         return {name: pid for name, pid in found.items() if name != "?"}
 
