@@ -143,7 +143,7 @@ def end(number: int, frame: object) -> None:
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
-    """What the words of the command line say. Exits with 2 where they are wrong."""
+    """Read the words of the command line. Exits with 2 where they are wrong."""
     parser = argparse.ArgumentParser(prog="runtime.stream_server")
     parser.add_argument("application")
     parser.add_argument("--host", required=True)
