@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -21,12 +22,18 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
+from websockets.protocol import State
 
 REQUEST_SECONDS = 20
 """How long a client may take to say a request."""
 MOST_SAID = 16_384
 """Bytes of a client's longest message."""
-BACKLOG = 2_048
+BACKLOG, ACCEPTED = 2_048, 16
+"""Connections that may wait to be accepted, and that are accepted at once."""
+READ_BYTES = 4_096
+REFUSED = 1_000
+"""Connections beyond the most, which are told so; those beyond these are cut."""
 END_SECONDS = 1
 """How long clients may take to notice that their connections have ended."""
 GONE_SECONDS = 60
@@ -51,12 +58,26 @@ class Request(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
         super().connection_made(transport)
+        # asyncio reads 256 KB at once; as many pieces as a stranger likes in them would be read before all else.
+        transport.max_size = READ_BYTES  # type: ignore[attr-defined]
+        if self.limit_concurrency and len(self.connections) > self.limit_concurrency + REFUSED:
+            transport.abort()
         self._watch()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        super().connection_lost(exc)
+        if self.waiting is not None:
+            self.waiting.cancel()
+            self.waiting = None
+
     def data_received(self, data: bytes) -> None:
-        """Read on."""
+        """Read on. No request of this process has a body: one that goes on would hold the connection for ever."""
         super().data_received(data)
-        self._watch()
+        if self.conn.their_state is h11.SEND_BODY and self.transport.get_protocol() is self:
+            self.transport.abort()
+        else:
+            self._watch()
 
     def _watch(self) -> None:
         is_idle = self.conn.their_state is h11.IDLE
@@ -68,11 +89,20 @@ class Request(H11Protocol):
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """A socket. uvicorn goes on reading from a client that reads nothing, and keeps its answers to pings."""
+    """A socket. uvicorn goes on reading from a client that reads nothing, and keeps its answers to pings; a request to
+    open one that its library cannot read it leaves unanswered and open.
+    """
 
     def data_received(self, data: bytes) -> None:
-        """Read no more until what is written has been taken."""
+        """Read no more until what is written has been taken, and nothing before the socket is open."""
+        if self.handshake_initiated and self.conn.state is State.CONNECTING:
+            self.transport.abort()
+            return
         super().data_received(data)
+        if not self.handshake_initiated:
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+            return
         if not self.writable.is_set():
             self.transport.pause_reading()
 
@@ -82,9 +112,22 @@ class Socket(WebSocketsSansIOProtocol):
         if not self.read_paused:
             self.transport.resume_reading()
 
+    def shutdown(self) -> None:
+        """End, whatever the client has done to it already."""
+        try:
+            super().shutdown()
+        except (AssertionError, InvalidState):
+            self.transport.abort()
+
 
 class Server(uvicorn.Server):
     """Takes no new connections, has the application end those that are open, and stops."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """asyncio accepts as many at once as may wait, and without file descriptors it tells of each that fails."""
+        await super().startup(sockets)
+        for each in sockets or []:
+            each.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """uvicorn would wait for streams to end before it tells the application."""
@@ -127,7 +170,7 @@ def config(application: str, most: int) -> uvicorn.Config:
         proxy_headers=False,  # the site has its own rule (web/proxy.py)
         server_header=False,
         limit_concurrency=most,
-        backlog=BACKLOG,
+        backlog=ACCEPTED,
         timeout_graceful_shutdown=END_SECONDS,
     )
 
@@ -161,6 +204,8 @@ def main(words: Sequence[str]) -> None:
         listener = listening(asked.host, asked.port)
     except OSError as error:
         sys.exit(f"{asked.host} port {asked.port} cannot be listened on: {error}")
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     logging.getLogger("uvicorn.error").addFilter(is_told)
     Server(config(asked.application, asked.most)).run([listener])
 
