@@ -72,15 +72,16 @@ class Request(H11Protocol):
             self.waiting = None
 
     def data_received(self, data: bytes) -> None:
-        """Read on. No request of this process has a body: one that goes on would hold the connection for ever."""
+        """Read on. No request of this process has a body: one that goes on after the answer is cut."""
         super().data_received(data)
-        if self.conn.their_state is h11.SEND_BODY and self.transport.get_protocol() is self:
+        is_answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        if is_answered and self.transport.get_protocol() is self:
             self.transport.abort()
         else:
             self._watch()
 
     def _watch(self) -> None:
-        is_idle = self.conn.their_state is h11.IDLE
+        is_idle = self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and self.transport.get_protocol() is self
         if is_idle and self.waiting is None:
             self.waiting = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
         elif not is_idle and self.waiting is not None:

@@ -153,9 +153,11 @@ def test_a_client_that_is_dropped_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("rest", [b"Content-Length: 1000000000", b"Transfer-Encoding: chunked"])
-def test_a_request_with_a_body_is_cut(port: int, rest: bytes) -> None:
+def test_a_body_that_goes_on_after_the_answer_is_cut(port: int, rest: bytes) -> None:
     with socket.create_connection(("127.0.0.1", port), 10) as one:
         one.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n" + rest + b"\r\n\r\n")
+        assert one.recv(1_000).startswith(b"HTTP/1.1 200")
+        one.sendall(b"1\r\na\r\n")
         assert ends(one)
 
 
