@@ -9,7 +9,6 @@ See docs/decisions.md: Open connections have a server of their own.
 """
 
 import asyncio
-import io
 import logging
 import os
 import time
@@ -32,7 +31,7 @@ from runtime.logs import HEADER, request_id  # noqa: E402
 from storage import postgresql  # noqa: E402
 from stream.api import Admission, StreamView  # noqa: E402
 from stream.connections import Connection, TooManyError  # noqa: E402
-from stream.hub import PATIENCE, Hub  # noqa: E402
+from stream.hub import PATIENCE, Hub, StoppingError  # noqa: E402
 from stream.sockets import converse, request_of, respond  # noqa: E402
 from web import health  # noqa: E402
 from web.headers import HEADERS, NO_PAGE  # noqa: E402
@@ -95,9 +94,9 @@ class Application:
 
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["path"] == "/healthz":
-            await respond(send, self._health(ASGIRequest(scope, io.BytesIO())))
+            await respond(send, self._health(request_of(scope)))
             return
-        request = ASGIRequest(scope, io.BytesIO())
+        request = request_of(scope)
         opened = await self._open(request)
         if isinstance(opened, HttpResponseBase):
             await respond(send, opened)
@@ -147,6 +146,8 @@ class Application:
                 )
         except TooManyError as error:
             return _too_many(error)
+        except StoppingError:
+            return unavailable(request)
         except (*OUTAGES, TimeoutError) as error:
             logger.warning("PostgreSQL failed a connection: %s", error)
             return unavailable(request)

@@ -13,6 +13,7 @@ from django.core.wsgi import get_wsgi_application
 from media.serving import served
 from storage import postgresql
 from web import uploads
+from web.content_type import readable
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 
@@ -46,6 +47,8 @@ class Measured:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
+        if content_type := environ.get("CONTENT_TYPE"):
+            environ["CONTENT_TYPE"] = readable(content_type)
         length = environ.get("CONTENT_LENGTH") or ""
         is_chunked = not length and bool(environ.get("HTTP_TRANSFER_ENCODING"))
         size = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db.models import Model
+from django.db.models import BigIntegerField, Model
 from oauth2_provider.models import AccessToken, Grant
 
 from accounts import recovery
@@ -113,7 +113,8 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
 
 # --- Rows that a sweep should have taken --------------------------------------------------------------------
 class Kept(NamedTuple):
-    """Rows that `task` takes away when the time in `column` is `life` ago; `only`: which rows of the table.
+    """Rows that `task` takes away when the time in `column`, a moment or an id (storage.ids), is `life` ago; `only`:
+    which rows of the table.
 
     A queue has no index of the time, and few rows: its first ones are looked at.
     """
@@ -191,7 +192,7 @@ def old_rows(*, staged: int = STAGED) -> Findings:
 def _late(each: Kept) -> int:
     """How many rows of a table should have gone long ago, up to `COUNTED`."""
     before: Any = database_now() - each.life - GRACE
-    if each.model is Notification:
+    if isinstance(each.model._meta.get_field(each.column), BigIntegerField):
         before = ids.compose(before, 0)
     rows = each.model._default_manager.all()
     if each.is_queue:

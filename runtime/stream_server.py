@@ -1,8 +1,9 @@
 """`python -m runtime.stream_server --host H --port P --most N feedsite.asgi:application`: uvicorn, for open lines.
 
 uvicorn holds a connection in a third of the memory that granian takes, and a socket in a seventh. What it lacks for
-strangers stands here: a time limit for requests, a bound for answers to pings, and an order of stopping in which the
-application ends its connections first. Another instance may listen on the same port (`SO_REUSEPORT`).
+strangers stands here: bounds for requests and their time, for what a socket says and for connections, and an order of
+stopping in which the application ends its connections first. Another instance may listen on the same port
+(`SO_REUSEPORT`).
 
 See docs/decisions.md: Open connections have a server of their own.
 """
@@ -17,6 +18,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import h11
 import uvicorn
@@ -27,13 +29,18 @@ from websockets.protocol import State
 
 REQUEST_SECONDS = 20
 """How long a client may take to say a request."""
-MOST_SAID = 16_384
-"""Bytes of a client's longest message."""
+READ_BYTES = 4_096
+"""What is read of a client before others have their turn. asyncio reads 256 KB: 43,000 of the smallest frames."""
+MESSAGE_BYTES, FRAGMENTS = 16_384, 64
+"""A client's longest message, and its parts."""
+SAID_BYTES, SAID_SECONDS = 262_144, 60.0
+"""A client that says more in so many seconds is cut off: frames that are no message cost as much as others."""
 BACKLOG, ACCEPTED = 2_048, 16
 """Connections that may wait to be accepted, and that are accepted at once."""
-READ_BYTES = 4_096
 REFUSED = 1_000
-"""Connections beyond the most, which are told so; those beyond these are cut."""
+"""Connections beyond the most, which the application may answer; those beyond these are cut."""
+OWN_FILES, MIN_ROOM = 200, 100
+"""Files that the process has open besides (servers, libraries, logs), and the fewest connections worth a start."""
 END_SECONDS = 1
 """How long clients may take to notice that their connections have ended."""
 GONE_SECONDS = 60
@@ -55,21 +62,24 @@ class Request(H11Protocol):
 
     waiting: asyncio.TimerHandle | None = None
 
+    def __init__(self, *words: Any, **named: Any) -> None:
+        super().__init__(*words, **named)
+        self.most = self.limit_concurrency or 0
+        # uvicorn would count connections that say nothing, and refuse questions about health for them.
+        self.limit_concurrency = None
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
         super().connection_made(transport)
-        # asyncio reads 256 KB at once; as many pieces as a stranger likes in them would be read before all else.
         transport.max_size = READ_BYTES  # type: ignore[attr-defined]
-        if self.limit_concurrency and len(self.connections) > self.limit_concurrency + REFUSED:
+        if len(self.connections) > self.most + REFUSED:
             transport.abort()
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         super().connection_lost(exc)
-        if self.waiting is not None:
-            self.waiting.cancel()
-            self.waiting = None
+        self._wait(is_wanted=False)
 
     def data_received(self, data: bytes) -> None:
         """Read on. No request of this process has a body: one that goes on after the answer is cut."""
@@ -80,38 +90,54 @@ class Request(H11Protocol):
         else:
             self._watch()
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, and let the application say no more. After its answer there is nothing to say."""
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:
+            self.transport.abort()
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
     def _watch(self) -> None:
-        is_idle = self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and self.transport.get_protocol() is self
-        if is_idle and self.waiting is None:
+        is_unsaid = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        self._wait(is_wanted=is_unsaid and self.transport.get_protocol() is self)
+
+    def _wait(self, *, is_wanted: bool) -> None:
+        if is_wanted and self.waiting is None:
             self.waiting = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
-        elif not is_idle and self.waiting is not None:
+        elif not is_wanted and self.waiting is not None:
             self.waiting.cancel()
             self.waiting = None
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """A socket. uvicorn goes on reading from a client that reads nothing, and keeps its answers to pings; a request to
-    open one that its library cannot read it leaves unanswered and open.
+    """A socket. uvicorn bounds messages and not what else a client says, and leaves a request to open one that its
+    library cannot read unanswered and open.
     """
 
+    said, said_since = 0, 0.0
+
     def data_received(self, data: bytes) -> None:
-        """Read no more until what is written has been taken, and nothing before the socket is open."""
-        if self.handshake_initiated and self.conn.state is State.CONNECTING:
+        """Read on, but nothing before the socket is open."""
+        is_early = self.handshake_initiated and self.conn.state is State.CONNECTING
+        if is_early or self._says_too_much(data):
             self.transport.abort()
             return
         super().data_received(data)
         if not self.handshake_initiated:
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
-            return
-        if not self.writable.is_set():
-            self.transport.pause_reading()
+        elif len(self.frames) > FRAGMENTS:
+            self.transport.abort()
 
-    def resume_writing(self) -> None:
-        """Read on, too."""
-        super().resume_writing()
-        if not self.read_paused:
-            self.transport.resume_reading()
+    def _says_too_much(self, data: bytes) -> bool:
+        now = self.loop.time()
+        if now > self.said_since + SAID_SECONDS:
+            self.said, self.said_since = 0, now
+        self.said += len(data)
+        return self.said > SAID_BYTES
 
     def shutdown(self) -> None:
         """End, whatever the client has done to it already."""
@@ -154,14 +180,24 @@ def listening(host: str, port: int) -> socket.socket:
     return listener
 
 
+def room(most: int) -> int:
+    """How many of `most` connections fit into the files that the system lets the process have; it asks for them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most + REFUSED + OWN_FILES
+    files = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    return most - (wanted - files)
+
+
 def config(application: str, most: int) -> uvicorn.Config:
-    """`most`: connections, beyond which requests are answered by 503."""
+    """`most`: connections that the application takes; it refuses more by itself, up to `REFUSED`."""
     return uvicorn.Config(
         application,
         loop="asyncio",
         http=Request,
         ws=Socket,
-        ws_max_size=MOST_SAID,
+        ws_max_size=MESSAGE_BYTES,
         ws_ping_interval=None,
         ws_per_message_deflate=False,  # a compressor takes 30 KB a socket
         lifespan="on",
@@ -177,8 +213,11 @@ def config(application: str, most: int) -> uvicorn.Config:
 
 
 def is_told(record: logging.LogRecord) -> bool:
-    """Whether a line of uvicorn's is logged: a client that is dropped because it reads too slowly is no error."""
-    return "without completing response" not in record.msg
+    """Whether a line of uvicorn's is logged: a client that is dropped because it reads too slowly, or says what is no
+    text, is no error.
+    """
+    said = str(record.msg)
+    return "without completing response" not in said and "Invalid UTF-8" not in said
 
 
 def end(number: int, frame: object) -> None:
@@ -205,10 +244,13 @@ def main(words: Sequence[str]) -> None:
         listener = listening(asked.host, asked.port)
     except OSError as error:
         sys.exit(f"{asked.host} port {asked.port} cannot be listened on: {error}")
-    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    most = room(asked.most)
+    if most < MIN_ROOM:
+        sys.exit(f"The system allows too few open files (ulimit -n): {asked.most + REFUSED + OWN_FILES} are wanted.")
+    if most < asked.most:
+        sys.stderr.write(f"The system allows {most} open connections of {asked.most} (ulimit -n).\n")
     logging.getLogger("uvicorn.error").addFilter(is_told)
-    Server(config(asked.application, asked.most)).run([listener])
+    Server(config(asked.application, most)).run([listener])
 
 
 if __name__ == "__main__":

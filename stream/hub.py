@@ -49,6 +49,10 @@ PATIENCE = 4.5
 HEARTBEAT = 15.0
 
 
+class StoppingError(Exception):
+    """The process ends, and opens no connection any more."""
+
+
 class Hub:
     """See the module. Everything but the queries runs on the loop that `start` was called on."""
 
@@ -67,6 +71,7 @@ class Hub:
         self._asked_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         self._opening = ThreadPoolExecutor(settings.STREAM_THREADS, "opening")
+        self._is_stopping = False
 
     def start(self) -> None:
         """Begin the hub's four tasks on the running loop."""
@@ -118,6 +123,7 @@ class Hub:
 
     async def stop(self) -> None:
         """End the tasks and close every connection."""
+        self._is_stopping = True
         for task in self._tasks:
             task.cancel()
         for connection in list(self.connections):
@@ -127,8 +133,16 @@ class Hub:
         self._opening.shutdown(wait=False, cancel_futures=True)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run what opens a connection beside the loop."""
-        return await in_thread(self._opening, call)
+        """Run what opens a connection beside the loop. Raises StoppingError where the process ends before it has."""
+        if self._is_stopping:
+            raise StoppingError
+        try:
+            return await in_thread(self._opening, call)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._is_stopping and not (task and task.cancelling()):  # the call was dropped, not who waits for it
+                raise StoppingError from None
+            raise
 
     # --- Connections ---------------------------------------------------------------------------------------
     def check_room(self, user_id: int = 0) -> None:

@@ -18,7 +18,8 @@ from django.http import HttpResponseBase
 
 from stream.api import Admission, Answer
 from stream.connections import AGAIN, FAILED, GONE, REFUSED, Connection
-from stream.hub import Hub
+from stream.hub import Hub, StoppingError
+from web.content_type import readable
 from web.rest import OUTAGES
 
 logger = logging.getLogger(__name__)
@@ -36,9 +37,15 @@ END_PATIENCE = 1.0
 
 
 def request_of(scope: Message) -> ASGIRequest:
-    """The request that opens a socket, for the views."""
-    request = ASGIRequest({**scope, "type": "http", "method": "GET"}, io.BytesIO())
-    request.is_socket = True  # type: ignore[attr-defined]
+    """The request that opens a stream or a socket, for the views. It has no body."""
+    headers = [
+        (name, readable(value.decode("latin-1")).encode("latin-1") if name == b"content-type" else value)
+        for name, value in scope["headers"]
+    ]
+    is_socket = scope["type"] == "websocket"
+    method = "GET" if is_socket else scope["method"]
+    request = ASGIRequest({**scope, "type": "http", "method": method, "headers": headers}, io.BytesIO())
+    request.is_socket = is_socket  # type: ignore[attr-defined]
     return request
 
 
@@ -104,6 +111,8 @@ async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive
             return REFUSED
         try:
             hearer, written = await hub.in_thread(partial(answer, connection.listener, text))
+        except StoppingError:
+            return GONE
         except OUTAGES as error:
             logger.warning("PostgreSQL failed a message: %s", error)
             return AGAIN

@@ -328,6 +328,12 @@ class TestServer:
             one.sendall(b"POST /api/v1/streaming/user HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
             assert b" 40" in one.recv(1000)
 
+    def test_a_content_type_that_cannot_be_read(self, server: StreamServer) -> None:
+        for path in ("/api/v1/streaming/user", "/api/v1/stream", "/healthz"):
+            with create_connection(("127.0.0.1", server.port), 5) as one:
+                one.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: a/b; x*=none''c\r\n\r\n".encode())
+                assert one.recv(1000).split()[1] == (b"200" if path == "/healthz" else b"401"), path
+
     @pytest.mark.long
     def test_a_quiet_socket_gets_a_message(self, connect: Connect) -> None:
         socket = connect(f"?stream=user&access_token={token_of(UserFactory(), 'read')}")

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 import redis
 import websocket
+from django.conf import settings
 from django.db import connection
 from oauth2_provider.models import AccessToken
 
@@ -28,7 +29,7 @@ from relations import lists
 from runtime.embedded import wait_for
 from runtime.stream_server import GONE_SECONDS
 from storage import events
-from storage.connections import feeds_breaker
+from storage.connections import feeds_breaker, fetch
 from stream.connections import AGAIN, BACKLOG, REFUSED
 from stream.credentials import ASK_SECONDS
 from stream.hub import LOOK_SECONDS
@@ -292,6 +293,25 @@ def test_a_socket_that_cannot_be_opened_now_is_told_so(streams: StreamServer, fa
     with pytest.raises(websocket.WebSocketBadStatusException) as refused:
         App(streams.port, "wrong")
     assert refused.value.status_code == 401
+
+
+def test_apps_that_come_while_the_process_ends_are_told_to_come_back(streams: StreamServer, fan: User) -> None:
+    """Those for whom a thread waits already hear nothing; the others get 503, and none gets 500."""
+    request = f"GET /api/v1/streaming/user HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token_of(fan, 'read')}\r\n\r\n"
+    apps = [socket.create_connection(("127.0.0.1", streams.port), 30) for _ in range(4 * settings.STREAM_THREADS)]
+    with locked("oauth2_provider_accesstoken"):
+        for app in apps:
+            app.sendall(request.encode())
+        until(lambda: bool(fetch("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' LIMIT 1")), 30)
+        assert streams.process is not None
+        streams.process.terminate()
+        answers = [app.recv(1000)[9:12] for app in apps]
+    for app in apps:
+        app.close()
+    assert streams.process.wait(10) == 0
+    assert set(answers) <= {b"503", b""}
+    assert answers.count(b"") <= settings.STREAM_THREADS
+    assert "Traceback" not in streams.said()
 
 
 # --- Revocations while PostgreSQL is slow --------------------------------------------------------------

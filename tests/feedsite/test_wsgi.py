@@ -48,6 +48,10 @@ def test_chunked_bodies_are_read_and_measured(rf: RequestFactory, body: bytes, k
     assert status_of(chunked(rf, body, kind)) == status
 
 
+def test_a_content_type_that_cannot_be_read(rf: RequestFactory) -> None:
+    assert status_of(chunked(rf, b"{}") | {"CONTENT_TYPE": "a/b; x*=none''c"}) == 415
+
+
 def test_no_more_is_read_than_may_be(rf: RequestFactory) -> None:
     environ = chunked(rf, b"x" * 10_000_000)
     body: io.BytesIO = environ["wsgi.input"]

@@ -1,19 +1,31 @@
 """The bounds that the server of open connections keeps for strangers, with an application that does nothing."""
 
 import logging
+import resource
+import signal
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator, MutableMapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from django.conf import settings
 
 from runtime import stream_server
-from runtime.embedded import wait_for
-from runtime.stream_server import GONE_SECONDS, PROBES, Server, config, is_told, listening
+from runtime.embedded import die_with_parent, wait_for
+from runtime.stream_server import FRAGMENTS, GONE_SECONDS, PROBES, SAID_BYTES, Server, config, is_told, listening
+from tests.support.clusters import free_ports
 
-PING = b"\x89\xfd" + b"mask" + b"p" * 125
+MOST = 100
+PING, PONG = b"\x89\xfd" + b"mask" + b"p" * 125, b"\x8a\x80mask"
+TEXT, BEGIN, FRAGMENT = b"\x81\x81maskz", b"\x01\x81maska", b"\x00\x80mask"
+"""A whole message; the first part of one, and an empty one in its midst."""
 UPGRADE = (
     b"GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
@@ -39,7 +51,7 @@ async def application(scope: MutableMapping[str, Any], receive: Any, send: Any) 
 def port() -> Iterator[int]:
     """The port of a server that runs in a thread."""
     listener = listening("127.0.0.1", 0)
-    asked = config("tests.runtime.test_stream_server:application", 100)
+    asked = config("tests.runtime.test_stream_server:application", MOST)
     server = Server(asked)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     port = int(listener.getsockname()[1])
@@ -49,6 +61,22 @@ def port() -> Iterator[int]:
     server.should_exit = True
     thread.join(10)
     assert not thread.is_alive()
+
+
+@contextmanager
+def opened(port: int) -> Iterator[socket.socket]:
+    """A socket of the protocol."""
+    with socket.create_connection(("127.0.0.1", port), 10) as one:
+        one.sendall(UPGRADE)
+        assert b" 101 " in one.recv(1_000)
+        yield one
+
+
+def is_answered(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 2) as one:
+        one.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        return one.recv(1_000).startswith(b"HTTP/1.1 200")
+    return False
 
 
 def ends(one: socket.socket) -> bool:
@@ -105,22 +133,104 @@ def test_an_open_socket_is_not_given_up(monkeypatch: pytest.MonkeyPatch, port: i
             one.recv(1)
 
 
-def test_pings_of_a_client_that_does_not_read_are_read_no_more(port: int) -> None:
-    """Their answers would pile up here."""
-    with socket.socket() as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        one.connect(("127.0.0.1", port))
-        one.sendall(UPGRADE)
-        assert b" 101 " in one.recv(1000)
-        one.settimeout(1)
-        sent, most = 0, 100_000_000
-        with suppress(TimeoutError):
+@pytest.mark.parametrize("frame", [PING, PONG, TEXT, FRAGMENT], ids=["ping", "pong", "text", "fragment"])
+def test_a_client_that_says_too_much_is_cut_off(port: int, frame: bytes) -> None:
+    """Frames that are no message, too. Answers to pings pile up here where they are not read."""
+    with opened(port) as one:
+        sent, most = 0, 100 * SAID_BYTES
+        with suppress(ConnectionError):
+            one.sendall(BEGIN if frame is FRAGMENT else b"")
             while sent < most:
-                sent += one.send(PING * 1_000)
+                sent += one.send(frame * 100)
         assert sent < most
-        received, least = 0, sent * 9 // 10
-        while received < least:  # it is answered again when it reads
-            received += len(one.recv(65_536))
+        assert ends(one)
+
+
+def test_a_message_has_few_parts(port: int) -> None:
+    with opened(port) as one:
+        one.sendall(BEGIN + FRAGMENT * (FRAGMENTS + 1))
+        assert ends(one)
+
+
+def test_little_is_read_of_a_client_before_others(port: int) -> None:
+    """So that a flood of the smallest frames holds nobody up."""
+    taken: list[int] = []
+    noted = patch.object(stream_server.Socket, "_says_too_much", lambda self, data: bool(taken.append(len(data))))
+    with noted, opened(port) as one:
+        one.sendall(PONG * 20_000 + b"\x88\x80mask")
+        assert ends(one)
+    assert sum(taken) > 120_000
+    assert max(taken) <= stream_server.READ_BYTES
+
+
+def test_silent_connections_keep_no_question_from_its_answer(port: int) -> None:
+    silent = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(MOST + 20)]
+    try:
+        with socket.create_connection(("127.0.0.1", port), 10) as one:
+            one.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert one.recv(1_000).startswith(b"HTTP/1.1 200")
+    finally:
+        for each in silent:
+            each.close()
+
+
+def test_connections_beyond_those_that_are_refused_are_cut(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    monkeypatch.setattr(stream_server, "REFUSED", 5)
+    many = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(MOST + 5)]
+    try:
+        with socket.create_connection(("127.0.0.1", port), 10) as one:
+            assert ends(one)
+    finally:
+        for each in many:
+            each.close()
+
+
+FEW_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+from runtime import stream_server
+stream_server.room = lambda most: most
+stream_server.main(sys.argv[1:])
+"""
+
+
+@pytest.mark.slow
+def test_without_files_for_more_connections_it_goes_on(tmp_path: Path) -> None:
+    port, log = free_ports()[0], tmp_path / "log"
+    words = ["--host", "127.0.0.1", "--port", str(port), "--most", "1000"]
+    command = [sys.executable, "-c", FEW_FILES, *words, "tests.runtime.test_stream_server:application"]
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(
+            command, cwd=settings.BASE_DIR, stderr=file, preexec_fn=die_with_parent(signal.SIGKILL)
+        ) as process,
+    ):
+        assert wait_for(lambda: is_answered(port), 30)
+        idle = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(80)]
+        assert wait_for(lambda: "out of system resource" in log.read_text(), 10)
+        time.sleep(1)  # in which thousands of lines came
+        for each in idle:
+            each.close()
+        assert wait_for(lambda: is_answered(port), 10)
+        process.terminate()
+        assert process.wait(10) == 0
+    assert log.read_text().count("out of system resource") < 200
+
+
+def test_fewer_connections_where_the_system_lets_it_have_fewer_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: asked.append(limits))
+    own = stream_server.REFUSED + stream_server.OWN_FILES
+    for soft, hard, room, limits in (
+        (1_024, 4_096, 4_096 - own, [(4_096, 4_096)]),
+        (1_024, 100_000, 10_000, [(10_000 + own, 100_000)]),
+        (100_000, 100_000, 10_000, []),
+        (1_024, resource.RLIM_INFINITY, 10_000, [(10_000 + own, resource.RLIM_INFINITY)]),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 10_000, []),
+    ):
+        asked.clear()
+        monkeypatch.setattr(resource, "getrlimit", lambda which, soft=soft, hard=hard: (soft, hard))
+        assert (stream_server.room(10_000), asked) == (room, limits)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +243,8 @@ def test_pings_of_a_client_that_does_not_read_are_read_no_more(port: int) -> Non
         UPGRADE.replace(b"/socket", b"/%ff%00?\xff".replace(b"\xff", b"%ff")) + b"\xff" * 20,
         UPGRADE + PING * 3 + b"\x81\xff" + b"\xff" * 8,
         UPGRADE + b"\x88\x80mask",
+        UPGRADE + b"\x81\x82mask\xff\xff",
+        b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
 def test_what_strangers_say_may_be_anything(port: int, caplog: pytest.LogCaptureFixture, said: bytes) -> None:
