@@ -161,7 +161,9 @@ def _ids_in_order(request: pytest.FixtureRequest, django_db_blocker: Any) -> Non
 
 @pytest.fixture(autouse=True)
 def _nothing_left_behind() -> Iterator[None]:
-    """Every test begins with empty feeds, cache and queue, and with no server held to be down."""
+    """Every test begins with empty feeds, cache and queue, with no server held to be down, and with no policy expected:
+    a page that expects one without inboxes begins none.
+    """
     yield
     events.gaps.call_back()
     connections.feeds_breaker.reset()
@@ -169,6 +171,7 @@ def _nothing_left_behind() -> Iterator[None]:
     for breaker in (connections.cache_breaker, played.breaker, old.breaker, redis_store.breaker):
         breaker.reset()
     rates.own.clear()
+    truth.expected.forget()
     site.kept.set(site.Site())
     usage.forget()
     connections.feeds_for_tasks().flushall()
