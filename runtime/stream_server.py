@@ -31,7 +31,7 @@ from websockets.protocol import State
 REQUEST_SECONDS = 20
 """How long a client may take to say a request."""
 READ_BYTES = 4_096
-"""Bytes that are read of a client before others have their turn. asyncio reads 256 KB: 43,000 of the smallest frames."""
+"""Bytes read of a client before others have their turn. asyncio reads 256 KB: 43,000 of the smallest frames."""
 MESSAGE_BYTES, FRAGMENTS = 16_384, 64
 """A client's longest message, and its parts."""
 SAID_BYTES, SAID_SECONDS = 262_144, 60.0

@@ -153,7 +153,7 @@ def test_a_message_has_few_parts(port: int) -> None:
 
 
 def test_little_is_read_of_a_client_before_others(port: int) -> None:
-    """So that a flood of the smallest frames holds nobody up."""
+    """So that a flood of the smallest frames holds no other up."""
     taken: list[int] = []
     noted = patch.object(stream_server.Socket, "_says_too_much", lambda self, data: bool(taken.append(len(data))))
     with noted, opened(port) as one:
