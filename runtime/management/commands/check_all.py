@@ -123,11 +123,12 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
     more = {"TEST_EVERYTHING": "1"} if amount == "all" else {}
     coverage: list[Check] = []
     if amount == "all":
-        more["COVERAGE_FILE"] = str(folder / "coverage")
-        tests += ["-p", "tests.support.measuring"]
+        # coverage begins with each Python that has these: the processes of pytest, and the programs that tests start.
+        file = {"COVERAGE_FILE": str(folder / "coverage")}
+        more |= file | {"COVERAGE_PROCESS_START": str(settings.BASE_DIR / "pyproject.toml")}
         coverage = [
-            Check("Coverage, put together (coverage)", [*module, "coverage", "combine", "--quiet"], more, is_loud=True),
-            Check("Coverage of branches (coverage)", [*module, "coverage", "report"], more, is_loud=True),
+            Check("Coverage, put together (coverage)", [*module, "coverage", "combine", "--quiet"], file, is_loud=True),
+            Check("Coverage of branches (coverage)", [*module, "coverage", "report"], file, is_loud=True),
         ]
     wheels = [] if amount == "fast" else [Check("Wheels for other machines (uv)", [*manage, "check_wheels"])]
     return [
