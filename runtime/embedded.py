@@ -285,6 +285,7 @@ class Valkey(Server):
             "dir": str(self.folder),
             "daemonize": "no",
             "set-proc-title": "no",  # the command line is how `replace_leftover` knows it
+            "hz": "2",  # 0.2 ms of processor time a second at rest, where its own 10 takes 0.9
             **self.options,
         }
         return [
