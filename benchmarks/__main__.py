@@ -47,7 +47,9 @@ GRAPHS = ("growth_graph",)
 """Benchmarks on one community in growing sizes."""
 ALONE = ("idle",)
 """Benchmarks on a site of their own, started by `up`."""
-NAMES = (*ALONE, *COMMUNITY, *LIVE, *PICTURES, *FOLLOWERS, *GRAPHS)
+LOAD = ("load",)
+"""Benchmarks on a crowd that uses a site under `up`."""
+NAMES = (*ALONE, *LOAD, *COMMUNITY, *LIVE, *PICTURES, *FOLLOWERS, *GRAPHS)
 REAL = ("discover_walk", "discover_quality")
 """Benchmarks on a real data set."""
 LIKED = ("discover_liked",)
@@ -110,6 +112,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Report | None]]:
     """Each benchmark's report, or None where it failed: the others are still worth measuring."""
     from benchmarks.community import Community
+    from benchmarks.crowd import Crowd
     from benchmarks.followers import Followers
     from benchmarks.graphs import Graphs
     from benchmarks.hosts import Hosts
@@ -119,6 +122,7 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
 
     groups = (
         (ALONE, Alone(size)),
+        (LOAD, Crowd(size)),
         (COMMUNITY, Community(size)),
         (LIVE, Hosts(size)),
         (PICTURES, Pictured(size)),
