@@ -94,6 +94,8 @@ class Size:
     """... streams that are open all the time, ..."""
     load_seconds: float = 20.0
     """... and seconds of each load."""
+    soak_seconds: float = 3_600.0
+    """For so long a site is used without a pause."""
 
 
 QUICK = Size(
@@ -150,6 +152,7 @@ QUICK = Size(
     load_fans=500,
     load_streams=5,
     load_seconds=1.5,
+    soak_seconds=12.0,
 )
 
 
