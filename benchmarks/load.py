@@ -40,7 +40,7 @@ SHED = 503
 
 @dataclass(slots=True)
 class Phase:
-    """What came of one load."""
+    """The outcome of one load."""
 
     name: str
     calls: list[Made] = field(default_factory=list)
@@ -237,7 +237,7 @@ class Run:
         return f"p50 / p99 in ms by kind ({phase.name}): {', '.join(said)}."
 
     def busiest(self) -> str:
-        """What saturates first: processor time by kind of process, beyond the capacity."""
+        """The kinds of process by their processor time, beyond the capacity: the first one saturates it."""
         phase = self.phases[f"open, {BEYOND:.0%}"]
         assert phase.spent is not None
         busy = [f"{kind} {share:.0%}" for kind, share in phase.spent.busy() if share >= 0.005]

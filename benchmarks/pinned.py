@@ -35,7 +35,7 @@ class Ports(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What the site has spent and counted so far; the difference of two is what a while took."""
+    """Processor time and counts of the site so far; the difference of two belongs to the time between them."""
 
     at: float
     processors: Counter[str]
@@ -117,7 +117,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def spent() -> Spent:
-    """What the site has spent until now."""
+    """Processor time and counts of the site until now."""
     found = processes.usage(processes.of_site(settings.DATA_DIR))
     seconds = Counter({kind: use.seconds for kind, use in found.items()})
     return Spent(time.monotonic(), seconds, counted())

@@ -63,7 +63,7 @@ BY_MEMBERS = (
 
 
 class Look(NamedTuple):
-    """What there is at a moment: rows by table, keys by kind, files by folder."""
+    """Counts of a moment: rows by table, keys by kind, files by folder."""
 
     rows: Counter[str]
     keys: Counter[str]

@@ -61,7 +61,7 @@ def members(transactional_db: None) -> list[User]:
 
 
 def texts() -> set[str]:
-    """What PostgreSQL has of what the members wrote."""
+    """The texts that PostgreSQL has."""
     return set(Item.objects.values_list("content__text", flat=True))
 
 

@@ -1,4 +1,4 @@
-"""What is said to a request that is shed."""
+"""The answer to a request that is shed."""
 
 import json
 from typing import Any
