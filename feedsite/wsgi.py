@@ -126,4 +126,4 @@ site = Measured(get_wsgi_application(), READERS)
 application = served(site, site.places)  # slow readers and slow senders together leave a thread
 postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)
 
-from web.busy import refused  # noqa: E402, F401 (once Django is set up; for runtime.preloaded)
+from web.busy import refused as refused  # noqa: E402 (once Django is set up; for runtime.preloaded)

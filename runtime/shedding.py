@@ -20,6 +20,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -144,8 +145,7 @@ def install(module: ModuleType, *, threads: int, seconds: float) -> None:
 
     granian has no setting for it. Raises AttributeError where its version has another inside.
     """
-    from granian.server import mp
-
+    mp: Any = import_module("granian.server.mp")
     wrap = mp._wsgi_call_wrap
 
     def queued(callback: Any, *options: Any) -> Runner:
