@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +47,18 @@ GRAPHS = ("growth_graph",)
 """Benchmarks on one community in growing sizes."""
 ALONE = ("idle",)
 """Benchmarks on a site of their own, started by `up`."""
-NAMES = (*ALONE, *COMMUNITY, *LIVE, *PICTURES, *FOLLOWERS, *GRAPHS)
+LOAD = ("load",)
+"""Benchmarks on a crowd that uses a site under `up`."""
+NAMES = (*ALONE, *LOAD, *COMMUNITY, *LIVE, *PICTURES, *FOLLOWERS, *GRAPHS)
 REAL = ("discover_walk", "discover_quality")
 """Benchmarks on a real data set."""
 LIKED = ("discover_liked",)
 """Benchmarks on the interactions of a data set, taken as posts and likes."""
 PLAYED = ("played_simulation",)
 """Benchmarks that play the interactions of one: for half an hour, so by its name only."""
-KNOWN = (*NAMES, *REAL, *LIKED, *PLAYED)
+LONG = ("soak",)
+"""Benchmarks that take an hour, so by their names only."""
+KNOWN = (*NAMES, *REAL, *LIKED, *PLAYED, *LONG)
 
 
 def main() -> None:
@@ -65,6 +69,8 @@ def main() -> None:
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends with everything stopped and removed
     size = QUICK if options.quick else Size()
+    if options.soak:
+        size = replace(size, soak_seconds=options.soak)
     begin = time.perf_counter()
     reports: dict[str, Report] = {}
     failed = []
@@ -88,7 +94,7 @@ def main() -> None:
 def parsed(arguments: list[str]) -> argparse.Namespace:
     """The options, with the names of what is to be run."""
     parser = argparse.ArgumentParser(prog="manage.py bench", description="Measure ratios against peers and limits.")
-    whole = f"Of {', '.join(KNOWN)}; without one, all but {', '.join(PLAYED)}."
+    whole = f"Of {', '.join(KNOWN)}; without one, all but {', '.join(PLAYED + LONG)}."
     on_data = ", ".join(REAL + LIKED + PLAYED)
     needs = f"A data set as `load` takes it: for {on_data}, and for {', '.join(GRAPHS)} if given."
     parser.add_argument("name", nargs="*", metavar="NAME", help=whole)
@@ -96,6 +102,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write the results as JSON.")
     parser.add_argument("--page", type=Path, metavar="FILE", help="Renew the figures and plots of this Markdown page.")
+    parser.add_argument("--soak", type=float, metavar="SECONDS", help=f"For {', '.join(LONG)}: how long it takes.")
     earlier = "Measure nothing: take what --json wrote in an earlier run."
     parser.add_argument("--from", type=Path, metavar="FILE", dest="earlier", help=earlier)
     options = parser.parse_args(arguments)
@@ -110,6 +117,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Report | None]]:
     """Each benchmark's report, or None where it failed: the others are still worth measuring."""
     from benchmarks.community import Community
+    from benchmarks.crowd import Crowd
     from benchmarks.followers import Followers
     from benchmarks.graphs import Graphs
     from benchmarks.hosts import Hosts
@@ -119,6 +127,7 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
 
     groups = (
         (ALONE, Alone(size)),
+        (LOAD + LONG, Crowd(size)),
         (COMMUNITY, Community(size)),
         (LIVE, Hosts(size)),
         (PICTURES, Pictured(size)),

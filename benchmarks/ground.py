@@ -85,6 +85,17 @@ class Size:
     """Seconds until a site that has started or was visited is left alone by its own tasks, ..."""
     idle_seconds: float = 60.0
     """... and seconds for which it is looked at."""
+    load_people: int = 300
+    """People of a site under load, ..."""
+    load_items: int = 20_000
+    load_fans: int = 1_000_000
+    """... followers of its big-V, ..."""
+    load_streams: int = 100
+    """... streams that are open all the time, ..."""
+    load_seconds: float = 20.0
+    """... and seconds of each load."""
+    soak_seconds: float = 3_600.0
+    """For so long a site is used without a pause."""
 
 
 QUICK = Size(
@@ -136,6 +147,12 @@ QUICK = Size(
     live_rounds=2,
     idle_pause=1.0,
     idle_seconds=2.0,
+    load_people=30,
+    load_items=600,
+    load_fans=500,
+    load_streams=5,
+    load_seconds=1.5,
+    soak_seconds=12.0,
 )
 
 

@@ -56,6 +56,7 @@ SITE_URL = env.text("FEEDSITE_URL").rstrip("/") or mail_address.site_url(ALLOWED
 # The processes that `up` starts, and the address where it listens.
 HOST, PORT = FAMILY.host, FAMILY.port
 WEB_THREADS = FAMILY.web_threads
+WEB_WAIT_SECONDS = env.number("FEEDSITE_WEB_WAIT_SECONDS")
 
 # --- Apps ------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [

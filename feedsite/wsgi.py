@@ -1,4 +1,4 @@
-"""The WSGI application that granian serves."""
+"""The WSGI application that granian serves, and the one for requests that are shed (runtime/shedding.py)."""
 
 import io
 import os
@@ -125,3 +125,5 @@ def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str,
 site = Measured(get_wsgi_application(), READERS)
 application = served(site, site.places)  # slow readers and slow senders together leave a thread
 postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)
+
+from web.busy import refused as refused  # noqa: E402 (once Django is set up; for runtime.preloaded)

@@ -144,6 +144,10 @@ http_seconds = _seconds("feedsite_http_seconds", "What one request took.", "rout
 http_failures = _counter(
     "feedsite_http_failures_total", "Requests that were answered 500 and above, not counting /readyz."
 )
+web_wait_seconds = _seconds(
+    "feedsite_web_wait_seconds", "For how long a request waited for a thread, answered or shed by one."
+)
+web_shed = _counter("feedsite_web_shed_total", "Requests that had waited for too long, and were answered 503.")
 replica_reads = _counter(
     "feedsite_replica_reads_total",
     "Reads that may lag: by the replica, or why by the primary.",

@@ -162,7 +162,11 @@ GROUPS = (
             "Processes that serve pages under `up`.",
             otherwise="one a processor", example="4"),
         Option("FEEDSITE_WEB_THREADS", Whole(1, 1024), "4",
-            "Threads of each of them: what `up` gives to granian, and what a granian that is started otherwise has."),
+            "Threads of each of them that answer requests: what `up` starts, and what a granian that is started "
+            "otherwise has."),
+        Option("FEEDSITE_WEB_WAIT_SECONDS", Number(0.05, 60, "seconds"), "0.5",
+            "For so long a request may wait for such a thread. Later it is answered 503 with Retry-After, and nothing "
+            "of it is done."),
         Option("FEEDSITE_WEB_MEMORY_MB", Whole(128, 65536, "MiB"), "512",
             "Resident memory beyond which such a process is replaced by a fresh one, after it has answered what it is "
             "at."),

@@ -10,15 +10,26 @@ import gc
 import runpy
 import sys
 from importlib import import_module
+from types import ModuleType
+
+from runtime import shedding
 
 
-def load(target: str) -> None:
+def load(target: str) -> ModuleType:
     """Import the application's module and its addresses, and keep the collector off them."""
     gc.disable()  # a round half-way would leave holes that every child fills for itself
-    import_module(target.partition(":")[0])
+    module = import_module(target.partition(":")[0])
     load_pages()
     share()
     gc.enable()
+    return module
+
+
+def queue(module: ModuleType) -> None:
+    """Have requests wait in a queue of the site."""
+    from django.conf import settings
+
+    shedding.install(module, threads=settings.WEB_THREADS, seconds=settings.WEB_WAIT_SECONDS)
 
 
 def load_pages() -> None:
@@ -41,5 +52,5 @@ def share() -> None:
 
 if __name__ == "__main__":
     sys.argv[0:2] = sys.argv[1:2]
-    load(sys.argv[-1])
+    queue(load(sys.argv[-1]))
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from runtime import shedding
 from runtime.family import Family
 
 NAMES = ("web", "stream", "grpc", "beat", "worker")
@@ -41,6 +42,7 @@ def programs(family: Family, at: Place, *, together: bool = False) -> Iterator[P
     See docs/decisions.md: Programs load the site before they fork.
     See docs/decisions.md: Beat is a child of the worker under `up`.
     See docs/decisions.md: Memory of a process is bounded by replacing it.
+    See docs/decisions.md: Requests wait in a queue of the site and are shed by their waiting.
     """
     # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
     level = family.log_level or "WARNING"
@@ -59,7 +61,7 @@ def programs(family: Family, at: Place, *, together: bool = False) -> Iterator[P
     respawn = "--respawn-failed-workers --respawn-interval 0.5"
 
     web = f"{granian} --interface wsgi --no-ws --host {at.host} --port {at.port} --workers {family.web_processes}"
-    web += f" --blocking-threads {family.web_threads} --blocking-threads-idle-timeout 600"
+    web += f" --blocking-threads {shedding.DOORS} --blocking-threads-idle-timeout 30"
     web += f" --workers-max-rss {family.web_memory_mb} --rss-sample-interval {TOO_LARGE_SECONDS}"
     web += f" {respawn} --workers-kill-timeout 3 feedsite.wsgi:application"
     yield Program("web", web.split(), environ)

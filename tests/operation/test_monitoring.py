@@ -101,6 +101,7 @@ FAULTS: dict[str, dict[str, str]] = {
     "FeedsiteStreamFails": {'feedsite_stream_failures_total{task="listener"}': "0+1x300"},
     "FeedsiteQueueLong": {'feedsite_queue_length{queue="celery",instance="a"}': "0 0 20000x300"},
     "FeedsiteErrors": {"feedsite_http_failures_total": "0+2x300", "feedsite_http_seconds_count": "0+100x300"},
+    "FeedsiteSheds": {"feedsite_web_shed_total": "0+20x300", "feedsite_http_seconds_count": "0+100x300"},
     "FeedsiteSlow": {
         'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="0.5"}': "0+60x300",
         'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="1.0"}': "0+90x300",
@@ -143,6 +144,7 @@ SOUND = {
     'feedsite_delivery_seconds_bucket{le="10.0"}': "0+90x300",
     'feedsite_delivery_seconds_bucket{le="+Inf"}': "0+90x300",
     "feedsite_http_failures_total": "0x300",
+    "feedsite_web_shed_total": "0x300",
     "feedsite_http_seconds_count": "0+100x300",
     'feedsite_home_misses_total{reason="dormant"}': "0+90x300",
     'feedsite_home_pages_total{sources="inbox"}': "0+100x300",

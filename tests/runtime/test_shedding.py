@@ -1,0 +1,168 @@
+"""The queue of requests that wait for a thread of web."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from runtime.embedded import wait_for
+from runtime.shedding import HELD, PROBES_LATE, Queue, has_body
+
+SECONDS = 0.2
+HOME = "/"
+
+
+class Protocol:
+    """An answer as granian takes it; what is told first counts."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.told.append(status)
+
+
+class Counter:
+    """Threads that answer once they may, and the queue before them."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.may_go = threading.Event()
+        self.answered: list[str] = []
+        self.threads: set[int] = set()
+        self.queue = Queue(self.answer, self.refuse, threads=threads, seconds=SECONDS)
+
+    def answer(self, protocol: Protocol, scope: dict[str, Any]) -> None:
+        self.threads.add(threading.get_ident())
+        self.answered.append(scope["PATH_INFO"])
+        if scope["PATH_INFO"] == "/broken":
+            raise ValueError
+        assert self.may_go.wait(60)
+        protocol.told.append(200)
+
+    def refuse(self, protocol: Protocol, scope: dict[str, Any]) -> None:
+        protocol.told.append(503)
+
+    def ask(self, path: str = HOME) -> Protocol:
+        protocol = Protocol()
+        self.queue.take(protocol, {"PATH_INFO": path})
+        return protocol
+
+    def post(self) -> tuple[Protocol, threading.Thread]:
+        """A request with a body, and the door at which it stands."""
+        protocol = Protocol()
+        scope = {"PATH_INFO": HOME, "CONTENT_LENGTH": "5"}
+        door = threading.Thread(target=self.queue.take, args=(protocol, scope), daemon=True)
+        door.start()
+        return protocol, door
+
+
+def told(*asked: Protocol) -> list[list[Any]]:
+    assert wait_for(lambda: all(each.told for each in asked), 30)
+    return [each.told for each in asked]
+
+
+def is_busy(counter: Counter, threads: int = 1) -> Callable[[], bool]:
+    return lambda: len(counter.answered) == threads
+
+
+def test_requests_are_answered_in_their_order_by_one_thread() -> None:
+    counter = Counter()
+    counter.may_go.set()
+    asked = [counter.ask(f"/{number}") for number in range(20)]
+    assert told(*asked) == [[200]] * 20
+    assert counter.answered == [f"/{number}" for number in range(20)]
+    assert len(counter.threads) == 1
+
+
+def test_no_more_threads_than_are_wanted_and_none_too_few() -> None:
+    counter = Counter(threads=3)
+    asked = [counter.ask() for _ in range(5)]
+    assert wait_for(is_busy(counter, 3), 30)
+    assert len(counter.threads) == 3
+    counter.may_go.set()
+    assert len(told(*asked)) == 5
+
+
+def test_a_thread_refuses_what_has_waited_for_too_long() -> None:
+    counter = Counter()
+    first, second = counter.ask(), counter.ask("/write")
+    assert wait_for(is_busy(counter), 30)
+    time.sleep(SECONDS * 1.5)
+    counter.may_go.set()
+    assert told(first, second) == [[200], [503]]
+    assert counter.answered == [HOME], "a request that is refused was begun"
+
+
+def test_the_door_refuses_what_is_late_while_no_thread_comes() -> None:
+    counter = Counter()
+    first, second = counter.ask(), counter.ask()
+    assert wait_for(is_busy(counter), 30)
+    time.sleep(SECONDS * 1.5)
+    third = counter.ask()
+    assert second.told == [503]
+    assert (first.told, third.told) == ([], [])
+    counter.may_go.set()
+    assert told(first, third) == [[200], [200]]
+
+
+def test_questions_about_health_wait_on() -> None:
+    counter = Counter()
+    first = counter.ask()
+    probes = [counter.ask("/healthz") for _ in range(PROBES_LATE + 2)]
+    assert wait_for(is_busy(counter), 30)
+    time.sleep(SECONDS * 1.5)
+    last = counter.ask()
+    assert [probe.told for probe in probes] == [[]] * PROBES_LATE + [[503]] * 2, "strangers may send any number"
+    counter.may_go.set()
+    assert told(first, *probes[:PROBES_LATE], last) == [[200]] * (PROBES_LATE + 2)
+
+
+def test_a_thread_outlives_an_error_of_the_application(caplog: pytest.LogCaptureFixture) -> None:
+    counter = Counter()
+    counter.may_go.set()
+    asked = [counter.ask("/broken"), counter.ask()]
+    assert told(*asked) == [[500], [200]]
+    assert "The application failed" in caplog.text
+
+
+def test_the_door_of_a_body_stays_until_it_is_answered() -> None:
+    counter = Counter()
+    asked, door = counter.post()
+    assert wait_for(is_busy(counter), 30)
+    assert door.is_alive()
+    counter.may_go.set()
+    door.join(30)
+    assert asked.told == [200]
+    assert counter.queue.held == 0
+
+
+def test_bodies_leave_a_door() -> None:
+    counter = Counter()
+    posts = [counter.post() for _ in range(HELD)]
+    assert wait_for(lambda: counter.queue.held == HELD, 30)
+    refused, door = counter.post()
+    door.join(30)
+    assert refused.told == [503]
+    time.sleep(SECONDS * 1.5)
+    counter.ask()
+    assert sorted([*told(*(post for post, _ in posts[1:])), [200]]) == [[200], *[[503]] * (HELD - 1)]
+    assert counter.queue.held == 1, "the refused ones have let their doors go"
+    counter.may_go.set()
+    assert wait_for(lambda: counter.queue.held == 0, 30)
+
+
+@pytest.mark.parametrize(
+    ("scope", "wanted"),
+    [
+        ({}, False),
+        ({"CONTENT_LENGTH": ""}, False),
+        ({"CONTENT_LENGTH": "0"}, False),
+        ({"CONTENT_LENGTH": "7"}, True),
+        ({"CONTENT_LENGTH": "odd"}, True),
+        ({"HTTP_TRANSFER_ENCODING": "chunked"}, True),
+    ],
+)
+def test_a_body_is_known_by_its_length_or_its_chunks(scope: dict[str, str], wanted: bool) -> None:
+    assert has_body(scope) is wanted

@@ -1,0 +1,27 @@
+"""The answer to a request that is shed (runtime/shedding.py): 503 with Retry-After, by no middleware, query or session.
+
+It has the shape of its address, as an outage has, and the headers of trust.
+
+See docs/decisions.md: Requests wait in a queue of the site and are shed by their waiting.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.core.handlers.wsgi import WSGIRequest
+
+from web.content_type import readable
+from web.headers import HeadersMiddleware
+from web.outage import unavailable
+
+answered = HeadersMiddleware(unavailable)
+
+
+def refused(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """The WSGI application of such requests. Their bodies are not read."""
+    if content_type := environ.get("CONTENT_TYPE"):
+        environ["CONTENT_TYPE"] = readable(content_type)
+    response = answered(WSGIRequest(environ))
+    body: bytes = response.content  # type: ignore[attr-defined]
+    start_response("503 Service Unavailable", [*response.items(), ("Content-Length", str(len(body)))])
+    return [body]
