@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import msgspec
-from django.conf import settings
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -18,6 +17,7 @@ from clientapi.params import Params
 from clientapi.people import accounts_of
 from clientapi.presenting import Reader, statuses
 from clientapi.relationships import relationships
+from items.addresses import item_id_at, own_path
 from items.hydrate import verified
 from items.popular import popular_beginning
 from items.query import QUERY_LENGTH, Query, parse
@@ -25,7 +25,7 @@ from items.search import search_items
 from items.text import canonical_tag
 from items.user_search import search_users
 from relations.visibility import visible_user
-from web.rest import FeedResponse, parse_id
+from web.rest import FeedResponse
 
 MOST, FAR = 40, 200
 """Results of one kind, and how far down `offset` leads."""
@@ -109,25 +109,16 @@ def tags_found(text: str, reader: Reader, count: int) -> list[str]:
 
 def led_to(address: str, reader: Reader) -> Found:
     """The account, status or hashtag at an address of this site, as the reader sees it. No other site is asked."""
-    found, path = Found([], [], []), _path(address)
+    found, path = Found([], [], []), own_path(address)
     if path.startswith("/@"):
         user = visible_user(path.removeprefix("/@").partition("/")[0], reader)
         found.accounts = accounts_of([user]) if user else []
-    elif path.startswith("/items/"):
-        number = parse_id(path.removeprefix("/items/"))
-        found.statuses = statuses(verified([number], reader), reader) if number else []
+    elif number := item_id_at(address):
+        found.statuses = statuses(verified([number], reader), reader)
     elif path.startswith("/tags/"):
         tag = canonical_tag(unquote(path.removeprefix("/tags/")))
         found.hashtags = [TagEntity.of(tag)] if tag else []
     return found
-
-
-def _path(address: str) -> str:
-    try:
-        parts, own = urlsplit(address), urlsplit(settings.SITE_URL)
-    except ValueError:
-        return ""
-    return parts.path if parts.netloc.lower() == own.netloc.lower() else ""
 
 
 class AccountSearchView(ClientView):

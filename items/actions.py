@@ -489,11 +489,13 @@ def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) 
 
 # --- Likes -----------------------------------------------------------------------------------------------
 @transaction.atomic
-def like(*, user: User, item: Item) -> bool:
-    """Like an item, or of a repost its original; True if it is new."""
+def like(*, user: User, item: Item, is_past: bool = False) -> bool:
+    """Like an item, or of a repost its original; True if it is new. No user is told of a past one, which an import
+    brings.
+    """
     item = item.repost_of or item
     new = bool(fetch(LIKE, {"user": user.pk, "item": item.pk}))
-    if new:
+    if new and not is_past:
         item_liked.send(sender=Item, item=item, user=user)
     return new
 

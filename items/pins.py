@@ -39,8 +39,7 @@ def pin(*, item: Item) -> bool:
     and the bound holds under concurrent calls.
     """
     item = Item.objects.select_for_update(no_key=True).get(pk=item.pk)
-    is_public = item.status == Status.PUBLISHED and item.visibility == Visibility.PUBLIC
-    if not is_public or item.reply_to_id or item.repost_of_id:
+    if not is_pinnable(item):
         raise NotPinnableError
     User.objects.select_for_update(no_key=True).values_list("pk").get(pk=item.sender_id)
     pins = Pin.objects.filter(sender=item.sender_id)
@@ -68,7 +67,9 @@ def pinned_ids(owner: User) -> set[str]:
     return {str(item_id) for item_id in Pin.objects.filter(sender=owner).values_list("item_id", flat=True)}
 
 
-def is_pinnable(item: ItemBody) -> bool:
+def is_pinnable(item: Item | ItemBody) -> bool:
     """Whether its sender, who reads it, may pin the item."""
     is_public = item.status == Status.PUBLISHED and item.visibility == Visibility.PUBLIC
-    return is_public and not item.reply_to and not item.repost_of
+    is_answer = item.reply_to_id if isinstance(item, Item) else item.reply_to
+    is_repost = item.repost_of_id if isinstance(item, Item) else item.repost_of
+    return is_public and not is_answer and not is_repost

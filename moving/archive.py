@@ -8,6 +8,7 @@ bounded as a whole, whatever the archive says of itself.
 import gzip
 import hashlib
 import io
+import os
 import re
 import stat
 import struct
@@ -28,9 +29,23 @@ DIRECTORY_BYTES = 16 << 20
 HEADER_BYTES = 1 << 16
 """Of an extended header of a tar, which is read into memory."""
 JSON_BYTES = 256 << 20
+LIST_BYTES = 16 << 20
+"""Of a list beside the posts. A longer one is kept as a file that only says so."""
 MEDIA = "media_attachments/"
+LISTS = frozenset(
+    {
+        "likes.json",
+        "bookmarks.json",
+        "featured.json",
+        "following_accounts.csv",
+        "blocked_accounts.csv",
+        "muted_accounts.csv",
+        "lists.csv",
+    }
+)
 
-_TOP = re.compile(r"(?:\./)?(?:[^/]+/)?(?:(outbox|actor|bookmarks)\.json|(avatar|header)\.[A-Za-z0-9]{1,5})")
+_NAMES = "|".join(map(re.escape, sorted({"outbox.json", "actor.json", *LISTS})))
+_TOP = re.compile(rf"(?:\./)?(?:[^/]+/)?(?:({_NAMES})|(avatar|header)\.[A-Za-z0-9]{{1,5}})")
 DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, gzip.BadGzipFile)
 """The errors of a file in a zip that cannot be read."""
 
@@ -71,7 +86,7 @@ def _target(name: str) -> str | None:
     if "\0" in name or ".." in name.split("/") or len(name) > 1_000:
         return None
     if top := _TOP.fullmatch(name):
-        return f"{top[1]}.json" if top[1] else top[2]
+        return top[1] or top[2]
     return _medium_name(name)
 
 
@@ -84,6 +99,8 @@ def _medium_name(name: str) -> str | None:
 
 
 def _longest(target: str) -> int:
+    if target in LISTS:
+        return LIST_BYTES
     return JSON_BYTES if target.endswith(".json") else int(max(settings.MEDIA_IMAGE_BYTES, settings.MEDIA_VIDEO_BYTES))
 
 
@@ -99,7 +116,9 @@ class _Room:
         return io.BufferedReader(_Counted(stream, self._unread), CHUNK)
 
     def save(self, stream: IO[bytes], path: Path) -> None:
-        """Write a file, the first of its name; one that is longer than its kind may be is left out."""
+        """Write a file, the first of its name; one that is longer than its kind may be is left out. Of a list stays a
+        file of NULs: too long a one, or one NUL for a damaged one.
+        """
         longest, size, is_whole = _longest(path.name), 0, True
         try:
             with path.open("xb") as file:
@@ -119,6 +138,9 @@ class _Room:
             path.unlink(missing_ok=True)
             if path.name == "outbox.json":
                 raise ArchiveError("large" if is_whole else "damaged")
+            if path.name in LISTS:
+                path.touch()
+                os.truncate(path, longest + 1 if is_whole else 1)
 
 
 class _Counted(io.RawIOBase):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from django.utils.translation import gettext as _
@@ -12,7 +13,7 @@ from moving.models import ArchiveImport
 
 
 class ImportRow(msgspec.Struct):
-    """An archive that the user uploaded, what it brought, and the posts that it did not, each with why."""
+    """An archive that the user uploaded, what it brought, and what it did not, each with why."""
 
     uploaded_at: datetime
     state: str
@@ -20,6 +21,8 @@ class ImportRow(msgspec.Struct):
     media: int
     left_out: dict[str, int]
     notes: list[list[str]]
+    lists: dict[str, Any] | None
+    """How far each list beside the posts came, by its name."""
 
 
 def files(user: User) -> list[ExportFile]:
@@ -28,5 +31,5 @@ def files(user: User) -> list[ExportFile]:
 
 
 def _rows(user: User) -> Iterator[ImportRow]:
-    columns = ("created_at", "state", "brought", "media", "left_out", "notes")
+    columns = ("created_at", "state", "brought", "media", "left_out", "notes", "lists")
     return (ImportRow(*row) for row in ArchiveImport.objects.filter(user=user).order_by("pk").values_list(*columns))

@@ -1,4 +1,4 @@
-"""The profile of an archive, for the parts of it that are empty here, and its bookmarks of own posts."""
+"""The profile of an archive, for the parts of it that are empty here."""
 
 from pathlib import Path
 from typing import Any
@@ -9,19 +9,13 @@ from django.core.exceptions import ValidationError
 from accounts.actions import edit_profile
 from accounts.faces import set_face
 from accounts.models import User
-from items.actions import bookmark
-from items.models import Status
 from media.actions import MediaError
 from media.models import Use
 from moving.markup import text_of
 from moving.media import patiently
-from moving.models import ArchiveImport, BroughtItem
-from moving.outbox import digest
+from moving.models import ArchiveImport
 
 ACTOR_BYTES = 1 << 20
-BOOKMARK_BYTES = 8 << 20
-BOOKMARKS = 20_000
-TOGETHER = 1_000
 NAME_LENGTH = 50
 BIO_LENGTH = 500
 
@@ -31,52 +25,29 @@ class _Actor(msgspec.Struct):
     summary: Any = ""
 
 
-class _Bookmarks(msgspec.Struct):
-    orderedItems: Any = ()  # noqa: N815 (the key)
-
-
 def bring(row: ArchiveImport, folder: Path) -> None:
-    """Bring both, in the end; doing it again changes nothing."""
+    """Fill them, in the end; doing it again changes nothing."""
     user = User.objects.active().filter(pk=row.user_id).first()
-    if user is None:
+    if user is None or not row.takes_profile:
         return
-    counts = {"bookmark": _bookmarks(user, folder)}
-    if row.takes_profile:
-        counts["profile"] = _words(user, folder) + _faces(user, folder)
+    refused = _words(user, folder) + _faces(user, folder)
     row.refresh_from_db(fields=["left_out"])
-    row.left_out |= {why: count for why, count in counts.items() if count}
+    row.left_out |= {"profile": refused} if refused else {}
     row.save(update_fields=["left_out"])
 
 
-def _read(path: Path, most: int, kind: type[Any]) -> Any:
-    """The object of a file; an empty one where it is not there, too long, or something else."""
+def _actor(path: Path) -> _Actor:
+    """The actor of a file; an empty one where it is not there, too long, or something else."""
     try:
-        data = path.read_bytes() if path.stat().st_size <= most else b""
-        return msgspec.json.decode(data, type=kind)
+        data = path.read_bytes() if path.stat().st_size <= ACTOR_BYTES else b""
+        return msgspec.json.decode(data, type=_Actor)
     except (OSError, msgspec.MsgspecError, RecursionError):
-        return kind()
-
-
-def _bookmarks(user: User, folder: Path) -> int:
-    """Keep the user's own posts that they had kept; how many bookmarks are of posts that are not here."""
-    said = _read(folder / "bookmarks.json", BOOKMARK_BYTES, _Bookmarks).orderedItems
-    addresses = [one for one in said if isinstance(one, str)][:BOOKMARKS] if isinstance(said, list) else []
-    origins = list(dict.fromkeys(map(digest, addresses)))
-    kept = 0
-    for start in range(0, len(origins), TOGETHER):
-        part = origins[start : start + TOGETHER]
-        known = BroughtItem.objects.filter(user=user, origin__in=part, item__status=Status.PUBLISHED)
-        found = {one.origin: one.item for one in known.select_related("item")}
-        for origin in part:
-            if origin in found:
-                bookmark(user=user, item=found[origin])
-        kept += len(found)
-    return len(origins) - kept
+        return _Actor()
 
 
 def _words(user: User, folder: Path) -> int:
     """Take name and bio where the user has none; how many of them the site does not take."""
-    actor = _read(folder / "actor.json", ACTOR_BYTES, _Actor)
+    actor = _actor(folder / "actor.json")
     name = " ".join(actor.name.split())[:NAME_LENGTH] if isinstance(actor.name, str) else ""
     bio = text_of(actor.summary)[:BIO_LENGTH] if isinstance(actor.summary, str) else ""
     refused = 0

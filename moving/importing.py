@@ -2,8 +2,8 @@
 
 A worker unpacks the archive, and then brings its posts part by part, oldest first: each part is one transaction that
 also notes how far it came, so a killed worker has done a part wholly or not at all. Pictures are uploaded before the
-part, under keys by which the next worker finds them again. One worker is at an import, by a lock on its folder, which
-the kernel gives back.
+part, under keys by which the next worker finds them again. The lists of the archive follow in the same way
+(moving.listed), and the profile. One worker is at an import, by a lock on its folder, which the kernel gives back.
 
 See docs/decisions.md: An archive is unpacked once, and its posts are brought by parts.
 """
@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -25,11 +26,12 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item, Status, Visibility
 from items.text import ContentError
-from moving import extras, outbox
+from moving import extras, listed, outbox
 from moving.actions import ARCHIVE, folder_of
 from moving.archive import ArchiveError, unpack
+from moving.listed import Lists
 from moving.media import Shown, shown
-from moving.models import NOTES, ArchiveImport, BroughtItem, State
+from moving.models import NOTES, ArchiveImport, BroughtItem, Listed, State
 from moving.outbox import ITEMS, LeftOutError, Outbox, OutboxError, Post
 from storage import claims
 from storage.queue import enqueue
@@ -105,24 +107,32 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _go_on(row: ArchiveImport, folder: Path) -> bool:
-    """Unpack the archive where that was not done, and bring its next posts; True if the import has ended."""
+    """Unpack the archive where that was not done, and bring its next posts, or what comes behind them; True if the
+    import has ended.
+    """
     if row.total is None:
         try:
             _prepare(row, folder)
         except (ArchiveError, OutboxError) as error:
             _end(row, str(error))
             return True
-    posts = outbox.opened(folder / "outbox.json")
+    posts, lists = outbox.opened(folder / "outbox.json"), Lists(folder)
+    if row.lists is None:
+        row.lists = lists.found()
+        row.save(update_fields=["lists"])
     until = time.monotonic() + SECONDS
     try:
         for _ in range(PARTS):
             if time.monotonic() > until:
                 break
-            if row.done >= len(posts):
+            if row.done < len(posts):
+                _part(row, folder, posts)
+            elif kind := _next_list(row):
+                _list_part(row, kind, lists)
+            else:
                 extras.bring(row, folder)
                 _end(row)
                 return True
-            _part(row, folder, posts)
     except StoppedError:
         return True
     row.release()
@@ -181,10 +191,7 @@ def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
             for why in found.left_out:
                 part.leave_out(why, post.address)
     with transaction.atomic():
-        locked = ArchiveImport.objects.select_for_update().filter(pk=row.pk, finished_at=None).first()
-        user = User.objects.active().filter(pk=row.user_id).first()
-        if locked is None or user is None:
-            raise StoppedError
+        locked, user = _locked(row)
         for post in part.posts:
             try:
                 _bring(row, user, part, post)
@@ -192,6 +199,15 @@ def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
                 part.leave_out(error.why, post.address)
         _note(locked, part, len(raw))
     row.done = locked.done
+
+
+def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
+    """The import, which no one stops until the transaction ends, and its user. Raises StoppedError."""
+    locked = ArchiveImport.objects.select_for_update().filter(pk=row.pk, finished_at=None).first()
+    user = User.objects.active().filter(pk=row.user_id).first()
+    if locked is None or user is None:
+        raise StoppedError
+    return locked, user
 
 
 def _read(row: ArchiveImport, raw: list[bytes]) -> _Part:
@@ -272,6 +288,25 @@ def _note(row: ArchiveImport, part: _Part, count: int) -> None:
     row.notes = [*row.notes, *part.notes][:NOTES]
     row.attempts, row.tried_at = 0, Now()
     row.save(update_fields=["done", "brought", "media", "left_out", "notes", "attempts", "tried_at"])
+
+
+# --- One part of a list ----------------------------------------------------------------------------------
+def _next_list(row: ArchiveImport) -> Listed | None:
+    """The first list that has entries left."""
+    return next((kind for kind, progress in row.progress().items() if progress.done < progress.total), None)
+
+
+def _list_part(row: ArchiveImport, kind: Listed, lists: Lists) -> None:
+    """Bring a part of a list, and note it in the same transaction. Raises StoppedError."""
+    with transaction.atomic():
+        locked, user = _locked(row)
+        progress = locked.progress()[kind]
+        notes = listed.bring(user, kind, lists.entries(kind), progress)
+        locked.lists = (locked.lists or {}) | {kind.value: msgspec.to_builtins(progress)}
+        locked.notes = [*locked.notes, *notes][:NOTES]
+        locked.attempts, locked.tried_at = 0, Now()
+        locked.save(update_fields=["lists", "notes", "attempts", "tried_at"])
+    row.lists = locked.lists
 
 
 # --- Upkeep ----------------------------------------------------------------------------------------------

@@ -1,12 +1,16 @@
 """Imports of archives, and which posts they brought."""
 
+from enum import StrEnum
 from typing import NamedTuple
 
+import msgspec
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from relations.csv_files import FAULTS
+from relations.models import REFUSALS
 from storage.claims import ClaimedRow
 
 REASONS = {
@@ -31,9 +35,24 @@ MEDIA_REASONS = {
 }
 """Why a picture or video of a post did not."""
 OTHER_REASONS = {
-    "bookmark": _("a bookmark of a post of another site"),
+    "bookmark": _("a bookmark of a post of another site"),  # as a version before counted them
     "profile": _("a part of the profile that this site does not take"),
 }
+LIST_REASONS = REFUSALS | {
+    "already": _("so already"),
+    "foreign": _("a post of another site"),
+    "hidden": _("a post that is gone from here, or that you may not see"),
+    "unpinnable": _("only public posts that are no replies can be pinned"),
+    "pins": _("you have pinned as many posts as one may"),
+    "unreadable": REASONS["unreadable"],
+    "many": _("more than one archive may bring"),
+}
+"""Why an entry of a list beside the posts did not come in."""
+LIST_FAILURES = FAULTS | {
+    "unread": _("The file cannot be read."),
+    "long": _("The file is larger than this site reads."),
+}
+"""Why no entry of such a list did."""
 FAILURES = {
     "format": _("This is no archive: a zip or tar.gz file is needed."),
     "outbox": _("There is no list of posts in it (outbox.json), or not a whole one."),
@@ -57,6 +76,61 @@ class State(models.TextChoices):
     FAILED = "failed", _("ended early")
 
 
+class Listed(StrEnum):
+    """The lists beside the posts, in the order in which they are brought: a block comes before the follow that it
+    forbids, a follow before the list that it lets in, and both before the posts that they hide or show.
+    """
+
+    BLOCKS = "blocks"
+    MUTES = "mutes"
+    FOLLOWS = "follows"
+    LISTS = "lists"
+    PINS = "pins"
+    LIKES = "likes"
+    BOOKMARKS = "bookmarks"
+
+
+LISTED = {
+    Listed.BLOCKS: _("People you block"),
+    Listed.MUTES: _("People you mute"),
+    Listed.FOLLOWS: _("People you follow"),
+    Listed.LISTS: _("People in lists"),
+    Listed.PINS: _("Pinned posts"),
+    Listed.LIKES: _("Likes"),
+    Listed.BOOKMARKS: _("Bookmarks"),
+}
+
+
+class Progress(msgspec.Struct, omit_defaults=True):
+    """How far a list is: entries, those that were read, those that came in, those that wait for a person's word, and
+    how many did not come in by reason (keys of `LIST_REASONS`). `failure`: why none is read (a key of `LIST_FAILURES`).
+    """
+
+    total: int
+    done: int = 0
+    brought: int = 0
+    requested: int = 0
+    left_out: dict[str, int] = {}
+    failure: str = ""
+
+    @property
+    def failure_words(self) -> str:
+        """Why none is read, in the reader's language."""
+        return str(LIST_FAILURES.get(self.failure, ""))
+
+    @property
+    def counts(self) -> "list[Count]":
+        """How many entries did not come in, by reason."""
+        return [Count(str(LIST_REASONS.get(why, why)), times) for why, times in self.left_out.items()]
+
+
+class NamedProgress(NamedTuple):
+    """A list, as its member calls it, and how far it is."""
+
+    words: str
+    progress: Progress
+
+
 class Count(NamedTuple):
     """How much did not come in for one reason."""
 
@@ -75,7 +149,8 @@ class ArchiveImport(ClaimedRow):
     """An uploaded archive, and how far the workers came with it (moving.importing).
 
     `folder` is where its files lie until it ends. `left_out` counts by reason, and `notes` are pairs of an address and
-    a reason, the first `NOTES`.
+    a reason, the first `NOTES`. `lists` are the `Progress` of each list beside the posts that is there; None until
+    they are looked for.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -90,6 +165,7 @@ class ArchiveImport(ClaimedRow):
     media = models.IntegerField(default=0)
     left_out = models.JSONField(default=dict)
     notes = models.JSONField(default=list)
+    lists = models.JSONField(null=True)
 
     class Meta:
         constraints = [
@@ -117,10 +193,34 @@ class ArchiveImport(ClaimedRow):
         known = REASONS | MEDIA_REASONS | OTHER_REASONS
         return [Count(str(known[why]), self.left_out[why]) for why in known if self.left_out.get(why)]
 
+    def progress(self) -> dict[Listed, Progress]:
+        """How far each list beside the posts is, in their order."""
+        return {kind: msgspec.convert(self.lists[kind], Progress) for kind in Listed if kind in (self.lists or {})}
+
+    @property
+    def listed(self) -> list[NamedProgress]:
+        """How far each list beside the posts is, with its name in the reader's language."""
+        return [NamedProgress(str(LISTED[kind]), progress) for kind, progress in self.progress().items()]
+
+    @property
+    def entries(self) -> int:
+        """Entries of the archive and of its lists."""
+        return (self.total or 0) + sum(one.total for one in self.progress().values())
+
+    @property
+    def entries_read(self) -> int:
+        """Those that were read."""
+        return self.done + sum(one.done for one in self.progress().values())
+
+    @property
+    def has_left_out(self) -> bool:
+        """Whether something did not come in."""
+        return bool(self.left_out) or any(one.left_out for one in self.progress().values())
+
     @property
     def noted(self) -> list[Note]:
         """The first items that did not come in."""
-        known = REASONS | MEDIA_REASONS
+        known = LIST_REASONS | REASONS | MEDIA_REASONS
         return [Note(address, str(known.get(why, why))) for address, why in self.notes]
 
 

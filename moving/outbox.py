@@ -137,7 +137,7 @@ def index(path: Path) -> int:
     """
     rows, count = array("q"), 0
     with path.open("rb") as file:
-        for count, (begin, end) in enumerate(_found(file), 1):
+        for count, (begin, end) in enumerate(found(file), 1):
             if count <= ITEMS:
                 file.seek(begin)
                 rows.extend((_time(file.read(min(end - begin, LONGEST))), begin, end - begin))
@@ -152,8 +152,8 @@ def opened(path: Path) -> Outbox:
     return Outbox(path, np.load(path.with_suffix(".npy"), allow_pickle=False))
 
 
-def _found(file: Any) -> Iterator[tuple[int, int]]:
-    """Where each item begins and ends."""
+def found(file: Any) -> Iterator[tuple[int, int]]:
+    """Where each item of an OrderedCollection begins and ends. Raises OutboxError."""
     try:
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except ValueError as error:  # it is empty
@@ -207,7 +207,7 @@ def post_of(item: bytes) -> Post:
         note = msgspec.convert(activity.object, _Object, strict=False)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise LeftOutError("unreadable") from error
-    address = _said(note.id, 500)
+    address = said(note.id, 500)
     if note.type not in ("Note", "Question", "Article"):
         raise LeftOutError("kind", address)
     written_at = note.published or activity.published
@@ -241,11 +241,11 @@ def _visibility(note: _Object) -> Visibility:
         return Visibility.PUBLIC
     if cc & PUBLIC or any(address.endswith("/followers") for address in to):
         return Visibility.FOLLOWERS
-    raise LeftOutError("direct", _said(note.id, 500))
+    raise LeftOutError("direct", said(note.id, 500))
 
 
-def _addresses(said: Any) -> set[str]:
-    several = said if isinstance(said, list) else [said]
+def _addresses(named: Any) -> set[str]:
+    several = named if isinstance(named, list) else [named]
     return {address for address in several if isinstance(address, str)}
 
 
@@ -262,7 +262,7 @@ def _poll(note: _Object) -> str:
         except msgspec.ValidationError:
             continue
         if options:
-            return "\n".join(f"- {_said(option.name, 200)}" for option in options[:OPTIONS])
+            return "\n".join(f"- {said(option.name, 200)}" for option in options[:OPTIONS])
     return ""
 
 
@@ -285,5 +285,6 @@ def _focus(said: Any) -> tuple[float, float]:
     return (x, y) if x == x and y == y else (0.0, 0.0)
 
 
-def _said(text: str, longest: int) -> str:
+def said(text: str, longest: int) -> str:
+    """Words that can be kept, in one line."""
     return " ".join(UNSTORABLE.sub("", text).split())[:longest]

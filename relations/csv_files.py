@@ -13,7 +13,7 @@ from itertools import chain
 from typing import IO
 
 import msgspec
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from relations.models import TITLE_LENGTH
@@ -74,8 +74,25 @@ EXPORTS = {
 }
 
 
+FAULTS = {
+    "rows": _("The file has more than %(rows)d rows.") % {"rows": ROWS},
+    "large": _("The file is larger than 1 MB."),
+    "text": _("The file is not text in UTF-8."),
+    "format": _("The file is not a list of comma-separated values."),
+    "empty": _("The file names nobody."),
+}
+"""Why a file is no such list."""
+
+
 class CsvError(ValueError):
-    """A file that is no such list; its text is for the user."""
+    """A file that is no such list: `why` is a key of `FAULTS`, and its text is for the user."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return str(FAULTS[self.why])
 
 
 class Line(msgspec.Struct, array_like=True):
@@ -104,24 +121,24 @@ def read(file: IO[bytes], kind: Kind, host: str) -> list[Line]:
             line = _line(_Row(row, columns), host)
             lines.setdefault((line.title, line.name.lower()), line)
             if len(lines) > ROWS:
-                raise CsvError(_("The file has more than %(rows)d rows.") % {"rows": ROWS})
+                raise CsvError("rows")
     except csv.Error:
-        raise CsvError(_("The file is not a list of comma-separated values.")) from None
+        raise CsvError("format") from None
     if not lines:
-        raise CsvError(_("The file names nobody."))
+        raise CsvError("empty")
     return list(lines.values())
 
 
 def _text(file: IO[bytes]) -> str:
     data = file.read(BYTES + 1)
     if len(data) > BYTES:
-        raise CsvError(_("The file is larger than 1 MB."))
+        raise CsvError("large")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise CsvError(_("The file is not text in UTF-8.")) from None
+        raise CsvError("text") from None
     if "\0" in text:
-        raise CsvError(_("The file is not text in UTF-8."))
+        raise CsvError("text")
     return text
 
 

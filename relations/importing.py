@@ -7,6 +7,7 @@ done again. Lines that cannot be done are noted with why, and hold up no others.
 See docs/decisions.md: An import is a row with a cursor.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -75,9 +76,8 @@ def _part(import_id: int) -> bool:
         return True
     user = User.objects.get(pk=row.user_id)
     lines = [msgspec.convert(line, Line) for line in row.lines[row.done : row.done + PART]] if user.is_active else []
-    # In the order of names: two imports of the same people would wait for each other's notifications.
-    for line in sorted(lines, key=lambda line: line.name.lower()):
-        _note(row, line, _do(user, Kind(row.kind), line))
+    for line, outcome in do(user=user, kind=Kind(row.kind), lines=lines):
+        _note(row, line, outcome)
     row.done += len(lines)
     row.attempts, row.tried_at = 0, Now()
     is_done = len(lines) < PART or row.done >= row.total
@@ -117,6 +117,14 @@ OUTCOMES: dict[type[Exception], str] = {
     lists.MemberCapError: "members",
 }
 """Why a line is not done, by what refuses it."""
+
+
+def do(*, user: User, kind: Kind, lines: Sequence[Line]) -> list[tuple[Line, str]]:
+    """Do some lines in the caller's transaction; each with its outcome, as `_do` says it.
+
+    In the order of names: two imports of the same people would wait for each other's notifications.
+    """
+    return [(line, _do(user, kind, line)) for line in sorted(lines, key=lambda line: line.name.lower())]
 
 
 def _do(user: User, kind: Kind, line: Line) -> str:

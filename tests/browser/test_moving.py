@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from accounts.models import User
 from moving import importing
 from moving.models import ArchiveImport
-from tests.support.archives import boost, files_of, note, zipped
+from tests.support.archives import address, boost, collection, files_of, note, zipped
 from tests.support.browsers import Visit
 from tests.support.factories import PASSWORD, UserFactory
 
@@ -20,8 +20,14 @@ def test_an_account_is_brought(visit: Visit, settings: Any, tmp_path: Path, java
     settings.IMPORTS_DIR = tmp_path / "imports"
     archive = tmp_path / "archive.zip"
     posts = [note(n, f"<p>from the old place {n}</p>") for n in range(30)]
-    archive.write_bytes(zipped(files_of([*posts, boost(31), note(32, audience="direct")])).getvalue())
+    files = files_of([*posts, boost(31), note(32, audience="direct")])
+    files["featured.json"] = collection("featured.json", [address(7)])
+    files["likes.json"] = collection("likes.json", [address(3), *(f"https://far.example/{n}" for n in range(40))])
+    files["following_accounts.csv"] = b"Account address,Show boosts\nfriend,true\nzed@far.example,true\n"
+    files["lists.csv"] = b"\xff"
+    archive.write_bytes(zipped(files).getvalue())
     user: User = UserFactory.create(username="mover", password=PASSWORD)
+    UserFactory.create(username="friend")
     visitor = visit(java_script_enabled=javascript)
     visitor.enter(user)
     visitor.goto("/settings/import-export")
@@ -36,7 +42,20 @@ def test_an_account_is_brought(visit: Visit, settings: Any, tmp_path: Path, java
         visitor.goto("/settings/import-archive")
     expect(page.get_by_text("32 of 32 entries read: 30 posts brought in.")).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).not_to_be_visible()
+    for words in (
+        "People you follow: 2 of 2 entries read, 1 brought in",
+        "People in lists: The file is not text in UTF-8.",
+        "Pinned posts: 1 of 1 entry read, 1 brought in",
+        "Likes: 41 of 41 entries read, 1 brought in",
+    ):
+        expect(page.get_by_text(words, exact=True)).to_be_visible()
     page.get_by_text("What did not come in", exact=True).click()
+    expect(page.get_by_text("Likes: 40 \u00d7 a post of another site", exact=True)).to_be_visible()
+    expect(page.get_by_text("People you follow: 1 \u00d7 not a user of this site", exact=True)).to_be_visible()
+    for width in (1280, 360):
+        page.set_viewport_size({"width": width, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     expect(page.get_by_text("a private message", exact=False).last).to_be_visible()
     visitor.goto("/@mover")
     expect(page.get_by_text("from the old place 29")).to_be_visible()
+    expect(page.get_by_text("from the old place 7").first).to_be_visible()

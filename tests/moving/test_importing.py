@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.models import User
 from discover.models import ItemChange
 from items import actions as items
-from items.models import Bookmark, Item, Visibility
+from items.models import Item, Visibility
 from media.models import MediaFile
 from moderation.models import WordRule
 from moving import actions, importing, tasks
@@ -21,7 +21,7 @@ from moving.models import ArchiveImport, BroughtItem, State
 from notifications.models import Notification
 from relations import actions as relations
 from storage import claims, ids
-from tests.support.archives import HOST, actor, address, attachment, boost, collection, files_of, note, tarred, zipped
+from tests.support.archives import HOST, actor, address, attachment, boost, files_of, note, tarred, zipped
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, mp4
 from tests.support.timelines import read, seen, workers  # noqa: F401
@@ -267,14 +267,6 @@ def test_the_profile_is_filled_where_it_is_empty(user: User) -> None:
 def test_a_profile_that_this_site_does_not_take(user: User) -> None:
     files = files_of([], actor_json=actor(name="Admin", summary=7), avatar_jpg=b"no picture")
     assert brought(user, files, takes_profile=True).left_out == {"profile": 2}
-
-
-def test_bookmarks_of_own_posts_come_in(user: User) -> None:
-    marks = collection("bookmarks.json", [address(2), "https://other.example/1", address(1), 7])
-    done = brought(user, files_of([note(1), note(2)], bookmarks_json=marks))
-    kept = list(Bookmark.objects.filter(user=user).order_by("-pk").values_list("item_id", flat=True))
-    assert kept == [item.pk for item in posts_of(user)]
-    assert done.left_out == {"bookmark": 1}
 
 
 # --- Workers ---------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ from storage.events import (
 )
 from storage.queue import QUESTIONS
 from stream import news as stream
-from tests.support.archives import actor, address, boost, files_of, note, zipped
+from tests.support.archives import actor, address, boost, collection, files_of, note, zipped
 from tests.support.factories import PASSWORD
 from tests.support.grown import Grown
 from tests.support.pictures import jpeg, mp4, upload
@@ -532,6 +532,10 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
         scenario.ask(page, who, "post", "/settings/import-export", {"kind": kind, "file": listed})
         scenario.work()
     posts = files_of([note(1), note(2, inReplyTo=address(1)), boost(3)], actor_json=actor(name="A name"))
+    marks = [address(1), address(9), f"{settings.SITE_URL}/items/{scenario.names['own']}"]
+    posts |= {f"{kind}.json": collection(kind, marks) for kind in ("featured", "likes", "bookmarks")}
+    for kind in ("following_accounts", "blocked_accounts", "muted_accounts", "lists"):
+        posts[f"{kind}.csv"] = b"Close,user1\nNew,nobody\n" if kind == "lists" else b"user712\nnobody\n"
     for _time in range(2):
         packed = SimpleUploadedFile("archive.zip", zipped(posts).read())
         form = {"file": packed, "audience": "kept", "profile": "on"}

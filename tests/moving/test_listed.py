@@ -1,0 +1,406 @@
+"""The lists of archives: pins, likes, bookmarks and CSV files of people, each entry once, and honestly counted."""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from accounts.models import User
+from items import actions as items
+from items.models import Bookmark, Item, Like, Pin
+from items.pins import pin
+from moving import actions, archive, importing, listed
+from moving.listed import FILES, Lists
+from moving.models import NOTES, ArchiveImport, Listed, State
+from notifications.models import Notification
+from relations import actions as relations
+from relations import csv_files
+from relations import importing as csv_importing
+from relations.models import Block, Follow, ListMember, Mute
+from tests.support.archives import address, collection, files_of, note, tarred, zipped
+from tests.support.effort import tries
+from tests.support.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+SITE = "https://here.example"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, settings: Any, media_folder: Path) -> Path:
+    settings.IMPORTS_DIR = tmp_path / "imports"
+    settings.SITE_URL = SITE
+    return tmp_path / "imports"
+
+
+@pytest.fixture
+def user() -> User:
+    return UserFactory(username="ann", display_name="")
+
+
+def brought(user: User, files: dict[str, bytes], pack: Callable[..., io.BytesIO] = zipped, **how: Any) -> ArchiveImport:
+    """The import of an archive, run to its end."""
+    made = actions.begin(user=user, file=pack(files), **how)
+    for _ in range(1_000):
+        if importing.run(made.pk):
+            break
+        ArchiveImport.objects.update(tried_at=None)
+    made.refresh_from_db()
+    return made
+
+
+def posts_of(user: User) -> list[Item]:
+    return list(Item.objects.filter(sender=user).order_by("pk"))
+
+
+def named(kind: str, *entries: Any) -> bytes:
+    return collection(f"{kind}.json", entries)
+
+
+def here(item: Item) -> str:
+    return f"{SITE}/items/{item.pk}"
+
+
+# --- Bookmarks and likes ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(("kind", "model"), [("bookmarks", Bookmark), ("likes", Like)])
+def test_likes_and_bookmarks_of_posts_that_are_here(user: User, kind: str, model: Any) -> None:
+    """Own ones that came in, and any that the user may see; the others are counted."""
+    friend, hater = UserFactory(), UserFactory()
+    seen, hidden = (
+        items.publish(sender=friend, content={"text": "x"}, visibility=visibility) for visibility in ("public", "self")
+    )
+    blocked = items.publish(sender=hater, content={"text": "x"})
+    relations.block(blocker=hater, blocked=user)
+    deleted = items.publish(sender=friend, content={"text": "x"})
+    items.delete(item=deleted)
+    there = [
+        address(2),
+        "https://other.example/1",
+        here(seen),
+        here(hidden),
+        here(blocked),
+        here(deleted),
+        f"{SITE}/items/{2**52}",
+        f"{SITE}/items/{10**40}",
+        f"{SITE}.evil.example/items/{seen.pk}",
+        f"{SITE}/@ann",
+        address(1),
+        address(1),
+        {"id": address(3), "type": "Note"},
+        {"no": "address"},
+        {"id": 7},
+        7,
+    ]
+    done = brought(user, files_of([note(1), note(2), note(3)], **{f"{kind}_json": named(kind, *there)}))
+    first, second, third = posts_of(user)
+    kept = model.objects.filter(user=user).order_by("pk").values_list("item_id", flat=True)
+    assert list(kept) == [second.pk, seen.pk, first.pk, third.pk]
+    progress = done.progress()[Listed(kind)]
+    assert (progress.total, progress.done, progress.brought) == (14, 14, 4)
+    assert progress.left_out == {"foreign": 4, "hidden": 4, "unreadable": 2}
+    assert done.left_out == {}
+    assert sorted(done.notes) == sorted(
+        [where, "hidden"] for where in (here(hidden), here(blocked), here(deleted), f"{SITE}/items/{2**52}")
+    )
+
+
+def test_no_user_hears_of_a_like_that_an_archive_brings(user: User) -> None:
+    """Likes count all the same, and one that is taken back and given again is told."""
+    item = items.publish(sender=UserFactory(), content={"text": "x"})
+    files = files_of([], likes_json=named("likes", here(item)))
+    brought(user, files)
+    assert not Notification.objects.exists()
+    assert items.unlike(user=user, item=item)
+    assert items.like(user=user, item=item)
+    assert Notification.objects.count() == 1
+    assert brought(user, files).progress()[Listed.LIKES].left_out == {"already": 1}
+
+
+def test_addresses_that_others_brought_draw_no_likes(user: User) -> None:
+    """Any archive may say that a well-known post is its own."""
+    thief = UserFactory()
+    brought(thief, files_of([note(1)]))
+    done = brought(user, files_of([], likes_json=named("likes", address(1))))
+    assert done.progress()[Listed.LIKES].left_out == {"foreign": 1}
+    assert not Like.objects.exists()
+
+
+def test_a_like_of_a_repost_is_one_of_its_original(user: User) -> None:
+    original = items.publish(sender=UserFactory(), content={"text": "x"})
+    repost, _ = items.repost(sender=UserFactory(), item=original)
+    done = brought(user, files_of([], likes_json=named("likes", here(repost), here(original))))
+    assert Like.objects.get().item_id == original.pk
+    progress = done.progress()[Listed.LIKES]
+    assert (progress.brought, progress.left_out) == (1, {"already": 1})
+
+
+# --- Pins ------------------------------------------------------------------------------------------------
+def test_pins_stand_in_their_order_up_to_five(user: User) -> None:
+    """The first of the file is shown first. A reply, a post for followers and one of another are no pins."""
+    other = items.publish(sender=UserFactory(), content={"text": "x"})
+    posts = [*(note(n) for n in range(1, 8)), note(8, inReplyTo=address(1)), note(9, audience="private")]
+    there = [address(8), address(9), here(other), "https://other.example/1"]
+    featured = named("featured", *there, note(7)["object"], *(address(n) for n in (1, 6, 2, 5, 3, 4)))
+    files = files_of(posts, featured_json=featured)
+    done = brought(user, files)
+    pinned = [one.item.text for one in Pin.objects.filter(sender=user).select_related("item").order_by("-pk")]
+    assert pinned == ["post 7", "post 1", "post 6", "post 2", "post 5"]
+    progress = done.progress()[Listed.PINS]
+    assert (progress.total, progress.brought) == (11, 5)
+    assert progress.left_out == {"unpinnable": 3, "foreign": 1, "pins": 2}
+    assert [address(3), "pins"] in done.notes
+    again = brought(user, files).progress()[Listed.PINS]
+    assert (again.brought, again.left_out) == (0, {"already": 5, "unpinnable": 3, "foreign": 1, "pins": 2})
+    assert Pin.objects.count() == 5
+
+
+def test_pins_that_are_here_keep_their_places(user: User) -> None:
+    own = [items.publish(sender=user, content={"text": f"own {n}"}) for n in range(4)]
+    for item in own:
+        pin(item=item)
+    done = brought(user, files_of([note(1), note(2)], featured_json=named("featured", address(1), address(2))))
+    assert done.progress()[Listed.PINS].left_out == {"pins": 1}
+    newest = Pin.objects.filter(sender=user).latest("pk").item
+    assert (newest.text, Pin.objects.count()) == ("post 1", 5)
+
+
+def test_posts_for_oneself_are_not_pinned(user: User) -> None:
+    files = files_of([note(1)], featured_json=named("featured", address(1)), likes_json=named("likes", address(1)))
+    done = brought(user, files, is_for_self=True)
+    assert done.progress()[Listed.PINS].left_out == {"unpinnable": 1}
+    assert done.progress()[Listed.LIKES].brought == 1
+    assert not Pin.objects.exists()
+
+
+# --- Lists of people -------------------------------------------------------------------------------------
+def people_files() -> dict[str, bytes]:
+    follows = "Account address,Show boosts,Notify on new posts,Languages\n"
+    follows += "ben@here.example,false,false,\nlea@here.example,true,false,\nfoe@here.example,true,false,\n"
+    follows += "zed@other.example,true,false,\nnobody@here.example,true,false,\nann@here.example,true,false,\n"
+    return {
+        "following_accounts.csv": follows.encode(),
+        "blocked_accounts.csv": b"foe@here.example\nzed@other.example\n",
+        "muted_accounts.csv": b"Account address,Hide notifications\nben@here.example,false\n",
+        "lists.csv": b"Friends,ben@here.example\nFriends,foe@here.example\nFriends,zed@other.example\n",
+    }
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred])
+def test_csv_files_of_people_are_read_along(user: User, pack: Callable[..., io.BytesIO]) -> None:
+    """Blocks first, and follows before lists, whatever their order in the archive."""
+    for name in ("ben", "foe"):
+        UserFactory(username=name)
+    UserFactory(username="lea", is_locked=True)
+    done = brought(user, files_of([]) | people_files(), pack)
+    assert done.state == State.DONE
+    found = {kind: (one.brought, one.requested, one.left_out) for kind, one in done.progress().items()}
+    assert found == {
+        Listed.BLOCKS: (1, 0, {"elsewhere": 1}),
+        Listed.MUTES: (1, 0, {}),
+        Listed.FOLLOWS: (1, 1, {"blocked": 1, "elsewhere": 1, "self": 1, "unknown": 1}),
+        Listed.LISTS: (1, 0, {"elsewhere": 1, "unfollowed": 1}),
+    }
+    assert (Block.objects.get().blocked.username, Mute.objects.get().notifications) == ("foe", False)
+    assert [(one.followee.username, one.reposts) for one in Follow.objects.filter(follower=user)] == [("ben", False)]
+    assert ListMember.objects.get().member.username == "ben"
+    assert sorted(done.notes) == [
+        ["Friends: foe", "unfollowed"],
+        ["ann", "self"],
+        ["foe", "blocked"],
+        ["nobody", "unknown"],
+    ]
+    again = brought(user, files_of([]) | people_files(), pack)
+    assert all(one.brought == 0 for one in again.progress().values())
+
+
+def test_one_rule_serves_archives_and_uploaded_lists() -> None:
+    """The same lines, the same outcomes."""
+    for name in ("ben", "foe"):
+        UserFactory(username=name)
+    UserFactory(username="lea", is_locked=True)
+    one, two = UserFactory(username="one"), UserFactory(username="two")
+    for kind, name in ((Listed.BLOCKS, "blocked_accounts.csv"), (Listed.FOLLOWS, "following_accounts.csv")):
+        data = people_files()[name]
+        lines = csv_files.read(io.BytesIO(data), csv_files.Kind(kind), "here.example")
+        row = csv_importing.begin(user=one, kind=csv_files.Kind(kind), lines=lines)
+        csv_importing.run(row.pk)
+        row.refresh_from_db()
+        progress = brought(two, files_of([]) | {name: data}).progress()[kind]
+        assert (progress.brought, progress.requested) == (row.changed, row.requested)
+        assert progress.left_out == Counter(why for _name, why in row.refused)
+
+
+def test_posts_of_people_whom_the_archive_blocks_are_not_liked(user: User) -> None:
+    foe = UserFactory(username="foe")
+    item = items.publish(sender=foe, content={"text": "x"})
+    files = files_of([], likes_json=named("likes", here(item))) | {"blocked_accounts.csv": b"foe\n"}
+    done = brought(user, files)
+    assert done.progress()[Listed.LIKES].left_out == {"hidden": 1}
+    assert not Like.objects.exists()
+
+
+# --- Bounds ----------------------------------------------------------------------------------------------
+HOSTILE: dict[str, tuple[str, Callable[[], bytes], str]] = {
+    "no list": ("likes.json", lambda: b'{"orderedItems": 7}', "unread"),
+    "no JSON": ("likes.json", lambda: b"\xff\xfe", "unread"),
+    "nothing": ("bookmarks.json", lambda: b"", "unread"),
+    "half": ("bookmarks.json", lambda: b'{"orderedItems": ["a"', "unread"),
+    "deep": ("likes.json", lambda: b'{"orderedItems": [' + b"[" * 100_000, "unread"),
+    "long": ("featured.json", lambda: b" " * (17 << 20), "long"),
+    "long CSV": ("following_accounts.csv", lambda: b"a" * (csv_files.BYTES + 1), "large"),
+    "a CSV bomb": ("following_accounts.csv", lambda: b"\n" * (17 << 20), "long"),
+    "many rows": ("blocked_accounts.csv", lambda: b"".join(b"x%d\n" % n for n in range(5_001)), "rows"),
+    "not UTF-8": ("muted_accounts.csv", lambda: b"\xe9t\xe9\n", "text"),
+    "NUL": ("lists.csv", lambda: b"a,b\0\n", "text"),
+    "no CSV": ("lists.csv", lambda: b'"a,b\n', "format"),
+    "a long cell": ("lists.csv", lambda: b"x" * 200_000, "format"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_list_that_cannot_be_read_is_told_and_holds_up_nothing(user: User, kind: str) -> None:
+    name, make, failure = HOSTILE[kind]
+    done = brought(user, files_of([note(1)]) | {name: make()})
+    assert (done.state, done.brought) == (State.DONE, 1)
+    ((which, progress),) = done.progress().items()
+    assert (FILES[which], progress.failure, progress.total) == (name, failure, 0)
+    assert progress.failure_words.endswith(".")
+
+
+def test_a_damaged_list_is_told(user: User) -> None:
+    """Its checksum is wrong."""
+    for name, failure in (("likes.json", "unread"), ("following_accounts.csv", "text")):
+        data = bytearray(zipped(files_of([]) | {name: b"{}"}).getvalue())
+        for mark, place in ((b"PK\x03\x04", 14), (b"PK\x01\x02", 16)):
+            data[data.rindex(mark) + place] ^= 0xFF
+        made = actions.begin(user=user, file=io.BytesIO(data))
+        assert importing.run(made.pk)
+        made.refresh_from_db()
+        assert [one.failure for one in made.progress().values()] == [failure]
+
+
+@pytest.mark.parametrize("name", ["following_accounts.csv", "blocked_accounts.csv"])
+def test_an_empty_list_is_none(user: User, name: str) -> None:
+    assert brought(user, files_of([]) | {name: b"Account address\n"}).lists == {}
+
+
+def test_so_many_entries_are_read(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listed, "ENTRIES", 3)
+    likes = named("likes", *(address(n) for n in (1, 1, 2, 3, 4)))
+    progress = brought(user, files_of([note(n) for n in range(5)], likes_json=likes)).progress()[Listed.LIKES]
+    assert (progress.total, progress.brought, progress.left_out) == (2, 2, {"many": 2})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", [b'""', b'{"id":{}}'])
+def test_very_many_entries_take_little(tmp_path: Path, entry: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file as large as may be, which is read over and over, part by part."""
+    monkeypatch.setattr(listed, "ENTRIES", tries(1_000, 100_000))
+    monkeypatch.setattr(listed, "COUNTED", tries(5_000, 500_000))
+    path, most = tmp_path / "likes.json", archive.LIST_BYTES - 100
+    path.write_bytes(b'{"orderedItems":[' + b",".join([entry] * (most // (len(entry) + 1))) + b"]}")
+    (kept,) = Lists(tmp_path).found().values()
+    assert kept == {"total": listed.ENTRIES, "left_out": {"many": listed.COUNTED - listed.ENTRIES}}
+    assert set(Lists(tmp_path).entries(Listed.LIKES)) == {""}
+
+
+def test_words_of_lists_can_be_kept(user: User) -> None:
+    """NUL, half a pair, and addresses of a megabyte."""
+    ids = ["\0", "x" * 1_000_000, f"{SITE}/items/5", f"{SITE}/items/5\0", "http://[", f"{SITE}/items/\u0665"]
+    text = b'{"orderedItems": ["\\ud800", ' + b",".join(json.dumps(one).encode() for one in ids) + b"]}"
+    done = brought(user, files_of([], likes_json=text))
+    progress = done.progress()[Listed.LIKES]
+    assert (progress.done, progress.brought, sum(progress.left_out.values())) == (7, 0, 7)
+
+
+def test_notes_are_bounded(user: User) -> None:
+    rows = "".join(f"nobody{n}\n" for n in range(NOTES + 1)).encode()
+    done = brought(user, files_of([]) | {"following_accounts.csv": rows})
+    assert (len(done.notes), done.progress()[Listed.FOLLOWS].left_out) == (NOTES, {"unknown": NOTES + 1})
+
+
+# --- Workers ---------------------------------------------------------------------------------------------
+def full_archive() -> dict[str, bytes]:
+    """Of each list several parts."""
+    likes = named("likes", "https://other.example/1", *(address(n) for n in range(6)))
+    files = files_of([note(n) for n in range(6)], likes_json=likes, bookmarks_json=likes)
+    files["featured.json"] = named("featured", *(address(n) for n in range(3)))
+    names = [f"user{n}\n" for n in range(7)]
+    files["following_accounts.csv"] = "".join(names).encode()
+    files["blocked_accounts.csv"] = b"user7\nuser8\nuser9\n"
+    files["lists.csv"] = "".join(f"Friends,{name}" for name in names).encode()
+    return files
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each part of each list: before its first act, behind it, before the part is noted, and behind that."""
+    for n in range(10):
+        UserFactory(username=f"user{n}")
+    monkeypatch.setattr(csv_importing, "PART", 3)
+    monkeypatch.setattr(listed, "TOGETHER", 2)
+    monkeypatch.setattr(importing, "PARTS", 1)
+    made = actions.begin(user=user, file=zipped(full_archive()))
+    kills(made.pk, "moving.importing.Lists.found")
+    assert not importing.run(made.pk)
+    while True:
+        ArchiveImport.objects.update(tried_at=None, attempts=0)
+        kind = importing._next_list(ArchiveImport.objects.get())
+        if kind is None:
+            break
+        kills(made.pk, ACTS.get(kind, "relations.importing._act"))
+        kills(made.pk, "moving.listed.bring")
+        kills(made.pk, "moving.importing._list_part")  # the second time with the part done
+    kills(made.pk, "moving.importing.extras.bring")
+    assert importing.run(made.pk)
+    made.refresh_from_db()
+    found = {kind: (one.total, one.done, one.brought, one.left_out) for kind, one in made.progress().items()}
+    assert found == {
+        Listed.BLOCKS: (3, 3, 3, {}),
+        Listed.FOLLOWS: (7, 7, 7, {}),
+        Listed.LISTS: (7, 7, 7, {}),
+        Listed.PINS: (3, 3, 3, {}),
+        Listed.LIKES: (7, 7, 6, {"foreign": 1}),
+        Listed.BOOKMARKS: (7, 7, 6, {"foreign": 1}),
+    }
+    counts = [model.objects.count() for model in (Block, Follow, ListMember, Pin, Like, Bookmark, Item)]
+    assert counts == [3, 7, 7, 3, 6, 6, 6]
+
+
+ACTS = {
+    Listed.PINS: "moving.listed.pin",
+    Listed.LIKES: "moving.listed.items.like",
+    Listed.BOOKMARKS: "moving.listed.items.bookmark",
+}
+
+
+def kills(import_id: int, place: str) -> None:
+    """Two workers die at the first call of this place: before it has done anything, and behind it."""
+    for is_late in (False, True):
+        ArchiveImport.objects.update(tried_at=None, attempts=0)
+        with dying(place, is_late), pytest.raises(KeyboardInterrupt):
+            importing.run(import_id)
+    ArchiveImport.objects.update(tried_at=None, attempts=0)
+
+
+@contextmanager
+def dying(place: str, is_late: bool) -> Iterator[None]:
+    """The first call of a place dies, before it has done anything or behind it."""
+    module, _, name = place.rpartition(".")
+    owner = resolve_name(module)
+    real = getattr(owner, name)
+
+    def call(*args: Any, **named: Any) -> None:
+        if is_late:
+            real(*args, **named)
+        raise KeyboardInterrupt
+
+    with patch.object(owner, name, call):
+        yield
