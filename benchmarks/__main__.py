@@ -58,7 +58,12 @@ PLAYED = ("played_simulation",)
 """Benchmarks that play the interactions of one: for half an hour, so by its name only."""
 LONG = ("soak",)
 """Benchmarks that take an hour, so by their names only."""
-KNOWN = (*NAMES, *REAL, *LIKED, *PLAYED, *LONG)
+GROWN = ("growth_items",)
+"""Benchmarks on up to 50 million items: for hours and 40 GB, so by their names only."""
+SWEPT = ("sweeps",)
+"""Benchmarks on rows that expire: by their names only, for they ask whether something holds, not how fast it is."""
+BY_NAME = (*PLAYED, *LONG, *GROWN, *SWEPT)
+KNOWN = (*NAMES, *REAL, *LIKED, *BY_NAME)
 
 
 def main() -> None:
@@ -71,10 +76,12 @@ def main() -> None:
     size = QUICK if options.quick else Size()
     if options.soak:
         size = replace(size, soak_seconds=options.soak)
+    if options.items:
+        size = replace(size, grown_items=(*size.grown_items[:-1], options.items))
     begin = time.perf_counter()
     reports: dict[str, Report] = {}
     failed = []
-    with own_site():
+    with own_site(options.keep):
         for name, report in _measured(options, size):
             if report is None:
                 failed.append(name)
@@ -94,11 +101,15 @@ def main() -> None:
 def parsed(arguments: list[str]) -> argparse.Namespace:
     """The options, with the names of what is to be run."""
     parser = argparse.ArgumentParser(prog="manage.py bench", description="Measure ratios against peers and limits.")
-    whole = f"Of {', '.join(KNOWN)}; without one, all but {', '.join(PLAYED + LONG)}."
+    whole = f"Of {', '.join(KNOWN)}; without one, all but {', '.join(BY_NAME)}."
     on_data = ", ".join(REAL + LIKED + PLAYED)
     needs = f"A data set as `load` takes it: for {on_data}, and for {', '.join(GRAPHS)} if given."
     parser.add_argument("name", nargs="*", metavar="NAME", help=whole)
     parser.add_argument("--data", type=Path, metavar="DIR", help=needs)
+    kept = f"Work in this folder and leave it: what {', '.join(GROWN)} generated there is taken again."
+    parser.add_argument("--keep", type=Path, metavar="DIR", help=kept)
+    items = f"Items of the largest community of {', '.join(GROWN)}: 50 million take 40 GB and an hour or more."
+    parser.add_argument("--items", type=int, metavar="N", help=items)
     parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write the results as JSON.")
     parser.add_argument("--page", type=Path, metavar="FILE", help="Renew the figures and plots of this Markdown page.")
@@ -120,10 +131,12 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
     from benchmarks.crowd import Crowd
     from benchmarks.followers import Followers
     from benchmarks.graphs import Graphs
+    from benchmarks.grown import Grown
     from benchmarks.hosts import Hosts
     from benchmarks.idle import Alone
     from benchmarks.pictures import Pictured
     from benchmarks.real import Interactions, RealData, Worked
+    from benchmarks.sweeps import Swept
 
     groups = (
         (ALONE, Alone(size)),
@@ -133,6 +146,8 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
         (PICTURES, Pictured(size)),
         (FOLLOWERS, Followers(size)),
         (GRAPHS, Graphs(options.data, size)),
+        (SWEPT, Swept(size)),
+        (GROWN, Grown(size)),
         (REAL, options.data and RealData(options.data, size)),
         (LIKED, options.data and Worked(options.data, size)),
         (PLAYED, options.data and Interactions(options.data, size)),

@@ -43,6 +43,22 @@ class Size:
     """... so many readers of each, ..."""
     graph_items: int = 300
     """... and so many items to fan out."""
+    grown_items: tuple[int, ...] = (1_000_000, 50_000_000)
+    """Communities of so many items, ..."""
+    grown_followees: tuple[int, ...] = (50, 200)
+    """... whose measured readers follow so many, ..."""
+    grown_readers: int = 20
+    """... so many of each kind, ..."""
+    grown_rounds: int = 50
+    """... with so many calls in each of two passes, ..."""
+    grown_cold: int = 4
+    """... so many starts with nothing in memory, ..."""
+    grown_changes: int = 20_000
+    """... and so many items changed before VACUUM."""
+    swept: int = 200_000
+    """Rows that are due at once, ..."""
+    swept_rounds: int = 600
+    """... and rounds of what is taken every two seconds: for twenty minutes."""
     fan_out_rounds: int = 24
     publish_rounds: int = 21
     http_rounds: int = 9
@@ -116,6 +132,14 @@ QUICK = Size(
     graph_users=(20, 40),
     graph_readers=4,
     graph_items=6,
+    grown_items=(10_000, 20_000),
+    grown_followees=(10, 40),
+    grown_readers=2,
+    grown_rounds=4,
+    grown_cold=1,
+    grown_changes=300,
+    swept=3_000,
+    swept_rounds=5,
     page_rounds=4,
     hidden=1_000,
     fan_out_rounds=2,
@@ -157,12 +181,13 @@ QUICK = Size(
 
 
 @contextmanager
-def own_site() -> Iterator[Path]:
-    """Servers and a migrated database in a temporary folder; Django's settings must not have been read before.
+def own_site(kept: Path | None = None) -> Iterator[Path]:
+    """Servers and a migrated database in a temporary folder, or in `kept`, which stays; Django's settings must not have
+    been read before.
 
     The environment takes no part: neither the site's settings nor its servers.
     """
-    with tempfile.TemporaryDirectory(prefix="feedsite-bench-", ignore_cleanup_errors=True) as folder:
+    with _folder(kept) as folder:
         for name in [name for name in os.environ if name.startswith("FEEDSITE_") and name != "FEEDSITE_VENV"]:
             del os.environ[name]
         os.environ |= {
@@ -178,7 +203,7 @@ def own_site() -> Iterator[Path]:
         from django.conf import settings
 
         with settings.SERVERS.ensure():
-            (Path(folder) / "static").mkdir()
+            (Path(folder) / "static").mkdir(exist_ok=True)
             django.setup()
             from django.core.management import call_command
             from django.db import connections
@@ -188,6 +213,16 @@ def own_site() -> Iterator[Path]:
                 yield Path(folder)
             finally:
                 connections.close_all()
+
+
+@contextmanager
+def _folder(kept: Path | None) -> Iterator[str]:
+    if kept:
+        kept.mkdir(parents=True, exist_ok=True)
+        yield str(kept.resolve())
+        return
+    with tempfile.TemporaryDirectory(prefix="feedsite-bench-", ignore_cleanup_errors=True) as folder:
+        yield folder
 
 
 def emptied(*, find_people: bool = True) -> None:

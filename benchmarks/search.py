@@ -47,10 +47,11 @@ class Writer:
     def text(self) -> str:
         """A text by chance, in English or Chinese."""
         if self.chance.random() < CHINESE_SHARE:
-            return "".join(self._drawn(self.ideographs, self.chance.randint(8, 60))) + "。"
-        return " ".join(self._drawn(self.words, self.chance.randint(4, 30)))
+            return "".join(self.drawn(self.ideographs, self.chance.randint(8, 60))) + "。"
+        return " ".join(self.drawn(self.words, self.chance.randint(4, 30)))
 
-    def _drawn(self, things: Sequence[str], count: int) -> list[str]:
+    def drawn(self, things: Sequence[str], count: int) -> list[str]:
+        """So many of the things, by Zipf's law."""
         ranks = self._ranks[len(things)]
         return [things[bisect(ranks, self.chance.random() * ranks[-1])] for _ in range(count)]
 

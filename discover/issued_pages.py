@@ -3,21 +3,28 @@
 See docs/decisions.md: Issued pages stand in PostgreSQL.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from discover.impressions import Impression, record
 from discover.models import IssuedPage
 from seen import played
 from seen.played import PlayedUnavailableError
 from seen.usage import RECORDED
-from storage.connections import FeedsUnavailableError
+from storage.connections import FeedsUnavailableError, fetch
 
 BATCH = 500
 KEPT = timedelta(days=1)
 """How long an issued page is kept: a repeated call gets it again."""
+# From where the batch before has ended: what it took stays in the index until VACUUM, for as long as a backup runs.
+FORGET = """
+    DELETE FROM discover_issuedpage WHERE id IN (
+        SELECT id FROM discover_issuedpage WHERE issued_at >= %(since)s AND issued_at < %(before)s AND is_recorded
+        ORDER BY issued_at LIMIT %(limit)s)
+    RETURNING issued_at
+"""
 
 
 def record_issued_pages() -> int:
@@ -25,13 +32,15 @@ def record_issued_pages() -> int:
 
     Safe at any point of death and under duplicates: a page is marked after it was added, and adding again changes
     nothing. Where Redis does not answer, pages wait; until then PostgreSQL knows them.
+
+    A call passes each page once; what another call holds, or commits late, is left to the next.
     """
-    recorded = 0
+    recorded, last_id = 0, 0
     while True:
         with transaction.atomic():
             pages = list(
                 IssuedPage.objects.select_for_update(skip_locked=True)
-                .filter(is_recorded=False)
+                .filter(is_recorded=False, pk__gt=last_id)
                 .order_by("pk")
                 .only("user_id", "issued_at", "item_ids")[:BATCH]
             )
@@ -45,22 +54,18 @@ def record_issued_pages() -> int:
             except (FeedsUnavailableError, PlayedUnavailableError):
                 return recorded
             IssuedPage.objects.filter(pk__in=[page.pk for page in pages]).update(is_recorded=True)
-            recorded += len(pages)
+            recorded, last_id = recorded + len(pages), pages[-1].pk
 
 
 def forget_issued_pages(*, now: datetime) -> int:
-    """Remove the pages of more than a day ago that Redis knows; how many."""
-    forgotten = 0
+    """Remove the pages of more than a day ago that Redis knows; how many.
+
+    See docs/decisions.md: Nothing is partitioned.
+    """
+    forgotten, since = 0, datetime.min.replace(tzinfo=UTC)
     while True:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                """
-                DELETE FROM discover_issuedpage WHERE id IN (
-                    SELECT id FROM discover_issuedpage WHERE issued_at < %s AND is_recorded LIMIT %s)
-                """,
-                [now - KEPT, BATCH],
-            )
-            found: int = cursor.rowcount
-        forgotten += found
-        if found < BATCH:
+        gone = fetch(FORGET, {"since": since, "before": now - KEPT, "limit": BATCH})
+        forgotten += len(gone)
+        if len(gone) < BATCH:
             return forgotten
+        since = max(at for (at,) in gone)

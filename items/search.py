@@ -2,10 +2,12 @@
 
 Every word of the query must be in the item; newest first, exact at every cursor. Work is bounded by walking down in
 three stretches: common words are found among the newest documents within a millisecond and never asked of the index,
-which would first collect every place where they occur; rare words are the index's.
+which would first collect every place where they occur; rare words are the index's. Of words, tags and senders
+that are frequent by themselves, and together nowhere among the newest, it is not asked either: a page walks a stretch.
 """
 
 import itertools
+import re
 from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -25,10 +27,15 @@ from storage.replica import PRIMARY, lagging
 
 WALK = 8_000
 """The newest documents, which are compared one by one if that is cheaper (0.12 µs each)."""
+WALKED = 2
+"""So many stretches are walked, whatever is looked for, ..."""
 STEP = 32
-"""The second stretch is so many times as long as the first; the third is the rest."""
+"""... the second so many times as long as the first; the third is the rest."""
 ITEM_CANDIDATES = 1_000
 """Items that fit and are looked at for a page in one stretch, whether the reader may see them or not."""
+INDEXED = 50_000
+"""Items that have all words of a query in any order, or its tag, or its sender: up to so many, as PostgreSQL estimates
+them, the third stretch is asked. It looks at all of them, 5 to 10 µs each."""
 PROPOSALS = 2
 """How often a page asks a replica before it is filled up by the primary."""
 
@@ -47,11 +54,12 @@ def search_items(
 ) -> ItemPage:
     """The items that fit below `last_id` (exclusive) as far as `reader` may see them, newest first; no reposts.
 
-    Where `ITEM_CANDIDATES` of a stretch were looked at, the page ends short, with the id that it came to and `has_more`
-    true.
+    Where `ITEM_CANDIDATES` of a stretch were looked at, or more than `INDEXED` would be, the page ends short, with the
+    id that it came to and `has_more` true.
 
     See docs/decisions.md: Muted senders are found by a search.
     See docs/decisions.md: A search looks at a thousand candidates.
+    See docs/decisions.md: A search asks the index for no more than it can look at.
     """
     below = MAX_ID + 1 if last_id is None else last_id
     names = {name.lower() for name in query.senders}
@@ -108,7 +116,10 @@ def _proposal(
         params["sender"] = sender_id
     found: list[int] = []
     with connections[on].cursor() as cursor:
-        for above in _stretches(cursor, below) if query.phrases else (0,):
+        is_walked = query.phrases or len(query.tags) + (sender_id is not None) > 1
+        for number, above in enumerate(_stretches(cursor, below) if is_walked else (0,)):
+            if number == WALKED and below and _has_many(cursor, query, sender_id):
+                return _Proposal(found, below)
             # Not prepared: a plan for any word would be right for none.
             cursor.execute(select, params | {"below": below, "above": above, "count": count - len(found)})
             rows = cursor.fetchall()
@@ -123,10 +134,10 @@ def _proposal(
 
 def _fitting(has_words: bool, tag_count: int, has_sender: bool) -> str:
     """The ids that fit queries of such parts, newest first."""
-    source, conditions, place = "", ["{place} < %(below)s"], "i.id"
+    source, conditions, place = "", ["{place} < %(below)s", "{place} >= %(above)s"], "i.id"
     if has_words:
         source, place = "items_itemdocument d", "d.item_id"
-        conditions += ["d.document @@ %(words)s::tsquery", "d.item_id >= %(above)s"]
+        conditions.append("d.document @@ %(words)s::tsquery")
     if tag_count:
         source += f" JOIN items_itemtag t ON t.item_id = {place}" if source else "items_itemtag t"
         place = place if has_words else "t.item_id"
@@ -142,6 +153,23 @@ def _fitting(has_words: bool, tag_count: int, has_sender: bool) -> str:
     # OFFSET 0: the stretch is planned for all that fits in it. For the few that the page needs, the planner would walk
     # past everything rather than ask the index, and for rare words that is the whole table.
     return f"SELECT {place} AS id FROM {source} WHERE {fitting} ORDER BY {place} DESC OFFSET 0"  # noqa: S608
+
+
+def _has_many(cursor: Any, query: Query, sender_id: int | None) -> bool:
+    """Whether each part of a query by itself, words without their order, fits more than `INDEXED` items by PostgreSQL's
+    statistics: then what fits all of them may be nothing, and dear to find.
+    """
+    parts: list[tuple[str, Any]] = [("items_item WHERE sender_id = %s", sender_id)] if sender_id is not None else []
+    parts += [("items_itemtag WHERE tag = %s", tag) for tag in query.tags[:1]]
+    if query.phrases:
+        together = re.sub(r"<\d+>", "&", query.tsquery)
+        parts.append(("items_itemdocument WHERE document @@ %s::tsquery", together))
+    return all(_estimate(cursor, source, value) > INDEXED for source, value in parts)
+
+
+def _estimate(cursor: Any, source: str, value: Any) -> int:
+    cursor.execute(f"EXPLAIN (FORMAT JSON) SELECT FROM {source}", [value])
+    return int(cursor.fetchone()[0][0]["Plan"]["Plan Rows"])
 
 
 @cache

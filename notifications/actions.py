@@ -274,9 +274,23 @@ FORGET_ENTRIES = """
     DELETE FROM notifications_notification WHERE id = ANY(ARRAY(
         SELECT n.id FROM notifications_notification n WHERE {which} LIMIT %(limit)s FOR UPDATE SKIP LOCKED)) RETURNING 1
 """
-OLD = "n.position < %(before)s"
 TO_USER = "n.recipient_id = %(user)s"
-FORGET_OLD = (FORGET_ACTS.format(which=OLD), FORGET_ENTRIES.format(which=OLD))
+# Each batch goes on where the one before has ended: what that took stays in the indexes until VACUUM, for as long as a
+# backup runs.
+OLD = """
+    SELECT position, id FROM notifications_notification
+    WHERE (position, id) > (%(position)s::bigint, %(entry)s::bigint) AND position < %(before)s
+    ORDER BY position, id LIMIT %(limit)s
+"""
+OLD_ACTS = """
+    DELETE FROM notifications_act WHERE id = ANY(ARRAY(
+        SELECT a.id FROM notifications_act a
+        WHERE a.notification_id = ANY(%(entries)s::bigint[])
+            AND (a.notification_id, a.actor_id) > (%(entry)s::bigint, %(actor)s::bigint)
+        ORDER BY a.notification_id, a.actor_id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED))
+    RETURNING notification_id, actor_id
+"""
+OLD_ENTRIES = FORGET_ENTRIES.format(which="n.id = ANY(%(entries)s::bigint[]) AND n.position < %(before)s")
 FORGET_USER = (
     """
     DELETE FROM notifications_act WHERE id = ANY(ARRAY(
@@ -291,13 +305,28 @@ FORGET_USER = (
 
 
 def forget_old() -> int:
-    """Drop the entries to which nothing was added for settings.NOTIFICATION_LIFE, with their acts; how many rows."""
+    """Drop the entries to which nothing was added for settings.NOTIFICATION_LIFE, with their acts; how many rows.
+
+    See docs/decisions.md: Nothing is partitioned.
+    """
     params = {"before": ids.compose(datetime.now(UTC) - settings.NOTIFICATION_LIFE, 0), "limit": BATCH}
-    total = 0
-    for query in FORGET_OLD:
-        while count := len(fetch(query, params)):
-            total += count
+    total, position, entry = 0, 0, 0
+    while old := fetch(OLD, params | {"position": position, "entry": entry}):
+        entries = [entry for _, entry in old]
+        total += _forget_acts(entries) + len(fetch(OLD_ENTRIES, params | {"entries": entries}))
+        position, entry = old[-1]
     return total
+
+
+def _forget_acts(entries: Sequence[int]) -> int:
+    total, last = 0, (0, 0)
+    while True:
+        params = {"entries": entries, "entry": last[0], "actor": last[1], "limit": BATCH}
+        gone: list[tuple[int, int]] = fetch(OLD_ACTS, params, into=lambda row: (row[0], row[1]))
+        total += len(gone)
+        if len(gone) < BATCH:
+            return total
+        last = max(gone)
 
 
 def forget_user(*, user: User, limit: int) -> int:

@@ -103,7 +103,6 @@ HELD = {
     "discover/history_api.py": "tests/discover/test_history.py",
     "discover/history_views.py": "tests/discover/test_history.py",
     "discover/interests.py": "tests/discover/test_opensearch.py",
-    "discover/issued_pages.py": "tests/discover/test_feed.py",
     "discover/management/commands/discover_index.py": "tests/discover/test_indexing.py",
     "discover/opensearch_server.py": "tests/discover/test_opensearch.py",
     "discover/popular.py": "tests/public/test_views.py",

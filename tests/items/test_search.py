@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from items.search import search_items
 from items.words import runs
 from relations import actions as relations
 from tests.support.factories import UserFactory
+from tests.support.index_reads import entries_read
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -145,7 +147,51 @@ def test_number_of_statements_does_not_depend_on_what_is_found(monkeypatch: pyte
     monkeypatch.setattr(search, "WALK", 4)
     with statements() as sent:
         found("w0", sender)  # in the last stretch
-    assert len(sent) == 5  # where the stretches end, three stretches, hydration
+    assert len(sent) == 6  # where the stretches end, three stretches, how many there may be, hydration
+
+
+@pytest.mark.parametrize("query", ['"pear apple"', "#ann #bob", "pear #bob", "#ann from:mallory", "pear from:mallory"])
+def test_words_that_are_frequent_and_nowhere_together_are_walked_by_the_stretch(
+    monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    mallory, sender = UserFactory.create(username="mallory"), UserFactory.create()
+    wanted = [publish("pear apple #ann #bob", mallory) for _ in range(2)]
+    for number in range(40):
+        publish("apple so pear #ann", sender) if number % 2 else publish("so apple #bob", mallory)
+    wanted.insert(0, publish("pear apple #ann #bob", mallory))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE items_item, items_itemdocument, items_itemtag")
+    monkeypatch.setattr(search, "WALK", 4)
+    monkeypatch.setattr(search, "STEP", 2)
+    monkeypatch.setattr(search, "INDEXED", 5)
+    before = entries_read("item_words")
+    walked: list[str] = []
+    pages, last_id = 0, None
+    while True:
+        page = search_items(parse(query), sender, last_id=last_id, limit=20)
+        walked += [item.id for item in page.items]
+        pages += 1
+        if not page.has_more:
+            break
+        assert last_id is None or int(page.last_id or 0) < last_id
+        last_id = int(page.last_id or 0)
+    assert walked == [str(item.pk) for item in (wanted[0], *reversed(wanted[1:]))]
+    assert pages > 2
+    assert entries_read("item_words") == before
+
+
+def test_rare_words_are_found_on_one_page_however_frequent_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = UserFactory.create()
+    wanted = publish("pear quince", sender)
+    for _ in range(40):
+        publish("apple pear", sender)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE items_item, items_itemdocument")
+    monkeypatch.setattr(search, "WALK", 4)
+    monkeypatch.setattr(search, "STEP", 2)
+    monkeypatch.setattr(search, "INDEXED", 20)
+    page = search_items(parse("pear quince"), sender)
+    assert ([item.id for item in page.items], page.has_more) == ([str(wanted.pk)], False)
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from storage import events, ids
 from storage.events import Notified
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
+from tests.support.index_reads import entries_read, old_snapshot
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -307,6 +308,31 @@ def test_old_entries_are_dropped_in_batches(
     assert actions.forget_old() == 0
     items.like(user=UserFactory(), item=old)  # the entry is made anew
     assert len(told(ann)) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sweep_passes_what_it_has_dropped_once_though_nothing_is_cleared(
+    ann: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "BATCH", 50)
+    settings.NOTIFICATION_LIFE = timedelta(days=7)
+    begun, entries, acts = ids.compose(timezone.now() - timedelta(days=9), 0), 2_000, 3
+    people = [user.pk for user in UserFactory.create_batch(acts)]
+    made = Notification.objects.bulk_create(
+        Notification(recipient=ann, kind="like", item_id=number + 1, position=begun + number // 4)
+        for number in range(entries)
+    )
+    Act.objects.bulk_create(Act(notification=one, actor_id=person) for one in made for person in people)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE notifications_notification, notifications_act")
+    indexes = ("notification_age", "act_once", "act_newest")
+    before = [entries_read(index) for index in indexes]
+    with old_snapshot():
+        assert actions.forget_old() == entries * (1 + acts)
+        read = [entries_read(index) - earlier for index, earlier in zip(indexes, before, strict=True)]
+    assert read[0] < 6 * entries
+    assert sum(read[1:]) < 6 * entries * acts
+    assert not Act.objects.exists()
 
 
 @pytest.mark.slow
