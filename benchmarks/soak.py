@@ -155,8 +155,9 @@ class Soak:
     def tell(self, report: Report) -> None:
         """Fill the report in."""
         growing = []
+        most = max(map(len, self.memory.values()))
         for (kind, pid), sizes in sorted(self.memory.items()):
-            if len(sizes) < LOOKS / 2:  # a session of PostgreSQL or a task's child that came and went
+            if len(sizes) < max(3, most / 2):  # a session of PostgreSQL or a task's child that came and went
                 continue
             found = slope(sizes)
             low, high = found.slope - found.margin, found.slope + found.margin
