@@ -149,8 +149,8 @@ def _measure(report: Report, sweep: Sweep, count: int) -> None:
             report.ratio(f"share of the time, {name}", share, at_most=SHARE)
             rates = [round(taken / seconds), round(sweep.a_second), round(share, 4)]
             report.rows.append([name, taken, round(seconds, 2), *rates])
-            rates = [round(taken / vacuumed), "", round(sweep.a_second * vacuumed / taken, 4)]
-            report.rows.append([f"VACUUM after {name}", taken, round(vacuumed, 2), *rates])
+            share = round(sweep.a_second * vacuumed / taken, 4)
+            report.rows.append([f"VACUUM after {name}", taken, round(vacuumed, 2), round(taken / vacuumed), "", share])
     report.ratio(f"size after two sweeps / before any, {sweep.name}", sizes[2] / sizes[0])
     report.ratio(f"size after three sweeps / after two, {sweep.name}", sizes[3] / sizes[2], at_most=FLAT)
 
