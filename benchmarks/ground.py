@@ -49,9 +49,9 @@ class Size:
     """... whose measured readers follow so many, ..."""
     grown_readers: int = 20
     """... so many of each kind, ..."""
-    grown_rounds: int = 50
+    grown_rounds: int = 25
     """... with so many calls in each of two passes, ..."""
-    grown_cold: int = 4
+    grown_cold: int = 2
     """... so many starts with nothing in memory, ..."""
     grown_changes: int = 20_000
     """... and so many items changed before VACUUM."""

@@ -162,8 +162,8 @@ def _has_many(cursor: Any, query: Query, sender_id: int | None) -> bool:
     parts: list[tuple[str, Any]] = [("items_item WHERE sender_id = %s", sender_id)] if sender_id is not None else []
     parts += [("items_itemtag WHERE tag = %s", tag) for tag in query.tags[:1]]
     if query.phrases:
-        together = re.sub(r"<\d+>", "&", query.tsquery)
-        parts.append(("items_itemdocument WHERE document @@ %s::tsquery", together))
+        words = dict.fromkeys(re.findall(r"'[^']+'(?::\*)?", query.tsquery))  # one that is said twice is no rarer
+        parts.append(("items_itemdocument WHERE document @@ %s::tsquery", " & ".join(words)))
     return all(_estimate(cursor, source, value) > INDEXED for source, value in parts)
 
 

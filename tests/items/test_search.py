@@ -150,15 +150,17 @@ def test_number_of_statements_does_not_depend_on_what_is_found(monkeypatch: pyte
     assert len(sent) == 6  # where the stretches end, three stretches, how many there may be, hydration
 
 
-@pytest.mark.parametrize("query", ['"pear apple"', "#ann #bob", "pear #bob", "#ann from:mallory", "pear from:mallory"])
+@pytest.mark.parametrize(
+    "query", ['"pear apple"', '"pear apple pear"', "#ann #bob", "pear #bob", "#ann from:mallory", "pear from:mallory"]
+)
 def test_words_that_are_frequent_and_nowhere_together_are_walked_by_the_stretch(
     monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
     mallory, sender = UserFactory.create(username="mallory"), UserFactory.create()
-    wanted = [publish("pear apple #ann #bob", mallory) for _ in range(2)]
+    wanted = [publish("pear apple pear #ann #bob", mallory) for _ in range(2)]
     for number in range(40):
         publish("apple so pear #ann", sender) if number % 2 else publish("so apple #bob", mallory)
-    wanted.insert(0, publish("pear apple #ann #bob", mallory))
+    wanted.insert(0, publish("pear apple pear #ann #bob", mallory))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE items_item, items_itemdocument, items_itemtag")
     monkeypatch.setattr(search, "WALK", 4)
