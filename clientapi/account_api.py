@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 import msgspec
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse
+from django.http.request import split_domain_port, validate_host
 from rest_framework import exceptions
 from rest_framework.request import Request
 
@@ -76,8 +79,15 @@ def any_or_404(text: str) -> User:
 
 
 def name_of(acct: str) -> str:
-    """The username that an address of an account names, which is one of this site."""
-    return acct.strip().lstrip("@").partition("@")[0]
+    """The username that an address of an account names; empty for an account of another site."""
+    name, _at, domain = acct.strip().lstrip("@").partition("@")
+    return name if not domain or is_own(domain) else ""
+
+
+def is_own(domain: str) -> bool:
+    """Whether this site is visited under a domain, with or without its port."""
+    host = split_domain_port(domain)[0]
+    return host == urlsplit(settings.SITE_URL).hostname or validate_host(host, settings.ALLOWED_HOSTS)
 
 
 def shown_account(user: User, reader: Reader) -> Account:

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpResponse
 from rest_framework import exceptions
-from rest_framework.parsers import BaseParser, FormParser
+from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import User
 from clientapi.bearer import BearerAuthentication
 from clientapi.entities import moment
-from web.rest import FILES_TYPE, ApiView, FilesParser, exception_handler
+from web.rest import FILES_TYPE, ApiView, FilesParser, StrictFormParser, exception_handler
 from web.strict_json import JSON_TYPE, StrictJSONParser
 
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -89,7 +89,7 @@ class ClientView(ApiView):
     schema = None
     authentication_classes: Sequence[Any] = [BearerAuthentication]
     permission_classes: Sequence[Any] = []
-    parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser, FormParser, FilesParser]
+    parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser, StrictFormParser, FilesParser]
 
     def get_exception_handler(self) -> Any:
         """Mastodon's shape of errors."""

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from rest_framework.request import Request
 
@@ -169,6 +170,7 @@ class SecondInstanceView(OpenView):
         )
 
 
+@csrf_exempt
 @require_safe
 def nodeinfo_links(request: HttpRequest) -> HttpResponse:
     """Where the description of the server's software is."""
@@ -176,6 +178,7 @@ def nodeinfo_links(request: HttpRequest) -> HttpResponse:
     return FeedResponse({"links": [{"rel": schema, "href": f"{settings.SITE_URL}/nodeinfo/2.0"}]})
 
 
+@csrf_exempt
 @require_safe
 def nodeinfo(request: HttpRequest) -> HttpResponse:
     """The server's software, by which clients tell what it is. No protocol of federation is spoken."""

@@ -29,6 +29,7 @@ from relations.suggestions import suggestions
 from web.rest import FeedResponse
 
 POPULAR = 20
+SUGGESTED = 6
 
 
 class EmptyView(OpenView):
@@ -149,10 +150,9 @@ class TrendingTagsView(OpenView):
 
     def get(self, request: Request) -> HttpResponse:
         """The most used hashtags of the week, with their uses by day, the newest first."""
-        limit = _count(request, 10)
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         found = []
-        for trend in trends(reader_of(request))[:limit]:
+        for trend in trends(reader_of(request))[_part(request, 10)]:
             entity = TagEntity.of(trend.tag)
             entity.history = [
                 # Uses are counted, and not who they are of: there are at most as many.
@@ -169,11 +169,14 @@ class TrendingStatusesView(OpenView):
     def get(self, request: Request) -> HttpResponse:
         """Public posts that are popular now, one of a sender."""
         reader = reader_of(request)
-        return FeedResponse(statuses(popular_items(reader, count=_count(request, POPULAR)), reader))
+        return FeedResponse(statuses(popular_items(reader, count=POPULAR)[_part(request, POPULAR)], reader))
 
 
-def _count(request: Request, most: int) -> int:
-    return min(Params(request).number("limit", least=1, most=10**9, default=most) or most, most)
+def _part(request: Request, most: int) -> slice:
+    """The part of a list of at most `most` that `offset` and `limit` name."""
+    params = Params(request)
+    first = params.number("offset", least=0, most=10**9, default=0) or 0
+    return slice(first, first + min(params.number("limit", least=1, most=10**9, default=most) or most, most))
 
 
 class Suggestion(msgspec.Struct):
@@ -189,7 +192,7 @@ class FirstSuggestionsView(ClientView):
 
     def get(self, request: Request) -> HttpResponse:
         """The users that the site's own pages propose."""
-        return FeedResponse(accounts_of(suggestions(caller_of(request))))
+        return FeedResponse(accounts_of(_suggested(request)))
 
 
 class SuggestionsView(ClientView):
@@ -197,8 +200,12 @@ class SuggestionsView(ClientView):
 
     def get(self, request: Request) -> HttpResponse:
         """The users that the site's own pages propose."""
-        found = accounts_of(suggestions(caller_of(request)))
+        found = accounts_of(_suggested(request))
         return FeedResponse([Suggestion("global", ["most_followed"], account) for account in found])
+
+
+def _suggested(request: Request) -> list[User]:
+    return suggestions(caller_of(request), count=SUGGESTED)[_part(request, SUGGESTED)]
 
 
 class TagView(OpenView):

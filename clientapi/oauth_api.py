@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from oauth2_provider.models import get_application_model
 from oauth2_provider.views.mixins import OAuthLibMixin
@@ -149,6 +150,7 @@ class RevokeView(OAuthView):
         return self._answer(body, status)
 
 
+@csrf_exempt
 @require_safe
 def metadata(request: HttpRequest) -> HttpResponse:
     """Where OAuth is served (RFC 8414); over https alone, since clients refuse other addresses in it."""

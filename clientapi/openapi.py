@@ -11,6 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver
 from django.utils.translation import override
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from clientapi import scopes
@@ -185,6 +186,7 @@ def _responses(
         )
 
 
+@csrf_exempt
 @require_safe
 def schema(request: HttpRequest) -> HttpResponse:
     """The OpenAPI description of the API for apps."""

@@ -88,10 +88,13 @@ def _only(found: Found, kind: str) -> Found:
 
 
 def people_found(text: str, reader: Reader, count: int) -> list[User]:
-    """Users whose name fits; an address of an account is its name."""
-    if text.startswith("@") or "@" in text:
-        exact = visible_user(name_of(text), reader)
-        others = search_users(parse(name_of(text)), reader, limit=count)
+    """Users whose name fits; an address of an account is its name, and none of another site's fits."""
+    if "@" in text:
+        name = name_of(text)
+        if not name:
+            return []
+        exact = visible_user(name, reader)
+        others = search_users(parse(name), reader, limit=count)
         return [exact, *(one for one in others if one.pk != exact.pk)][:count] if exact else others
     return search_users(parse(text), reader, limit=count)
 

@@ -8,7 +8,8 @@ from rest_framework.request import Request
 from accounts.api import UserCard, reader_of, signed_in
 from items.trending import Trend, trends
 from relations.suggestions import followed_by, suggestions
-from web.rest import ApiView, FeedResponse, PublicApiView
+from web.openapi import PAGED
+from web.rest import ApiView, FeedResponse, PublicApiView, limit, position
 
 SUGGESTED = 10
 
@@ -39,19 +40,20 @@ class Suggestions(msgspec.Struct):
 class TrendsView(PublicApiView):
     """Popular hashtags, over HTTP."""
 
-    @extend_schema(operation_id="list_trending_tags", responses={200: Trends})
+    @extend_schema(operation_id="list_trending_tags", parameters=PAGED, responses={200: Trends})
     def get(self, request: Request) -> HttpResponse:
-        """The popular hashtags, each with its uses on the last seven days."""
-        return FeedResponse(Trends(trends(reader_of(request))))
+        """The popular hashtags, each with its uses on the last seven days. Nothing follows the one page."""
+        last_id, count = position(request), limit(request)
+        return FeedResponse(Trends([] if last_id else trends(reader_of(request))[:count]))
 
 
 class SuggestionsView(ApiView):
     """People to follow, over HTTP."""
 
-    @extend_schema(operation_id="list_suggestions", responses={200: Suggestions})
+    @extend_schema(operation_id="list_suggestions", parameters=PAGED, responses={200: Suggestions})
     def get(self, request: Request) -> HttpResponse:
-        """Users whom the caller may follow, and why."""
-        user = signed_in(request)
-        people = suggestions(user, count=SUGGESTED)
+        """Users whom the caller may follow, and why. Nothing follows the one page."""
+        user, last_id, count = signed_in(request), position(request), limit(request)
+        people = [] if last_id else suggestions(user, count=SUGGESTED)[:count]
         why = followed_by(user, people)
         return FeedResponse(Suggestions([Suggestion(UserCard.of(one), why.get(one.pk, [])) for one in people]))

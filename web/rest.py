@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from django.core.exceptions import (
@@ -20,14 +21,14 @@ from django.core.exceptions import (
     ValidationError as DjangoValidationError,
 )
 from django.db import InterfaceError, OperationalError
-from django.http import HttpResponse, UnreadablePostError
+from django.http import HttpResponse, QueryDict, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import exceptions, serializers
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.parsers import BaseParser, MultiPartParser
+from rest_framework.parsers import BaseParser, DataAndFiles, FormParser, MultiPartParser
 from rest_framework.permissions import IsAuthenticatedOrReadOnly
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -55,6 +56,7 @@ BODY_METHODS = frozenset({"POST", "PATCH"})
 FILES_TYPE = "multipart/form-data"
 KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 NUMBER = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
+NO_UTF8 = "The request cannot be read: it is not UTF-8."
 
 
 class ConflictError(exceptions.APIException):
@@ -75,8 +77,49 @@ class OutageError(exceptions.APIException):
 
 
 # --- Bodies ----------------------------------------------------------------------------------------------
+class StrictFormParser(FormParser):
+    """Forms without files. They are UTF-8, whatever charset their Content-Type names."""
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> QueryDict:
+        """The fields. Raises ParseError if they are no UTF-8."""
+        data = stream.read()
+        check_encoding(data)
+        return QueryDict(data, encoding="utf-8")
+
+
 class FilesParser(MultiPartParser):
-    """Forms with files, for the methods that a view names in `takes_files`."""
+    """Forms with files, for the methods that a view names in `takes_files`. Their fields are UTF-8."""
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> DataAndFiles:
+        """The fields and files. Raises ParseError if a field is no UTF-8."""
+        # Django's parser puts U+FFFD where bytes are broken; by Latin-1 it keeps each of them.
+        read = super().parse(stream, media_type, {**(parser_context or {}), "encoding": "latin-1"})
+        fields = QueryDict(mutable=True)
+        try:
+            for name, values in read.data.lists():
+                fields.setlist(_as_utf8(name), [_as_utf8(value) for value in values])
+        except exceptions.ParseError:
+            for _name, files in read.files.lists():
+                for file in files:
+                    file.close()
+            raise
+        return DataAndFiles(fields, read.files)
+
+
+def check_encoding(address: bytes) -> None:
+    """Raise ParseError if a query or a form without files says text that is no UTF-8."""
+    try:
+        (unquote_to_bytes(address) if b"%" in address else address).decode()
+    except UnicodeDecodeError:
+        raise exceptions.ParseError(NO_UTF8) from None
+
+
+def _as_utf8(text: str) -> str:
+    """The text whose bytes were read as Latin-1."""
+    try:
+        return text.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        raise exceptions.ParseError(NO_UTF8) from None
 
 
 class OnlyJSON(DefaultContentNegotiation):
@@ -282,6 +325,7 @@ class ApiView(APIView):
             raise exceptions.Throttled(self._call.wait)
         if method.lower() not in self.http_method_names or not hasattr(self, method.lower()):
             self.http_method_not_allowed(request, *args, **kwargs)
+        check_encoding(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"))
         try:
             length = int(request.META.get("CONTENT_LENGTH") or 0)
         except ValueError:

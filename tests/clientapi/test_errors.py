@@ -260,6 +260,56 @@ def test_wrong_methods(caller: Caller) -> None:
     refused(caller.client.patch("/api/v1/statuses", **caller.headers), 405)
 
 
+def test_a_token_asks_for_the_methods_of_every_address(user: User) -> None:
+    for caller in (Caller(user), Caller(user, "push")):
+        for path in ("/api/v1/notifications/clear", "/api/v1/statuses", "/api/v1/users/me"):
+            response = caller.client.options(path, **caller.headers)
+            assert (response.status_code, "OPTIONS" in response["Allow"]) == (200, True), path
+
+
+@pytest.mark.parametrize("body", [b"status=%ff", b"status=\xff", b"status=a&%ff=b", b"status=%ED%A0%80"])
+@pytest.mark.parametrize("kind", ["", "; charset=latin-1", "; charset=hex"])
+def test_forms_that_are_no_utf8(caller: Caller, body: bytes, kind: str) -> None:
+    kind = "application/x-www-form-urlencoded" + kind
+    refused(caller.client.generic("POST", "/api/v1/statuses", body, content_type=kind, **caller.headers), 400)
+    assert not Item.objects.exists()
+    body = "status=a+%E7%8C%AB+猫".encode()
+    said = caller.client.generic("POST", "/api/v1/statuses", body, content_type=kind, **caller.headers)
+    assert said.json()["content"] == "<p>a 猫 猫</p>"
+
+
+@pytest.mark.parametrize(("value", "status"), [(b"\xff", 400), (b"\xed\xa0\x80", 400), ("猫".encode(), 200)])
+@pytest.mark.parametrize("kind", ["", "; charset=latin-1"])
+def test_forms_with_files_that_are_no_utf8(caller: Caller, value: bytes, status: int, kind: str) -> None:
+    body = b'--x\r\nContent-Disposition: form-data; name="status"\r\n\r\n' + value + b"\r\n--x--\r\n"
+    kind = f"multipart/form-data; boundary=x{kind}"
+    said = caller.client.generic("POST", "/api/v1/statuses", body, content_type=kind, **caller.headers)
+    assert said.status_code == status, said.content
+    assert [item.text for item in Item.objects.all()] == (["猫"] if status == 200 else [])
+
+
+@pytest.mark.parametrize(
+    ("acct", "is_own"),
+    [
+        ("bob", True),
+        ("@bob", True),
+        ("bob@testserver", True),
+        ("@Bob@TESTSERVER:80", True),
+        ("bob@", True),
+        ("bob@other.example", False),
+        ("@bob@other.example", False),
+        ("bob@testserver@other.example", False),
+        ("bob@testserver.other.example", False),
+    ],
+)
+def test_an_account_of_another_site_is_none_of_ours(caller: Caller, acct: str, is_own: bool) -> None:
+    UserFactory(username="bob")
+    found = caller.client.get(f"/api/v1/accounts/lookup?acct={acct}", **caller.headers)
+    assert found.status_code == (200 if is_own else 404)
+    assert len(caller.get(f"v2/search?q={acct}")["accounts"]) == is_own
+    assert len(caller.get(f"v1/accounts/search?q={acct}")) == is_own
+
+
 def test_strangers_of_a_site_for_members_see_the_instance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     site.kept.set(site.Site(looking="members"))
     item = ItemFactory()

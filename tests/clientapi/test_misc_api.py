@@ -11,6 +11,8 @@ from about import site
 from about.models import SiteSettings
 from accounts.models import User
 from clientapi.status_api import one_status
+from discover.models import PopularItem
+from items.actions import publish
 from moderation.models import Report
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory
@@ -79,3 +81,27 @@ def test_each_reported_status_counts_as_a_report(user: User, settings: Any) -> N
 def test_what_has_gone_meanwhile_is_not_found(user: User) -> None:
     with pytest.raises(exceptions.NotFound):
         one_status(5, user)
+
+
+@pytest.mark.parametrize("path", ["trends/tags", "trends/statuses", "suggestions"])
+def test_popular_things_are_turned_by_offset(user: User, path: str) -> None:
+    for tag in ("bread", "nails", "soup"):
+        for _ in range(2):
+            item = publish(sender=UserFactory(), content={"text": f"about #{tag}"})
+        PopularItem.objects.create(item_id=item.pk, popularity=2)
+    caller = Caller(user)
+    whole = caller.get(f"v1/{path}")
+    assert len(whole) >= 3
+    assert caller.get(f"v1/{path}?limit=1&offset=1") == whole[1:2]
+    assert caller.get(f"v1/{path}?offset=2") == whole[2:]
+    assert caller.get(f"v1/{path}?offset=200") == []
+    for query in ("offset=-1", "offset=abc", "limit=0"):
+        caller.get(f"v1/{path}?{query}", status=422)
+
+
+def test_suggestions_of_both_versions_are_the_same(user: User) -> None:
+    UserFactory.create_batch(3)
+    caller = Caller(user)
+    named = caller.get("v1/suggestions?limit=2")
+    assert [one["account"] for one in caller.get("v2/suggestions?limit=2")] == named
+    assert len(named) == 2

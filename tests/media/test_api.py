@@ -157,3 +157,13 @@ def test_an_idempotency_key(client: APIClient) -> None:
     assert send(client, jpeg(), headers=key).json() == first.json()
     assert MediaFile.objects.count() == 1
     assert send(client, jpeg(90), headers=key).status_code == 409
+
+
+def test_a_description_that_is_no_utf8(client: APIClient) -> None:
+    for said, status in ((b"\xff", 400), ("猫".encode(), 201)):
+        body = b'--x\r\nContent-Disposition: form-data; name="description"\r\n\r\n' + said + b"\r\n--x\r\n"
+        body += b'Content-Disposition: form-data; name="file"; filename="a.jpg"\r\nContent-Type: image/jpeg\r\n\r\n'
+        body += jpeg(8, 8) + b"\r\n--x--\r\n"
+        answer = client.generic("POST", MEDIA, body, content_type="multipart/form-data; boundary=x")
+        assert answer.status_code == status, answer.content
+    assert [row.description for row in MediaFile.objects.all()] == ["猫"]

@@ -89,6 +89,22 @@ def test_the_api_proposes_the_same(reader: User) -> None:
     assert (found["user"]["username"], found["followed_by"]) == ("new", ["ann"])
 
 
+@pytest.mark.parametrize("path", ["tags/trending", "me/suggestions"])
+def test_lists_of_one_page_take_what_other_lists_take(reader: User, path: str) -> None:
+    for tag in ("bread", "nails", "soup"):
+        for _ in range(2):
+            publish(sender=UserFactory.create(), content={"text": f"about #{tag}"})
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}")
+    whole = api.get(f"/api/v1/{path}").json()
+    assert len(whole["items"]) >= 3
+    assert api.get(f"/api/v1/{path}?limit=2").json() == whole | {"items": whole["items"][:2]}
+    assert api.get(f"/api/v1/{path}?limit=&last_id=").json() == api.get(f"/api/v1/{path}?limit=5000").json() == whole
+    assert api.get(f"/api/v1/{path}?last_id=7").json() == whole | {"items": []}
+    for query in ("limit=0", "limit=abc", "limit=1&limit=2", "last_id=0", "last_id=1.5", f"last_id={2**53 + 1}"):
+        assert api.get(f"/api/v1/{path}?{query}").status_code == 400, query
+
+
 def test_live_sessions_of_all_hosts_are_shown_to_those_who_may_see_them(client: Client, reader: User) -> None:
     host, other, muted = UserFactory.create(), UserFactory.create(), UserFactory.create()
     start(host, "Bread live")

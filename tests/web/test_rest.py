@@ -378,9 +378,28 @@ def test_a_wrong_method(api: APIClient, method: str, path: str) -> None:
         assert "Allow" in response
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "FOO"])
+@pytest.mark.parametrize(
+    "path",
+    ["/api/schema", "/api/schema/mastodon", "/.well-known/nodeinfo", "/nodeinfo/2.0"],
+)
+def test_a_wrong_method_of_what_is_told_to_all_programs(path: str, method: str) -> None:
+    response = Client(enforce_csrf_checks=True).generic(method, path)
+    assert (response.status_code, response["Allow"]) == (405, "GET, HEAD")
+
+
 def test_a_wrong_host(api: APIClient) -> None:
     is_problem(api.get(f"{API}/users/ann", HTTP_HOST="evil.example"), 400)
     is_problem(api.get(f"{API}/users/ann", HTTP_HOST="a\x00b"), 400)
+
+
+@pytest.mark.parametrize("text", ["%ff", "a%c3", "%ED%A0%80", "%C0%80"])
+@pytest.mark.parametrize("query", ["q={}", "{}=1", "q=a&unknown={}"])
+def test_queries_that_are_no_utf8(api: APIClient, query: str, text: str) -> None:
+    for path in ("/api/v1/search", "/api/v2/search", "/api/v1/timelines/public"):
+        response = api.get(f"{path}?{query.format(text)}")
+        assert (response.status_code, response["Content-Type"]) == (400, "application/json"), path
+    assert api.get(f"{API}/search?q=%EF%BF%BD%E7%8C%AB").status_code == 200
 
 
 def test_more_parameters_than_a_query_may_have(api: APIClient) -> None:
