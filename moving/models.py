@@ -195,7 +195,8 @@ class ArchiveImport(ClaimedRow):
 
     def progress(self) -> dict[Listed, Progress]:
         """How far each list beside the posts is, in their order."""
-        return {kind: msgspec.convert(self.lists[kind], Progress) for kind in Listed if kind in (self.lists or {})}
+        lists = self.lists or {}
+        return {kind: msgspec.convert(lists[kind], Progress) for kind in Listed if kind in lists}
 
     @property
     def listed(self) -> list[NamedProgress]:
