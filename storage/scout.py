@@ -19,13 +19,10 @@ class Scout:
     requests none. A thread, while there is an outage; one a process.
     """
 
-    def __init__(self, name: str, ask: Callable[[], object], *, asks_at_once: bool = False) -> None:
-        """`ask` asks the server once, in bounded time; it raises any error, and closes the connections that it made.
-        `asks_at_once`: the failure may be of one request alone, so the first question waits for no pause.
-        """
+    def __init__(self, name: str, ask: Callable[[], object]) -> None:
+        """`ask` asks the server once, in bounded time; it raises any error, and closes the connections that it made."""
         self._name = name
         self._ask = ask
-        self._first_pause = 0.0 if asks_at_once else None
         self._lock = threading.Lock()
         self._sent = False
         """Whether the server failed a request since it was asked last."""
@@ -58,9 +55,9 @@ class Scout:
         self._thread = None
 
     def _look(self) -> None:
-        said, pause = "", self._first_pause
-        while not self._home.wait(BREAKER_SECONDS if pause is None else pause):
-            self._sent, pause = False, None
+        said = ""
+        while not self._home.wait(BREAKER_SECONDS):
+            self._sent = False
             try:
                 self._ask()
             except Exception as error:  # noqa: BLE001 (whatever it is, the server is not back)

@@ -117,5 +117,4 @@ def as_ours(connection: Any) -> Connection:
     return cast("Connection", connection)
 
 
-# Through a pooler no statement has a bound of the server: one that waits for a lock meets the client's deadline, too.
-scout = Scout("postgresql", lambda: probe(connections[DEFAULT_DB_ALIAS].get_connection_params()), asks_at_once=True)
+scout = Scout("postgresql", lambda: probe(connections[DEFAULT_DB_ALIAS].get_connection_params()))
