@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.__main__ import KNOWN, LIKED, NAMES, PLAYED, REAL, parsed
+from benchmarks.__main__ import BY_NAME, KNOWN, LIKED, NAMES, REAL, parsed
 from benchmarks.fits import Chart
 from benchmarks.measure import Report, percentile
 from benchmarks.report import read, renew, write
@@ -91,7 +91,7 @@ def test_the_plots_say_all_in_words_and_are_the_same_each_time(tmp_path: Path) -
 def test_what_runs_by_default() -> None:
     assert parsed([]).name == list(NAMES)
     assert parsed(["--data", "."]).name == [*NAMES, *REAL, *LIKED]
-    assert set(KNOWN) == {*NAMES, *REAL, *LIKED, *PLAYED}
+    assert set(KNOWN) == {*NAMES, *REAL, *LIKED, *BY_NAME}
 
 
 def test_percentiles_are_of_what_was_measured() -> None:
