@@ -10,13 +10,14 @@ from rest_framework.request import Request
 from accounts.models import User
 from clientapi import notices
 from clientapi.entities import moment
-from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, caller_of
+from clientapi.errors import ClientView, InvalidError, caller_of
 from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
 from notifications import actions
 from notifications.feed import ACTORS_SHOWN, placed_page, unread_count
 from notifications.models import ReadMark
 from storage import ids
+from storage.queue import enqueue
 from timeline.models import ReadingPosition
 from timeline.position import note_position
 from web.rest import FeedResponse, parse_id
@@ -69,21 +70,26 @@ def notice_or_404(text: str, reader: User) -> notices.Notice:
 
 
 class ClearView(ClientView):
-    """Notifications that are put away, which the site does not have: its list forgets by itself."""
+    """All of the caller's notifications, which are put away, over HTTP."""
 
     def post(self, request: Request) -> HttpResponse:
-        """422: nothing is put away."""
-        caller_of(request)
-        raise InvalidError(f"Putting notifications away {NOT_OFFERED}")
+        """Put all away but what moderators tell, which apps are not shown; a worker goes on where they are many."""
+        reader = caller_of(request)
+        rest = actions.put_away(user=reader)
+        if rest is not None:
+            enqueue("notifications.put_away", reader.pk, rest)
+        return FeedResponse({})
 
 
 class DismissView(ClientView):
-    """The same of one of them."""
+    """One notification, which is put away, over HTTP."""
 
     def post(self, request: Request, notification_id: str) -> HttpResponse:
-        """422, of a notification that is there."""
-        notice_or_404(notification_id, caller_of(request))
-        raise InvalidError(f"Putting notifications away {NOT_OFFERED}")
+        """Put the notification of this id away."""
+        reader = caller_of(request)
+        notice = notice_or_404(notification_id, reader)
+        actions.put_away_act(user=reader, position=notice.id + notice.place, actor_id=int(notice.actor_id))
+        return FeedResponse({})
 
 
 # --- Marks -----------------------------------------------------------------------------------------------

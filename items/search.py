@@ -28,14 +28,14 @@ from storage.replica import PRIMARY, lagging
 WALK = 8_000
 """The newest documents, which are compared one by one if that is cheaper (0.12 µs each)."""
 WALKED = 2
-"""So many stretches are walked, whatever is looked for, ..."""
+"""So many stretches are looked through, whatever is looked for, ..."""
 STEP = 32
 """... the second so many times as long as the first; the third is the rest."""
 ITEM_CANDIDATES = 1_000
 """Items that fit and are looked at for a page in one stretch, whether the reader may see them or not."""
 INDEXED = 50_000
 """Items that have all words of a query in any order, or its tag, or its sender: up to so many, as PostgreSQL estimates
-them, the third stretch is asked. It looks at all of them, 5 to 10 µs each."""
+them, the index is asked for the second and the third stretch. It looks at all of them, 5 to 10 µs each."""
 PROPOSALS = 2
 """How often a page asks a replica before it is filled up by the primary."""
 
@@ -109,18 +109,22 @@ def _proposal(
 ) -> _Proposal:
     """The newest `count` ids that fit, below `below`."""
     params: dict[str, Any] = {"reader": reader.pk or 0, "words": query.tsquery, "candidates": ITEM_CANDIDATES}
-    select = _candidates(bool(query.phrases), len(query.tags), sender_id is not None)
+    parts = bool(query.phrases), len(query.tags), sender_id is not None
     if query.tags:
         params |= {"tag": query.tags[0], "tags": list(query.tags[1:]), "others": len(query.tags) - 1}
     if sender_id is not None:
         params["sender"] = sender_id
     found: list[int] = []
+    has_many = False
     with connections[on].cursor() as cursor:
-        is_walked = query.phrases or len(query.tags) + (sender_id is not None) > 1
-        for number, above in enumerate(_stretches(cursor, below) if is_walked else (0,)):
-            if number == WALKED and below and _has_many(cursor, query, sender_id):
+        has_stretches = query.phrases or len(query.tags) + (sender_id is not None) > 1
+        for number, above in enumerate(_stretches(cursor, below) if has_stretches else (0,)):
+            if number == 1:
+                has_many = _has_many(cursor, query, sender_id)
+            if number == WALKED and has_many and below:
                 return _Proposal(found, below)
             # Not prepared: a plan for any word would be right for none.
+            select = _candidates(*parts, is_walked=has_many)
             cursor.execute(select, params | {"below": below, "above": above, "count": count - len(found)})
             rows = cursor.fetchall()
             found += [item_id for item_id, _, is_visible in rows if is_visible]
@@ -132,11 +136,18 @@ def _proposal(
     return _Proposal(found, None)
 
 
-def _fitting(has_words: bool, tag_count: int, has_sender: bool) -> str:
-    """The ids that fit queries of such parts, newest first."""
+# OFFSET 0 keeps the planner from asking the index of words.
+WALKED_DOCUMENTS = """
+    (SELECT item_id, document FROM items_itemdocument WHERE item_id < %(below)s AND item_id >= %(above)s
+    ORDER BY item_id DESC OFFSET 0) d
+"""
+
+
+def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool = False) -> str:
+    """The ids that fit queries of such parts, newest first; `is_walked`: documents are compared one by one."""
     source, conditions, place = "", ["{place} < %(below)s", "{place} >= %(above)s"], "i.id"
     if has_words:
-        source, place = "items_itemdocument d", "d.item_id"
+        source, place = WALKED_DOCUMENTS if is_walked else "items_itemdocument d", "d.item_id"
         conditions.append("d.document @@ %(words)s::tsquery")
     if tag_count:
         source += f" JOIN items_itemtag t ON t.item_id = {place}" if source else "items_itemtag t"
@@ -173,14 +184,14 @@ def _estimate(cursor: Any, source: str, value: Any) -> int:
 
 
 @cache
-def _candidates(has_words: bool, tag_count: int, has_sender: bool) -> str:
+def _candidates(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool) -> str:
     """The statement for queries of such parts: what fits, at most `candidates`, and of that what the reader may see;
     the last candidate also where they may not.
     """
     return f"""
         WITH candidate AS NOT MATERIALIZED (
             SELECT id, row_number() OVER (ORDER BY id DESC) AS number FROM (
-                {_fitting(has_words, tag_count, has_sender)}
+                {_fitting(has_words, tag_count, has_sender, is_walked=is_walked)}
             ) fitting ORDER BY id DESC LIMIT %(candidates)s
         )
         SELECT id, number, is_visible FROM (

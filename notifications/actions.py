@@ -20,7 +20,7 @@ from items.models import Item, Status
 from items.text import mentions
 from items.visibility import VISIBLE
 from notifications import feed
-from notifications.models import CHOOSABLE, Kind, Silenced
+from notifications.models import CHOOSABLE, OF_MODERATORS, Kind, Silenced
 from relations.rules import is_told, of_many
 from storage import ids
 from storage.connections import fetch, id_array
@@ -282,7 +282,7 @@ OLD = """
     WHERE (position, id) > (%(position)s::bigint, %(entry)s::bigint) AND position < %(before)s
     ORDER BY position, id LIMIT %(limit)s
 """
-OLD_ACTS = """
+FORGET_ACTS_OF = """
     DELETE FROM notifications_act WHERE id = ANY(ARRAY(
         SELECT a.id FROM notifications_act a
         WHERE a.notification_id = ANY(%(entries)s::bigint[])
@@ -290,7 +290,7 @@ OLD_ACTS = """
         ORDER BY a.notification_id, a.actor_id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED))
     RETURNING notification_id, actor_id
 """
-OLD_ENTRIES = FORGET_ENTRIES.format(which="n.id = ANY(%(entries)s::bigint[]) AND n.position < %(before)s")
+FORGET_ENTRIES_OF = FORGET_ENTRIES.format(which="n.id = ANY(%(entries)s::bigint[]) AND n.position < %(before)s")
 FORGET_USER = (
     """
     DELETE FROM notifications_act WHERE id = ANY(ARRAY(
@@ -313,7 +313,7 @@ def forget_old() -> int:
     total, position, entry = 0, 0, 0
     while old := fetch(OLD, params | {"position": position, "entry": entry}):
         entries = [entry for _, entry in old]
-        total += _forget_acts(entries) + len(fetch(OLD_ENTRIES, params | {"entries": entries}))
+        total += _forget_acts(entries) + len(fetch(FORGET_ENTRIES_OF, params | {"entries": entries}))
         position, entry = old[-1]
     return total
 
@@ -322,7 +322,7 @@ def _forget_acts(entries: Sequence[int]) -> int:
     total, last = 0, (0, 0)
     while True:
         params = {"entries": entries, "entry": last[0], "actor": last[1], "limit": BATCH}
-        gone: list[tuple[int, int]] = fetch(OLD_ACTS, params, into=lambda row: (row[0], row[1]))
+        gone: list[tuple[int, int]] = fetch(FORGET_ACTS_OF, params, into=lambda row: (row[0], row[1]))
         total += len(gone)
         if len(gone) < BATCH:
             return total
@@ -336,3 +336,46 @@ def forget_user(*, user: User, limit: int) -> int:
         if taken < limit:
             taken += len(fetch(query, {"user": user.pk, "limit": limit - taken}))
     return taken
+
+
+# --- Putting away ----------------------------------------------------------------------------------------
+TO_PUT_AWAY = """
+    SELECT position, id FROM notifications_notification
+    WHERE recipient_id = %(user)s AND position < %(below)s AND kind <> ALL(%(kept)s::varchar[])
+    ORDER BY position DESC LIMIT %(limit)s
+"""
+PUT_AWAY_ACT = """
+    DELETE FROM notifications_act WHERE actor_id = %(actor)s AND notification_id = (
+        SELECT id FROM notifications_notification WHERE recipient_id = %(user)s AND position = %(position)s)
+    RETURNING 1
+"""
+
+
+def put_away(*, user: User, below: int = ids.MAX_ID + 1, batches: int = 4) -> int | None:
+    """Remove the entries of the user's list below a position that tell of people's acts, newest first.
+
+    Returns None once all are gone; after so many batches of `BATCH` entries, the position below which the rest stands.
+    What moderators tell stays. An act that is done anew is told anew.
+    """
+    params = {"user": user.pk, "kept": [kind.value for kind in OF_MODERATORS], "limit": BATCH}
+    for _ in range(batches):
+        found = fetch(TO_PUT_AWAY, params | {"below": below})
+        entries = [entry for _, entry in found]
+        _forget_acts(entries)
+        fetch(FORGET_ENTRIES_OF, params | {"before": below, "entries": entries})
+        if len(found) < BATCH:
+            _announce_later([user.pk])
+            return None
+        below = found[-1][0]
+    return below
+
+
+def put_away_act(*, user: User, position: int, actor_id: int) -> bool:
+    """Remove a person from the entry at this position of the user's list; True if they were in it.
+
+    The entry stays, also without people, so that an edit of its item does not tell of it again.
+    """
+    is_gone = bool(fetch(PUT_AWAY_ACT, {"user": user.pk, "position": position, "actor": actor_id}))
+    if is_gone:
+        _announce_later([user.pk])
+    return is_gone

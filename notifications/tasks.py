@@ -2,10 +2,21 @@
 
 from celery import shared_task
 
+from accounts.models import User
 from notifications import actions
+from storage.queue import enqueue
 
 
 @shared_task(name="notifications.forget_old")
 def forget_old() -> None:
     """Periodic: drop entries that are too old to be looked for."""
     actions.forget_old()
+
+
+@shared_task(name="notifications.put_away")
+def put_away(user_id: int, below: int) -> None:
+    """Go on removing what a user put away, and leave the rest to another task."""
+    user = User.objects.filter(pk=user_id).first()
+    rest = actions.put_away(user=user, below=below) if user else None
+    if rest is not None:
+        enqueue("notifications.put_away", user_id, rest)

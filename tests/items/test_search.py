@@ -19,6 +19,7 @@ from items.query import parse
 from items.search import search_items
 from items.words import runs
 from relations import actions as relations
+from storage.ids import MAX_ID
 from tests.support.factories import UserFactory
 from tests.support.index_reads import entries_read
 from tests.support.statements import statements
@@ -180,6 +181,18 @@ def test_words_that_are_frequent_and_nowhere_together_are_walked_by_the_stretch(
     assert walked == [str(item.pk) for item in (wanted[0], *reversed(wanted[1:]))]
     assert pages > 2
     assert entries_read("item_words") == before
+
+
+@pytest.mark.parametrize("is_walked", [True, False])
+def test_a_walk_asks_no_index_of_words(is_walked: bool) -> None:
+    params = {"reader": 0, "words": "'pear' <-> 'apple'", "candidates": 10, "count": 10, "below": MAX_ID, "above": 0}
+    publish("pear apple")
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
+        cursor.execute(f"EXPLAIN {search._candidates(True, 0, False, is_walked=is_walked)}", params)
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert ("Subquery Scan on d" in plan) == is_walked, plan
+    assert not is_walked or "item_words" not in plan, plan
 
 
 def test_rare_words_are_found_on_one_page_however_frequent_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
