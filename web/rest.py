@@ -80,8 +80,8 @@ class OutageError(exceptions.APIException):
 class StrictFormParser(FormParser):
     """Forms without files. They are UTF-8, whatever charset their Content-Type names."""
 
-    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> QueryDict:
-        """The fields. Raises ParseError if they are no UTF-8."""
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        """The fields, a QueryDict. Raises ParseError if they are no UTF-8."""
         data = stream.read()
         check_encoding(data)
         return QueryDict(data, encoding="utf-8")
@@ -90,8 +90,8 @@ class StrictFormParser(FormParser):
 class FilesParser(MultiPartParser):
     """Forms with files, for the methods that a view names in `takes_files`. Their fields are UTF-8."""
 
-    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> DataAndFiles:
-        """The fields and files. Raises ParseError if a field is no UTF-8."""
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        """The fields and files, as DataAndFiles. Raises ParseError if a field is no UTF-8."""
         # Django's parser puts U+FFFD where bytes are broken; by Latin-1 it keeps each of them.
         read = super().parse(stream, media_type, {**(parser_context or {}), "encoding": "latin-1"})
         fields = QueryDict(mutable=True)

@@ -584,8 +584,8 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
     for method, path, body in CLIENT_WRITES:
         scenario.ask(api, f"{who}'s app", method, f"/api/{path}", body)
     notice, *_ = scenario.ask(api, f"{who}'s app", "get", "/api/v1/notifications").json()
-    for address in (f"{notice['id']}/dismiss", "clear"):
-        scenario.ask(api, f"{who}'s app", "post", f"/api/v1/notifications/{address}")
+    for end in (f"{notice['id']}/dismiss", "clear"):
+        scenario.ask(api, f"{who}'s app", "post", f"/api/v1/notifications/{end}")
     scenario.ask(page, who, "get", "/settings/devices")
     scenario.ask(APIClient(), who, "post", "/oauth/revoke", proof | {"token": token})
     scenario.work()
