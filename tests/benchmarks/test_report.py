@@ -1,5 +1,6 @@
 """Reports: JSON, the page that they renew part by part, and its plots."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,6 +10,7 @@ from benchmarks.__main__ import BY_NAME, KNOWN, LIKED, NAMES, REAL, parsed
 from benchmarks.fits import Chart
 from benchmarks.measure import Report, percentile
 from benchmarks.report import read, renew, write
+from runtime.management.commands import bench
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 PAGE = """# Benchmarks
@@ -99,3 +101,11 @@ def test_percentiles_are_of_what_was_measured() -> None:
     assert percentile(times, 0.5) == pytest.approx(51)
     assert percentile(times, 0.99) == pytest.approx(100)
     assert percentile([0.001], 0.99) == pytest.approx(1)
+
+
+def test_the_command_hands_every_option_over(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed(["--help"])
+    options = set(re.findall(r"--[a-z]+", capsys.readouterr().out)) - {"--help"}
+    command = bench.Command().create_parser("manage.py", "bench")
+    assert {"--keep", "--soak"} <= options <= command._option_string_actions.keys()

@@ -30,11 +30,16 @@ class Command(BaseCommand):
         parser.add_argument("--page", metavar="FILE", help="Renew the figures and plots of this Markdown page.")
         earlier = "Measure nothing: take what --json wrote in an earlier run."
         parser.add_argument("--from", metavar="FILE", help=earlier)
+        parser.add_argument("--keep", metavar="DIR", help="Of growth_items: work in this folder and leave it.")
+        parser.add_argument("--items", metavar="N", help="Of growth_items: items of the largest community.")
+        parser.add_argument("--soak", metavar="SECONDS", help="Of soak: how long it takes.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run `python -m benchmarks` with the same options, and exit with its code."""
         command = [sys.executable, "-m", "benchmarks", *options["name"]]
         command += ["--quick"] if options["quick"] else []
-        for name in ("data", "json", "page", "from"):
+        for name in ("data", "json", "page", "from", "keep"):
             command += [f"--{name}", str(Path(options[name]).resolve())] if options[name] else []
+        for name in ("items", "soak"):
+            command += [f"--{name}", options[name]] if options[name] else []
         sys.exit(subprocess.run(command, cwd=settings.BASE_DIR, check=False).returncode)  # noqa: S603 (ourselves)
