@@ -32,7 +32,7 @@ def say(sender: User, text: str = "words", **fields: Any) -> Item:
 
 
 def listed(user: User) -> list[tuple[str, str]]:
-    """What the user's app shows: the type and the name of each notification."""
+    """Type and name of each notification that the user's app shows."""
     return [(one["type"], one["account"]["username"]) for one in Caller(user).get("v1/notifications")]
 
 

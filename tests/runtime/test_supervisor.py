@@ -59,7 +59,7 @@ def site(folder: Path, port: int) -> Iterator[Site]:
 
 def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> None:
     assert site.get("/healthz") == (200, b"ok\n")
-    assert wait_for(site.is_ready, 60), site.get("/readyz")
+    assert site.becomes_ready(), site.get("/readyz")
 
     rpc_port = int(re.search(r"gRPC for services that rank: 127.0.0.1, port (\d+)", site.printed)[1])  # type: ignore[index]
     assert wait_for(lambda: takes_calls(rpc_port), 60)
@@ -81,12 +81,12 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     worker, beat = site.children()["worker"], site.beat()
     os.kill(beat, signal.SIGKILL)
     assert wait_for(lambda: site.children().get("worker", worker) != worker, 60), site.printed
-    assert wait_for(site.is_ready, 60), site.get("/readyz")
+    assert site.becomes_ready(), site.get("/readyz")
     assert wait_for(lambda: takes_calls(rpc_port), 60)
     assert site.get("/metrics")[0] == 200
     os.kill(int((folder / "run" / "postgres.pid").read_text()), signal.SIGKILL)
     assert wait_for(lambda: not site.is_ready(), 5) or site.is_ready()
-    assert wait_for(site.is_ready, 60), site.get("/readyz")
+    assert site.becomes_ready(), site.get("/readyz")
 
     # Another `up` on the same folder is refused; any other command shares the servers.
     line = refused(folder, port, {})
@@ -99,7 +99,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     site.end(signal.SIGKILL)
     again = Site(folder, port)
     again.wait_until_up()
-    assert wait_for(again.is_ready, 60)
+    assert again.becomes_ready()
     assert manage(folder, "shell", "-v", "0", "-c", count) == users
     assert again.end(signal.SIGINT) == 0
     assert not again.leftovers()
@@ -120,7 +120,7 @@ def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder:
     threads = [threading.Thread(target=load) for _ in range(3)]
     try:
         site.wait_until_up()
-        assert wait_for(site.is_ready, 60), site.get("/readyz")
+        assert site.becomes_ready(), site.get("/readyz")
         before = programs_of(site)
         for thread in threads:
             thread.start()

@@ -31,6 +31,7 @@ from clientapi.actions import OUT_OF_BAND
 from clientapi.streams import Hearer, Stream
 from discover import history, indexing
 from feedsite import celery
+from items.actions import like
 from items.filter_book import Book
 from items.hydrate import hydrate
 from items.models import Filter, Item
@@ -580,6 +581,7 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
     client_media(scenario, who, api)
     scenario.recorder.is_silent = True
     AccessToken.objects.filter(user=user).update(updated=timezone.now() - timedelta(days=1))
+    like(user=scenario.site.star, item=Item.objects.get(pk=made["id"]))
     scenario.recorder.is_silent = False
     for method, path, body in CLIENT_WRITES:
         scenario.ask(api, f"{who}'s app", method, f"/api/{path}", body)

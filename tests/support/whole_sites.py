@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -84,6 +85,15 @@ class Site(Running):
 
     def is_ready(self) -> bool:
         return self.get("/readyz")[0] == 200
+
+    def becomes_ready(self, seconds: float = 60) -> bool:
+        """Whether it is ready in time. It is asked five times a second, for each question costs it work."""
+        until = time.monotonic() + seconds
+        while not self.is_ready():
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.2)
+        return True
 
     def children(self) -> dict[str, int]:
         """Name → process of what the supervisor started."""
