@@ -31,6 +31,8 @@ MENTIONS = 20
 ONE_BY_ONE = MENTIONS + 2
 """More who are told at once are one event: the stream keeps so many, not so many people."""
 BATCH = 5_000
+FEW, AT_ONCE = 500, 20
+"""Rows of a batch, and batches, of what a user puts away; a request waits for them."""
 ATTEMPTS = 3
 
 OF_ITEM = "n.recipient_id = %(recipient)s AND n.kind = %(kind)s AND n.item_id = %(item)s AND n.day IS NULL"
@@ -318,13 +320,13 @@ def forget_old() -> int:
     return total
 
 
-def _forget_acts(entries: Sequence[int]) -> int:
+def _forget_acts(entries: Sequence[int], limit: int = BATCH) -> int:
     total, last = 0, (0, 0)
     while True:
-        params = {"entries": entries, "entry": last[0], "actor": last[1], "limit": BATCH}
+        params = {"entries": entries, "entry": last[0], "actor": last[1], "limit": limit}
         gone: list[tuple[int, int]] = fetch(FORGET_ACTS_OF, params, into=lambda row: (row[0], row[1]))
         total += len(gone)
-        if len(gone) < BATCH:
+        if len(gone) < limit:
             return total
         last = max(gone)
 
@@ -351,19 +353,19 @@ PUT_AWAY_ACT = """
 """
 
 
-def put_away(*, user: User, below: int = ids.MAX_ID + 1, batches: int = 4) -> int | None:
+def put_away(*, user: User, below: int = ids.MAX_ID + 1) -> int | None:
     """Remove the entries of the user's list below a position that tell of people's acts, newest first.
 
-    Returns None once all are gone; after so many batches of `BATCH` entries, the position below which the rest stands.
+    Returns None once all are gone; after `AT_ONCE` batches of `FEW` entries, the position below which the rest stands.
     What moderators tell stays. An act that is done anew is told anew.
     """
-    params = {"user": user.pk, "kept": [kind.value for kind in OF_MODERATORS], "limit": BATCH}
-    for _ in range(batches):
+    params = {"user": user.pk, "kept": [kind.value for kind in OF_MODERATORS], "limit": FEW}
+    for _ in range(AT_ONCE):
         found = fetch(TO_PUT_AWAY, params | {"below": below})
         entries = [entry for _, entry in found]
-        _forget_acts(entries)
+        _forget_acts(entries, limit=FEW)
         fetch(FORGET_ENTRIES_OF, params | {"before": below, "entries": entries})
-        if len(found) < BATCH:
+        if len(found) < FEW:
             _announce_later([user.pk])
             return None
         below = found[-1][0]

@@ -239,6 +239,7 @@ UNASKED = {
 }
 UNRUN_TASKS = {
     "discover.index": "OpenSearch's own queue",
+    "notifications.put_away": "what clearing asks in its request, once more",
     "seen.merge_user": "plays, which are in no table",
     "timeline.fan_out_range": "what timeline.fan_out does, for a range",
     "timeline.materialise_outbox": "the newest 1,000 items of a sender",

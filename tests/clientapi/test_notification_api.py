@@ -61,7 +61,8 @@ def test_what_moderators_tell_stays(ann: User, bob: User) -> None:
 def test_many_are_put_away_by_parts_and_the_rest_by_a_worker(
     ann: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actions, "BATCH", 2)
+    monkeypatch.setattr(actions, "FEW", 2)
+    monkeypatch.setattr(actions, "AT_ONCE", 4)
     for _ in range(10):
         items.like(user=bob, item=say(ann))
     below = actions.put_away(user=ann)

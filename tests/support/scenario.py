@@ -3,6 +3,7 @@
 import time
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from allauth.mfa.models import Authenticator
@@ -31,10 +32,12 @@ from clientapi.actions import OUT_OF_BAND
 from clientapi.streams import Hearer, Stream
 from discover import history, indexing
 from feedsite import celery
+from items import search
 from items.actions import like
 from items.filter_book import Book
 from items.hydrate import hydrate
 from items.models import Filter, Item
+from items.query import parse
 from live.models import LiveSession
 from mail.models import Letter
 from media.models import MediaFile
@@ -550,6 +553,8 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.recorder.step = f"{who}: calls"
     follower_count(user)
     history.why(user, scenario.names["other"])
+    with patch.multiple(search, WALK=50, INDEXED=0):
+        search.search_items(parse('"word3 word3 word3"'), user, last_id=None, limit=20)
     scenario.work()
 
 
