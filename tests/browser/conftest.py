@@ -5,11 +5,13 @@ import pytest
 from tests.support.browsers import author, browser, javascript, reader, screen, streams, tolerated, visit  # noqa: F401
 from tests.support.effort import is_usual
 
+SETTINGS = {"screen", "javascript", "locale", "width"}
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A flow runs in part of its settings: on one of two screens, with JavaScript or without, in one language, at the
-    narrowest of its widths. Under `check_all --all` every flow runs in all of them.
+    narrowest of its widths, with the first of its other values. Under `check_all --all` every flow runs in all of them.
     """
     flows = [
         (item, item.originalname, item.callspec.params)
@@ -17,7 +19,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec")
     ]
     narrowest: dict[str, int] = {}
-    for _, flow, given in flows:
+    first: dict[str, list[str]] = {}
+    for item, flow, given in flows:
+        others = [f"{name}={given[name]!r}" for name in sorted(given.keys() - SETTINGS)]
+        if others != first.setdefault(f"{item.path}::{flow} {given.get('locale')}", others):
+            item.add_marker(pytest.mark.long)
         if "width" in given:
             narrowest[flow] = min(given["width"], narrowest.get(flow, given["width"]))
     for item, flow, given in flows:

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from relations.models import Follow
+from runtime.embedded import die_with_parent
 from storage.connections import feeds_for_tasks, pipelined
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
@@ -47,7 +48,13 @@ class Worker:
         }
         with (self.folder / "worker.log").open("ab") as log:
             self.process = subprocess.Popen(
-                self.command(), cwd=ROOT, env=environ, stdout=log, stderr=log, start_new_session=True
+                self.command(),
+                cwd=ROOT,
+                env=environ,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGTERM),  # also where the tests are killed
             )
 
     def keep(self) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from runtime.embedded import wait_for
+from runtime.embedded import die_with_parent, wait_for
 from runtime.management.commands.check_all import clean_environ
 from runtime.supervisor import tagged
 
@@ -28,7 +28,13 @@ class Running:
     def __init__(self, command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> None:
         self.output: list[str] = []
         self.process = subprocess.Popen(
-            command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=folder,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=die_with_parent(signal.SIGTERM),  # no site outlives tests that are killed
         )
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
