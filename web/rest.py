@@ -106,10 +106,10 @@ class FilesParser(MultiPartParser):
         return DataAndFiles(fields, read.files)
 
 
-def check_encoding(address: bytes) -> None:
-    """Raise ParseError if a query or a form without files says text that is no UTF-8."""
+def check_encoding(form: bytes) -> None:
+    """Raise ParseError if a form without files says text that is no UTF-8."""
     try:
-        (unquote_to_bytes(address) if b"%" in address else address).decode()
+        (unquote_to_bytes(form) if b"%" in form else form).decode()
     except UnicodeDecodeError:
         raise exceptions.ParseError(NO_UTF8) from None
 
@@ -325,7 +325,6 @@ class ApiView(APIView):
             raise exceptions.Throttled(self._call.wait)
         if method.lower() not in self.http_method_names or not hasattr(self, method.lower()):
             self.http_method_not_allowed(request, *args, **kwargs)
-        check_encoding(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"))
         try:
             length = int(request.META.get("CONTENT_LENGTH") or 0)
         except ValueError:

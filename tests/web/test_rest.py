@@ -393,15 +393,6 @@ def test_a_wrong_host(api: APIClient) -> None:
     is_problem(api.get(f"{API}/users/ann", HTTP_HOST="a\x00b"), 400)
 
 
-@pytest.mark.parametrize("text", ["%ff", "a%c3", "%ED%A0%80", "%C0%80"])
-@pytest.mark.parametrize("query", ["q={}", "{}=1", "q=a&unknown={}"])
-def test_queries_that_are_no_utf8(api: APIClient, query: str, text: str) -> None:
-    for path in ("/api/v1/search", "/api/v2/search", "/api/v1/timelines/public"):
-        response = api.get(f"{path}?{query.format(text)}")
-        assert (response.status_code, response["Content-Type"]) == (400, "application/json"), path
-    assert api.get(f"{API}/search?q=%EF%BF%BD%E7%8C%AB").status_code == 200
-
-
 def test_more_parameters_than_a_query_may_have(api: APIClient) -> None:
     is_problem(api.get(f"{API}/timeline/home?{'a=1&' * 1001}"), 400)
 
