@@ -284,7 +284,7 @@ OLD = """
     WHERE (position, id) > (%(position)s::bigint, %(entry)s::bigint) AND position < %(before)s
     ORDER BY position, id LIMIT %(limit)s
 """
-FORGET_ACTS_OF = """
+OLD_ACTS = """
     DELETE FROM notifications_act WHERE id = ANY(ARRAY(
         SELECT a.id FROM notifications_act a
         WHERE a.notification_id = ANY(%(entries)s::bigint[])
@@ -292,7 +292,19 @@ FORGET_ACTS_OF = """
         ORDER BY a.notification_id, a.actor_id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED))
     RETURNING notification_id, actor_id
 """
-FORGET_ENTRIES_OF = FORGET_ENTRIES.format(which="n.id = ANY(%(entries)s::bigint[]) AND n.position < %(before)s")
+OLD_ENTRIES = FORGET_ENTRIES.format(which="n.id = ANY(%(entries)s::bigint[]) AND n.position < %(before)s")
+LEFT_ACTS = """
+    WITH old AS MATERIALIZED (
+        SELECT id, notification_id FROM notifications_act
+        WHERE id > %(act)s::bigint AND id < %(before)s ORDER BY id LIMIT %(limit)s
+    ),
+    gone AS (
+        DELETE FROM notifications_act a USING old WHERE a.id = old.id AND NOT EXISTS (
+            SELECT FROM notifications_notification n WHERE n.id = old.notification_id OFFSET 0)
+        RETURNING 1
+    )
+    SELECT count(*), max(id), (SELECT count(*) FROM gone) FROM old
+"""
 FORGET_USER = (
     """
     DELETE FROM notifications_act WHERE id = ANY(ARRAY(
@@ -315,20 +327,33 @@ def forget_old() -> int:
     total, position, entry = 0, 0, 0
     while old := fetch(OLD, params | {"position": position, "entry": entry}):
         entries = [entry for _, entry in old]
-        total += _forget_acts(entries) + len(fetch(FORGET_ENTRIES_OF, params | {"entries": entries}))
+        total += _forget_acts(entries) + len(fetch(OLD_ENTRIES, params | {"entries": entries}))
         position, entry = old[-1]
-    return total
+    return total + _forget_left_acts(params)
 
 
-def _forget_acts(entries: Sequence[int], limit: int = BATCH) -> int:
+def _forget_acts(entries: Sequence[int]) -> int:
     total, last = 0, (0, 0)
     while True:
-        params = {"entries": entries, "entry": last[0], "actor": last[1], "limit": limit}
-        gone: list[tuple[int, int]] = fetch(FORGET_ACTS_OF, params, into=lambda row: (row[0], row[1]))
+        params = {"entries": entries, "entry": last[0], "actor": last[1], "limit": BATCH}
+        gone: list[tuple[int, int]] = fetch(OLD_ACTS, params, into=lambda row: (row[0], row[1]))
         total += len(gone)
-        if len(gone) < limit:
+        if len(gone) < BATCH:
             return total
         last = max(gone)
+
+
+def _forget_left_acts(params: Mapping[str, int]) -> int:
+    """Drop old acts whose entry was put away, or went while they came. Old acts of entries that are still added to are
+    passed.
+    """
+    total, last = 0, 0
+    while True:
+        ((passed, newest, gone),) = fetch(LEFT_ACTS, {**params, "act": last})
+        total += gone
+        if passed < BATCH:
+            return total
+        last = newest
 
 
 def forget_user(*, user: User, limit: int) -> int:
@@ -341,10 +366,12 @@ def forget_user(*, user: User, limit: int) -> int:
 
 
 # --- Putting away ----------------------------------------------------------------------------------------
-TO_PUT_AWAY = """
-    SELECT position, id FROM notifications_notification
-    WHERE recipient_id = %(user)s AND position < %(below)s AND kind <> ALL(%(kept)s::varchar[])
-    ORDER BY position DESC LIMIT %(limit)s
+# The acts of a viral item are many: they stay behind, where no query finds them, until `forget_old`.
+PUT_AWAY = """
+    DELETE FROM notifications_notification WHERE id = ANY(ARRAY(
+        SELECT id FROM notifications_notification
+        WHERE recipient_id = %(user)s AND position < %(below)s AND kind <> ALL(%(kept)s::varchar[])
+        ORDER BY position DESC LIMIT %(limit)s FOR UPDATE)) RETURNING position
 """
 PUT_AWAY_ACT = """
     DELETE FROM notifications_act WHERE actor_id = %(actor)s AND notification_id = (
@@ -361,14 +388,11 @@ def put_away(*, user: User, below: int = ids.MAX_ID + 1) -> int | None:
     """
     params = {"user": user.pk, "kept": [kind.value for kind in OF_MODERATORS], "limit": FEW}
     for _ in range(AT_ONCE):
-        found = fetch(TO_PUT_AWAY, params | {"below": below})
-        entries = [entry for _, entry in found]
-        _forget_acts(entries, limit=FEW)
-        fetch(FORGET_ENTRIES_OF, params | {"before": below, "entries": entries})
-        if len(found) < FEW:
+        gone: list[tuple[int]] = fetch(PUT_AWAY, params | {"below": below})
+        if len(gone) < FEW:
             _announce_later([user.pk])
             return None
-        below = found[-1][0]
+        below = min(position for (position,) in gone)
     return below
 
 

@@ -335,6 +335,26 @@ def test_a_sweep_passes_what_it_has_dropped_once_though_nothing_is_cleared(
     assert not Act.objects.exists()
 
 
+def test_a_crowd_is_put_away_by_one_statement_and_its_acts_are_dropped_when_they_are_old(
+    ann: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "BATCH", 4)
+    post, other = say(ann), say(ann)
+    for user in UserFactory.create_batch(10):
+        items.like(user=user, item=post)
+    with statements() as sent:
+        assert actions.put_away(user=ann) is None
+    assert len(sent) == 1
+    assert told(ann) == []
+    items.like(user=UserFactory(), item=other)
+    assert actions.forget_old() == 0
+    old = ids.compose(timezone.now() - timedelta(days=100), 0)
+    for number, act in enumerate(Act.objects.order_by("pk")):  # of the entry that stands, the act is the newest
+        Act.objects.filter(pk=act.pk).update(id=old + number)
+    assert actions.forget_old() == 10
+    assert (Act.objects.count(), len(told(ann))) == (1, 1)
+
+
 @pytest.mark.slow
 def test_a_deleted_user_leaves_nothing(ann: User, bob: User, cid: User) -> None:
     post, other = say(ann), say(bob)
