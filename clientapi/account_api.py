@@ -4,13 +4,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from typing import IO, Any
-from urllib.parse import urlsplit
 
 import msgspec
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse
-from django.http.request import split_domain_port, validate_host
 from rest_framework import exceptions
 from rest_framework.request import Request
 
@@ -44,6 +41,7 @@ from relations.people import (
     waiting_requests,
 )
 from relations.visibility import standing, users_visible_to, visible_user
+from web.hosts import is_own
 from web.rest import FeedResponse, invalid, parse_id
 
 BIO_LENGTH, NAME_LENGTH = 500, 50
@@ -82,12 +80,6 @@ def name_of(acct: str) -> str:
     """The username that an address of an account names; empty for an account of another site."""
     name, _at, domain = acct.strip().lstrip("@").partition("@")
     return name if not domain or is_own(domain) else ""
-
-
-def is_own(domain: str) -> bool:
-    """Whether this site is visited under a domain, with or without its port."""
-    host = split_domain_port(domain)[0]
-    return host == urlsplit(settings.SITE_URL).hostname or validate_host(host, settings.ALLOWED_HOSTS)
 
 
 def shown_account(user: User, reader: Reader) -> Account:

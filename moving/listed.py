@@ -14,10 +14,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import urlsplit
 
 import msgspec
-from django.conf import settings
 
 from accounts.models import User
 from items import actions as items
@@ -131,7 +129,7 @@ def _entries(path: Path, kind: Listed) -> list[Entry]:
     try:
         with path.open("rb") as file:
             if kind in CSV:
-                return [*csv_files.read(file, CSV[kind], urlsplit(settings.SITE_URL).hostname or "")]
+                return [*csv_files.read(file, CSV[kind])]
             return [*_addresses(file, _most(kind))]
     except CsvError as error:
         raise ListError(error.why) from error

@@ -19,6 +19,7 @@ from accounts.models import User
 from relations.models import TITLE_LENGTH
 from relations.visibility import is_username
 from storage.connections import stream
+from web.hosts import is_own
 from web.uploads import LIST_BYTES
 
 BYTES = LIST_BYTES
@@ -79,7 +80,7 @@ FAULTS = {
     "large": _("The file is larger than 1 MB."),
     "text": _("The file is not text in UTF-8."),
     "format": _("The file is not a list of comma-separated values."),
-    "empty": _("The file names nobody."),
+    "empty": _("There are no names in the file."),
 }
 """Why a file is no such list."""
 
@@ -107,8 +108,8 @@ class Line(msgspec.Struct, array_like=True):
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
-def read(file: IO[bytes], kind: Kind, host: str) -> list[Line]:
-    """The lines of an uploaded file, each once. Raises CsvError."""
+def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
+    """The lines of an uploaded file, each once. Users are of this site under `host` too. Raises CsvError."""
     lines: dict[tuple[str, str], Line] = {}
     columns = _places(COLUMNS[kind])
     try:
@@ -162,7 +163,7 @@ class _Row:
 def _line(row: _Row, host: str) -> Line:
     said = row.cell(ADDRESS).removeprefix("'").removeprefix("@")
     name, _at, domain = said.partition("@")
-    is_local = is_username(name) and domain.lower() in ("", host.lower())
+    is_local = is_username(name) and (domain.lower() in ("", host.lower()) or is_own(domain))
     flag = "false" not in (row.cell(BOOSTS).lower(), row.cell(SILENT).lower())
     title = " ".join(_uncelled(row.cell(TITLE)).split())
     return Line(name if is_local else said[:NAME_LENGTH], is_local, flag, title[: TITLE_LENGTH + 1])

@@ -183,7 +183,7 @@ def test_posts_for_oneself_are_not_pinned(user: User) -> None:
 def people_files() -> dict[str, bytes]:
     follows = "Account address,Show boosts,Notify on new posts,Languages\n"
     follows += "ben@here.example,false,false,\nlea@here.example,true,false,\nfoe@here.example,true,false,\n"
-    follows += "zed@other.example,true,false,\nnobody@here.example,true,false,\nann@here.example,true,false,\n"
+    follows += "zed@other.example,true,false,\nnowhere@here.example,true,false,\nann@here.example,true,false,\n"
     return {
         "following_accounts.csv": follows.encode(),
         "blocked_accounts.csv": b"foe@here.example\nzed@other.example\n",
@@ -214,7 +214,7 @@ def test_csv_files_of_people_are_read_along(user: User, pack: Callable[..., io.B
         ["Friends: foe", "unfollowed"],
         ["ann", "self"],
         ["foe", "blocked"],
-        ["nobody", "unknown"],
+        ["nowhere", "unknown"],
     ]
     again = brought(user, files_of([]) | people_files(), pack)
     assert all(one.brought == 0 for one in again.progress().values())
@@ -321,7 +321,7 @@ def test_words_of_lists_can_be_kept(user: User) -> None:
 
 
 def test_notes_are_bounded(user: User) -> None:
-    rows = "".join(f"nobody{n}\n" for n in range(NOTES + 1)).encode()
+    rows = "".join(f"absent{n}\n" for n in range(NOTES + 1)).encode()
     done = brought(user, files_of([]) | {"following_accounts.csv": rows})
     assert (len(done.notes), done.progress()[Listed.FOLLOWS].left_out) == (NOTES, {"unknown": NOTES + 1})
 

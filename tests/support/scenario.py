@@ -531,7 +531,7 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     pictures(scenario, who, api)
     clients(scenario, who, page, user)
     for kind in ("follows", "mutes", "blocks", "lists"):
-        rows = b"Close,user1\nNew,user2\nNew,nobody\n" if kind == "lists" else b"user710\nuser711\nnobody\n"
+        rows = b"Close,user1\nNew,user2\nNew,absent\n" if kind == "lists" else b"user710\nuser711\nabsent\n"
         listed = SimpleUploadedFile("list.csv", rows)
         scenario.ask(page, who, "post", "/settings/import-export", {"kind": kind, "file": listed})
         scenario.work()
@@ -539,7 +539,7 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     marks = [address(1), address(9), f"{settings.SITE_URL}/items/{scenario.names['own']}"]
     posts |= {f"{kind}.json": collection(kind, marks) for kind in ("featured", "likes", "bookmarks")}
     for kind in ("following_accounts", "blocked_accounts", "muted_accounts", "lists"):
-        posts[f"{kind}.csv"] = b"Close,user1\nNew,nobody\n" if kind == "lists" else b"user712\nnobody\n"
+        posts[f"{kind}.csv"] = b"Close,user1\nNew,absent\n" if kind == "lists" else b"user712\nabsent\n"
     for _time in range(2):
         packed = SimpleUploadedFile("archive.zip", zipped(posts).read())
         form = {"file": packed, "audience": "kept", "profile": "on"}

@@ -1,0 +1,13 @@
+"""The names under which this site is visited."""
+
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+
+
+def is_own(domain: str) -> bool:
+    """Whether a domain, with or without a port, is this site's: that of SITE_URL, or one that ALLOWED_HOSTS names."""
+    host = split_domain_port(domain)[0]
+    named = [name for name in settings.ALLOWED_HOSTS if name != "*"]
+    return bool(host) and (host == urlsplit(settings.SITE_URL).hostname or validate_host(host, named))
