@@ -349,7 +349,8 @@ def _forget_left_acts(params: Mapping[str, int]) -> int:
     """
     total, last = 0, 0
     while True:
-        ((passed, newest, gone),) = fetch(LEFT_ACTS, {**params, "act": last})
+        rows: list[tuple[int, int, int]] = fetch(LEFT_ACTS, {**params, "act": last})
+        ((passed, newest, gone),) = rows
         total += gone
         if passed < BATCH:
             return total

@@ -1,10 +1,13 @@
 """The fixtures of these tests, from tests/support, and how many of their settings every run tries."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.browsers import author, browser, javascript, reader, screen, streams, tolerated, visit  # noqa: F401
 from tests.support.effort import is_usual
 
+HERE = Path(__file__).parent
 SETTINGS = {"screen", "javascript", "locale", "width"}
 
 
@@ -16,7 +19,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     flows = [
         (item, item.originalname, item.callspec.params)
         for item in items
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+        # pytest hands over the tests of all folders.
+        if HERE in item.path.parents and isinstance(item, pytest.Function) and hasattr(item, "callspec")
     ]
     narrowest: dict[str, int] = {}
     first: dict[str, list[str]] = {}
