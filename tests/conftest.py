@@ -48,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     site.kept.set(site.Site())
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
     migrated.install(config)
+    gc.disable()  # until all modules are there: what they hold stays
     DatabaseCreation._destroy_test_db = drop_database
 
 
@@ -62,6 +63,7 @@ def pytest_collection_finish() -> None:
     # The thousands of tests and all modules stay: no collection of garbage shall look at them again.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def empty_tables(case: TransactionTestCase) -> None:

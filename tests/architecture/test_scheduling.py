@@ -3,13 +3,16 @@ leave out no other test.
 """
 
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 from django.conf import settings
 
 from tests.browser.conftest import pytest_collection_modifyitems as leave_settings_out
 from tests.support.effort import is_usual
-from tests.support.scheduling import GROUPS, Scheduling
+from tests.support.scheduling import GROUPS, Scheduling, keep_rewritten, rewritten
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -56,3 +59,17 @@ def test_settings_of_flows_leave_out_no_other_test(request: pytest.FixtureReques
     marks = [len(item.own_markers) for item in others]
     leave_settings_out(others)
     assert [len(item.own_markers) for item in others] == marks
+
+
+def test_pytest_takes_what_was_rewritten_for_the_workers(tmp_path: Path) -> None:
+    module = tmp_path / "test_sums.py"
+    module.write_text("def test_sum():\n    assert 1 + 1 == 3\n")
+    keep_rewritten(module)
+    code = rewrite._read_pyc(module, rewritten(module))
+    assert code is not None
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 (written above)
+    with pytest.raises(AssertionError, match=r"assert \(1 \+ 1\) == 3"):
+        names["test_sum"]()
+    module.write_text("def test_sum():\n    pass\n")
+    assert rewrite._read_pyc(module, rewritten(module)) is None

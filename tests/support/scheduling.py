@@ -3,7 +3,13 @@
 pytest-xdist's own `xdist_group` groups nothing under pytest 9.2, whose tests' ids cannot be renamed any more.
 """
 
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
 import pytest
+from _pytest.assertion import rewrite
 from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
@@ -37,3 +43,35 @@ class Scheduling(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
     """The scheduler of a run with workers."""
     return Scheduling(config, log)  # type: ignore[arg-type]
+
+
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Rewrite the assertions of a fresh checkout once, on all processors: every worker would do so by itself, and take
+    longer for it than for all else before its first test.
+    """
+    tests = config.rootpath / "tests"
+    new = [path for path in tests.rglob("*.py") if is_test(path) and not rewritten(path).exists()]
+    if new:
+        with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+            list(pool.map(keep_rewritten, new, chunksize=20))
+
+
+def is_test(path: Path) -> bool:
+    """Whether pytest rewrites the assertions of the module."""
+    return path.name == "conftest.py" or path.name.startswith("test_")
+
+
+def rewritten(path: Path) -> Path:
+    """Where pytest looks for a module with rewritten assertions, which it takes if it is of the same source."""
+    return rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
+
+
+def keep_rewritten(path: Path) -> None:
+    """Compile a test module as pytest's import of it would, and keep it where that looks."""
+    source, code = rewrite._rewrite_test(path, None)  # type: ignore[arg-type]  # it asks for options that are not ours
+    kept = rewritten(path)
+    kept.parent.mkdir(exist_ok=True)
+    part = kept.with_suffix(f".{os.getpid()}")
+    with part.open("wb") as file:
+        rewrite._write_pyc_fp(file, source, code)
+    part.replace(kept)

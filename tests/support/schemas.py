@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-import jsonschema
-
 
 def allowed(schema: dict[str, Any], path: str, method: str, response: Any) -> None:
     """The response is one that the schema describes."""
+    import jsonschema  # builds its grammars of addresses for seconds, which most workers never ask
+
     described = schema["paths"][f"/api/v1{path}"][method]["responses"][str(response.status_code)]
     if "content" not in described:
         assert not response.content
