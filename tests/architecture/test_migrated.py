@@ -1,12 +1,14 @@
 """Tests begin with a copy of the migrated database, which is made anew where anything that makes it changes."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from tests.support.migrated import digest
+from tests.support.migrated import digest, one_dumps
 
 FILES = {
     "accounts/__init__.py": "",
@@ -30,6 +32,21 @@ def test_a_copy_is_of_all_that_makes_it(tmp_path: Path, changed: str) -> None:
     before = digest(tmp_path)
     (tmp_path / changed).write_text(f"{FILES[changed]}# changed\n")
     assert (digest(tmp_path) == before) == (changed in ("accounts/__init__.py", "accounts/views.py"))
+
+
+def test_one_of_several_processes_makes_it(tmp_path: Path) -> None:
+    dump = tmp_path / "digest.dump"
+
+    def makes_it() -> bool:
+        with one_dumps(dump):
+            if dump.exists():
+                return False
+            time.sleep(0.1)
+            dump.touch()
+            return True
+
+    with ThreadPoolExecutor(5) as workers:
+        assert sorted(workers.map(lambda _: makes_it(), range(5))) == [False] * 4 + [True]
 
 
 @pytest.mark.django_db

@@ -7,10 +7,13 @@ what they made is dumped into pytest's own folder (`.pytest_cache`), under the d
 See docs/decisions.md: Tests begin with a dump of the migrated database.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +53,13 @@ def _create(creation: DatabaseCreation, cache: Path | None, *args: Any, **kwargs
     """The process that comes first reads the dump, or runs the migrations and dumps them; the others copy its database,
     and find nothing to migrate.
     """
-    with creation._nodb_cursor() as cursor:
+    dump = cache / f"{digest(ROOT)}.dump" if cache else None
+    with creation._nodb_cursor() as cursor, one_dumps(dump):
         cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0; SELECT pg_advisory_lock(1)")
         cursor.execute("SELECT FROM pg_database WHERE datname = %s", [NAME])
         is_made = cursor.fetchone() is not None
         info = cursor.connection.info
         server = ["--host", info.host, "--port", str(info.port), "--username", info.user]
-        dump = cache / f"{digest(ROOT)}.dump" if cache else None
         if not is_made and dump and dump.exists():
             cursor.execute(f"CREATE DATABASE {NAME} TEMPLATE template0")
             is_made = _run("pg_restore", *server, "--dbname", NAME, "--exit-on-error", str(dump))
@@ -71,6 +74,21 @@ def _create(creation: DatabaseCreation, cache: Path | None, *args: Any, **kwargs
             if dump:
                 _keep(dump, server)
     return name
+
+
+@contextlib.contextmanager
+def one_dumps(dump: Path | None) -> Iterator[None]:
+    """Let one of the processes that find no dump make it, and have the others wait for that: each has a server of its
+    own, whose locks the others do not see.
+    """
+    if dump is None or dump.exists():
+        yield
+        return
+    with dump.with_name("lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if dump.exists():
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        yield
 
 
 def _keep(dump: Path, server: list[str]) -> None:
