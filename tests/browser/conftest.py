@@ -8,7 +8,7 @@ from tests.support.browsers import author, browser, javascript, reader, screen, 
 from tests.support.effort import is_usual
 
 HERE = Path(__file__).parent
-SETTINGS = {"screen", "javascript", "locale", "width"}
+SETTINGS = {"screen", "javascript", "locale", "width", "half"}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -526,12 +526,11 @@ TOO_WIDE = """
 @pytest.mark.timeout(900)  # every page
 # English is the longer one, and stands where there is the least room. A run takes one look at each page in one of the
 # two; the run before a release every look at all pages in both, and in both schemes.
-@pytest.mark.parametrize(
-    ("language", "pixels", "schemes"), [("en", 390, ["light", "dark"]), ("zh", 1280, ["dark", "light"])]
-)
+@pytest.mark.parametrize("half", [("en", 390, ["light", "dark"]), ("zh", 1280, ["dark", "light"])], ids=["en", "zh"])
 def test_nothing_stands_in_anybodys_way(
-    visit: Visit, settings: Any, tolerated: Any, language: str, pixels: int, schemes: list[Scheme]
+    visit: Visit, settings: Any, tolerated: Any, half: tuple[str, int, list[Scheme]]
 ) -> None:
+    language, pixels, schemes = half
     settings.HOME_POLL_SECONDS = 1000
     tolerated("with a status of 4")
     world = World()

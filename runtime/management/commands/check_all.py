@@ -116,8 +116,9 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
     scripts = Path(sys.executable).parent
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]
-    # More than processors: the workers wait for servers now and then, and some for those that slow tests start.
-    workers = ["-n", str(min(6, len(os.sched_getaffinity(0)) + (1 if amount == "fast" else 3)))]
+    # One more than processors, for they wait for servers now and then. Each further one costs more than it fills: with
+    # five on two processors the browsers take a third more of their time than with two, and a fifth longer.
+    workers = ["-n", str(min(6, len(os.sched_getaffinity(0)) + 1))]
     tests = [*module, "pytest", *workers, "-m", MARKS[amount], *pytest]
     https = {"FEEDSITE_HTTPS": "1"}
     more = {"TEST_EVERYTHING": "1"} if amount == "all" else {}
