@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -138,17 +139,40 @@ def install(lock: Path) -> None:
             if not installed_locks():
                 make_environment()
             write_stamp({})
-            pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input"]
-            # The lock names every package, so pip need not resolve; it compiles on one processor alone.
-            whole = ["--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:", "-r", str(lock)]
-            subprocess.run([*pip, *whole, *offline()], check=True, stdin=subprocess.DEVNULL)
-            compile_packages()
+            if not (lock == DEV_LOCK and fill_by_uv(lock)):
+                fill(lock)
+                compile_packages()
             held = (DEV_LOCK, RUNTIME_LOCK) if lock == DEV_LOCK else (lock,)
             write_stamp({each.name: fingerprint(each) for each in held})
     except subprocess.CalledProcessError:
         sys.exit(f"feedsite: {lock.name} could not be installed into {VENV}; the reason stands above.")
     except OSError as error:
         sys.exit(f"feedsite: {VENV} cannot be made: {error}")
+
+
+# The lock names every package, so nothing need be resolved.
+WHOLE = ("--no-deps", "--require-hashes", "--only-binary=:all:")
+
+
+def fill(lock: Path) -> None:
+    """Install what the lock names by pip, which would compile it on one processor. Raises CalledProcessError."""
+    pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input", "--no-compile"]
+    subprocess.run([*pip, *WHOLE, *offline(), "-r", str(lock)], check=True, stdin=subprocess.DEVNULL)
+
+
+def fill_by_uv(lock: Path) -> bool:
+    """Whether uv, which the lock names too, installed and compiled it all: in a quarter of pip's time, but by settings
+    of its own. What it does not reach, pip may, whose index and certificates are those of the machine.
+    """
+    found = re.search(r"^uv==.*?(?=^\S|\Z)", lock.read_text(), re.DOTALL | re.MULTILINE)
+    if not found:
+        return False
+    first = VENV / "uv.txt"
+    first.write_text(found.group())
+    fill(first)
+    uv = [str(PYTHON), "-m", "uv", "pip", "install", "--quiet", "--no-config", "--compile-bytecode"]
+    command = [*uv, "--python", str(PYTHON), *WHOLE, *offline(), "-r", str(lock)]
+    return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
 COMPILE = "import compileall, sysconfig; compileall.compile_dir(sysconfig.get_path('purelib'), quiet=2, workers=0)"
