@@ -47,6 +47,97 @@ def log_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
     expect(visitor.page.locator("#timeline")).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_signing_up_from_a_page_leads_back_to_it(
+    visit: Visit, author: Any, javascript: bool, width: int, locale: str
+) -> None:
+    visitor = visit(java_script_enabled=javascript, viewport={"width": width, "height": 800}, locale=locale)
+    visitor.goto("/@author")
+    visitor.go(visitor.page.locator(".strangers a[href^='/signup']"))
+    visitor.page.locator("#id_username").fill("newcomer")
+    visitor.page.locator("#id_display_name").fill("林美")
+    visitor.page.locator("#id_password").fill(PASSWORD)
+    if javascript:
+        reveal = visitor.page.locator("[data-reveal]")
+        reveal.click()
+        expect(visitor.page.locator("#id_password")).to_have_attribute("type", "text")
+        expect(visitor.page.locator("#id_password")).to_have_value(PASSWORD)
+        expect(reveal).to_have_attribute("aria-pressed", "true")
+        reveal.click()
+        expect(visitor.page.locator("#id_password")).to_have_attribute("type", "password")
+        reveal.click()
+    visitor.go(visitor.page.locator("main form button:not([type])"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/@author")
+    assert User.objects.get(username="newcomer").display_name == "林美"
+
+
+def test_changing_the_password(visit: Visit, reader: Any, javascript: bool) -> None:
+    here, there = visit(java_script_enabled=javascript), visit(java_script_enabled=javascript)
+    here.log_in(reader)
+    there.log_in(reader)
+    # A page that asks nothing: the home would notice that its session ended, go to the login by itself, and may be told
+    # of the end so late that it takes the next session's cookie away.
+    there.goto("/settings")
+    here.goto("/settings/password")
+    here.page.get_by_label("Current password").fill(PASSWORD)
+    here.page.get_by_label("New password").fill(NEW)
+    here.page.get_by_role("button", name="Change password").click()
+    expect(here.page.get_by_role("status").get_by_text("Your password is changed.")).to_be_visible()
+    there.goto("/settings")
+    expect(there.page.get_by_role("heading", name="Log in")).to_be_visible()
+    log_in(there, "reader", NEW)
+    there.goto("/settings")
+    here.goto("/settings/password")
+    here.page.get_by_role("button", name="Log out everywhere else").click()
+    expect(here.page.get_by_role("status").get_by_text("You are logged out everywhere else.")).to_be_visible()
+    there.goto("/settings")
+    expect(there.page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"), [("en-US", "Username or password is wrong."), ("zh-CN", "用户名或密码不正确。")]
+)
+def test_a_login_that_fails_says_so_and_keeps_the_way(
+    visit: Visit, reader: Any, tolerated: Any, locale: str, words: str, javascript: bool
+) -> None:
+    tolerated("with a status of 422")
+    visitor = visit(java_script_enabled=javascript, locale=locale, viewport={"width": 390, "height": 800})
+    visitor.goto("/login?next=%2Fsettings")
+    for password in ("wrong", PASSWORD):
+        visitor.page.locator("#id_username").fill("READER")
+        visitor.page.locator("#id_password").fill(password)
+        visitor.go(visitor.page.locator("main form button:not([type])"))
+        if password == "wrong":
+            expect(visitor.page.locator("ul.errorlist")).to_contain_text(words)
+    expect(visitor.page).to_have_url(f"{visitor.site}/settings")
+
+
+def test_leaving(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
+    other = UserFactory.create(username="other")
+    follow(follower=reader, followee=other)
+    stays, goes = say(other, "stays"), say(author, "goes")
+    like(user=author, item=stays)
+    watcher, leaver = visit(java_script_enabled=javascript), visit(java_script_enabled=javascript)
+    watcher.log_in(reader)
+    watcher.shows(["goes", "stays"])
+    leaver.log_in(author)
+    leaver.goto("/settings/delete")
+    leaver.page.get_by_label("Your username").fill("author")
+    leaver.page.get_by_label("Password").fill(PASSWORD)
+    leaver.page.get_by_role("button", name="Delete my account for good").click()
+    expect(leaver.page.get_by_role("status").get_by_text("Your account is deleted.")).to_be_visible()
+
+    watcher.goto("/")
+    watcher.shows(["stays"])
+    Deletion.objects.update(created_at=timezone.now() - purge.STRAGGLERS - timedelta(seconds=1), tried_at=None)
+    assert purge.purge(author.pk)
+    assert Item.objects.get(pk=goes.pk).status == Status.DELETED
+    watcher.goto("/@reader")
+    expect(watcher.page.get_by_role("link", name="1 following")).to_be_visible()
+    assert User.objects.get(pk=reader.pk).following_count == 1
+
+
 def test_a_chinese_browser_is_answered_in_chinese(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
     say(author, "words")
     visitor = visit(locale="zh-CN", java_script_enabled=javascript)
@@ -119,54 +210,6 @@ def test_times_are_those_of_the_browser(visit: Visit, author: Any) -> None:
     expect(elsewhere.page.locator(".full-time")).to_contain_text(f"{local:%H:%M} UTC")
 
 
-def test_changing_the_password(visit: Visit, reader: Any, javascript: bool) -> None:
-    here, there = visit(java_script_enabled=javascript), visit(java_script_enabled=javascript)
-    here.log_in(reader)
-    there.log_in(reader)
-    # A page that asks nothing: the home would notice that its session ended, go to the login by itself, and may be told
-    # of the end so late that it takes the next session's cookie away.
-    there.goto("/settings")
-    here.goto("/settings/password")
-    here.page.get_by_label("Current password").fill(PASSWORD)
-    here.page.get_by_label("New password").fill(NEW)
-    here.page.get_by_role("button", name="Change password").click()
-    expect(here.page.get_by_role("status").get_by_text("Your password is changed.")).to_be_visible()
-    there.goto("/settings")
-    expect(there.page.get_by_role("heading", name="Log in")).to_be_visible()
-    log_in(there, "reader", NEW)
-    there.goto("/settings")
-    here.goto("/settings/password")
-    here.page.get_by_role("button", name="Log out everywhere else").click()
-    expect(here.page.get_by_role("status").get_by_text("You are logged out everywhere else.")).to_be_visible()
-    there.goto("/settings")
-    expect(there.page.get_by_role("heading", name="Log in")).to_be_visible()
-
-
-def test_leaving(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
-    other = UserFactory.create(username="other")
-    follow(follower=reader, followee=other)
-    stays, goes = say(other, "stays"), say(author, "goes")
-    like(user=author, item=stays)
-    watcher, leaver = visit(java_script_enabled=javascript), visit(java_script_enabled=javascript)
-    watcher.log_in(reader)
-    watcher.shows(["goes", "stays"])
-    leaver.log_in(author)
-    leaver.goto("/settings/delete")
-    leaver.page.get_by_label("Your username").fill("author")
-    leaver.page.get_by_label("Password").fill(PASSWORD)
-    leaver.page.get_by_role("button", name="Delete my account for good").click()
-    expect(leaver.page.get_by_role("status").get_by_text("Your account is deleted.")).to_be_visible()
-
-    watcher.goto("/")
-    watcher.shows(["stays"])
-    Deletion.objects.update(created_at=timezone.now() - purge.STRAGGLERS - timedelta(seconds=1), tried_at=None)
-    assert purge.purge(author.pk)
-    assert Item.objects.get(pk=goes.pk).status == Status.DELETED
-    watcher.goto("/@reader")
-    expect(watcher.page.get_by_role("link", name="1 following")).to_be_visible()
-    assert User.objects.get(pk=reader.pk).following_count == 1
-
-
 def test_taking_ones_data_along(visit: Visit, reader: Any, author: Any, tmp_path: Path, javascript: bool) -> None:
     said = [say(reader, f"words {number}") for number in range(3)]
     liked = say(author, "liked")
@@ -185,49 +228,6 @@ def test_taking_ones_data_along(visit: Visit, reader: Any, author: Any, tmp_path
     assert [json.loads(row)["item_id"] for row in rows["likes.jsonl"]] == [str(liked.pk)]
     assert [json.loads(row)["username"] for row in rows["follows.jsonl"]] == ["author"]
     assert "@reader" in rows["README.txt"][0]
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-def test_signing_up_from_a_page_leads_back_to_it(
-    visit: Visit, author: Any, javascript: bool, width: int, locale: str
-) -> None:
-    visitor = visit(java_script_enabled=javascript, viewport={"width": width, "height": 800}, locale=locale)
-    visitor.goto("/@author")
-    visitor.go(visitor.page.locator(".strangers a[href^='/signup']"))
-    visitor.page.locator("#id_username").fill("newcomer")
-    visitor.page.locator("#id_display_name").fill("林美")
-    visitor.page.locator("#id_password").fill(PASSWORD)
-    if javascript:
-        reveal = visitor.page.locator("[data-reveal]")
-        reveal.click()
-        expect(visitor.page.locator("#id_password")).to_have_attribute("type", "text")
-        expect(visitor.page.locator("#id_password")).to_have_value(PASSWORD)
-        expect(reveal).to_have_attribute("aria-pressed", "true")
-        reveal.click()
-        expect(visitor.page.locator("#id_password")).to_have_attribute("type", "password")
-        reveal.click()
-    visitor.go(visitor.page.locator("main form button:not([type])"))
-    expect(visitor.page).to_have_url(f"{visitor.site}/@author")
-    assert User.objects.get(username="newcomer").display_name == "林美"
-
-
-@pytest.mark.parametrize(
-    ("locale", "words"), [("en-US", "Username or password is wrong."), ("zh-CN", "用户名或密码不正确。")]
-)
-def test_a_login_that_fails_says_so_and_keeps_the_way(
-    visit: Visit, reader: Any, tolerated: Any, locale: str, words: str, javascript: bool
-) -> None:
-    tolerated("with a status of 422")
-    visitor = visit(java_script_enabled=javascript, locale=locale, viewport={"width": 390, "height": 800})
-    visitor.goto("/login?next=%2Fsettings")
-    for password in ("wrong", PASSWORD):
-        visitor.page.locator("#id_username").fill("READER")
-        visitor.page.locator("#id_password").fill(password)
-        visitor.go(visitor.page.locator("main form button:not([type])"))
-        if password == "wrong":
-            expect(visitor.page.locator("ul.errorlist")).to_contain_text(words)
-    expect(visitor.page).to_have_url(f"{visitor.site}/settings")
 
 
 @pytest.mark.parametrize("width", [390, 1280])

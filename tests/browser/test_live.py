@@ -80,6 +80,60 @@ def test_posts_edits_and_deletions_reach_another_browser(
     expect(listening.page.locator(".pill")).to_have_count(0)
 
 
+def test_notifications_reach_the_page(visit: Visit, streams: StreamServer, author: Any) -> None:
+    visitor = open_home(visit, author)
+    visitor.page.evaluate(
+        """() => {
+            window.told = [];
+            document.body.addEventListener("notification", (event) => window.told.push(event.detail));
+        }"""
+    )
+    events.announce(events.Notified(author.pk, {"unread": 3, "text": "中文"}))
+    visitor.holds("window.told.length > 0")
+    assert visitor.page.evaluate("window.told") == [{"unread": 3, "text": "中文"}]
+
+
+def test_without_the_stream_pages_poll_and_come_back(
+    visit: Visit, streams: StreamServer, author: Any, reader: Any, settings: Any, tolerated: Any
+) -> None:
+    tolerated("net::ERR_")
+    settings.HOME_POLL_SECONDS = 0.5
+    visitor = open_home(visit, reader)
+    asked: list[str] = []
+    visitor.page.on("request", lambda request: asked.append(request.url) if "/new" in request.url else None)
+
+    def asks() -> bool:
+        asked.clear()
+        visitor.page.wait_for_timeout(1_200)  # more than two polls: whether there are any is what is asked
+        return bool(asked)
+
+    say(author, "heard")
+    pill(visitor, 1)
+    streams.kill()
+    say(author, "polled")
+    pill(visitor, 2)
+    assert wait_for(asks, 30)
+    with visitor.page.expect_response(is_stream, timeout=90_000):  # it tries again after longer and longer pauses
+        streams.start()
+    assert wait_for(lambda: not asks(), 30)
+    say(author, "heard again")
+    pill(visitor, 3)
+
+
+def test_news_without_end_put_a_page_off_no_further(
+    visit: Visit, streams: StreamServer, author: Any, reader: Any
+) -> None:
+    visitor = watching(visit, reader, 0.9)
+    visitor.page.wait_for_timeout(BEGINNING)
+    visitor.page.evaluate("told.length = asked.length = 0")
+    for number in range(80):
+        say(author, f"words {number}")
+        visitor.page.wait_for_timeout(50)  # news come at a pace
+    first, last, asked = visitor.page.evaluate("[told[0][1], told.at(-1)[1], asked[0]?.[1] ?? 0]")
+    assert last - first > NEVER_LATER * 1000, "they came for long enough"
+    assert 0 < asked < last
+
+
 WATCH = """
     Math.random = () => %s;
     window.told = [];
@@ -143,20 +197,6 @@ def test_pages_do_not_all_ask_at_the_same_moment(visit: Visit, streams: StreamSe
         assert chance <= waits(visitor, "item", f"/items/{reply.pk}")
         expect(visitor.page.get_by_text(f"an answer {chance}")).to_be_visible()
         visitor.page.close()
-
-
-def test_news_without_end_put_a_page_off_no_further(
-    visit: Visit, streams: StreamServer, author: Any, reader: Any
-) -> None:
-    visitor = watching(visit, reader, 0.9)
-    visitor.page.wait_for_timeout(BEGINNING)
-    visitor.page.evaluate("told.length = asked.length = 0")
-    for number in range(80):
-        say(author, f"words {number}")
-        visitor.page.wait_for_timeout(50)  # news come at a pace
-    first, last, asked = visitor.page.evaluate("[told[0][1], told.at(-1)[1], asked[0]?.[1] ?? 0]")
-    assert last - first > NEVER_LATER * 1000, "they came for long enough"
-    assert 0 < asked < last
 
 
 def test_the_focus_moves_on_when_its_item_goes(visit: Visit, streams: StreamServer, author: Any, reader: Any) -> None:
@@ -230,19 +270,6 @@ def test_recommended_posts_are_edited_and_deleted_in_place(
     expect(visitor.page.locator(".pill")).to_have_count(0)
 
 
-def test_notifications_reach_the_page(visit: Visit, streams: StreamServer, author: Any) -> None:
-    visitor = open_home(visit, author)
-    visitor.page.evaluate(
-        """() => {
-            window.told = [];
-            document.body.addEventListener("notification", (event) => window.told.push(event.detail));
-        }"""
-    )
-    events.announce(events.Notified(author.pk, {"unread": 3, "text": "中文"}))
-    visitor.holds("window.told.length > 0")
-    assert visitor.page.evaluate("window.told") == [{"unread": 3, "text": "中文"}]
-
-
 def test_tabs_share_one_stream(visit: Visit, streams: StreamServer, author: Any, reader: Any) -> None:
     opened: list[str] = []
     visitor = visit()
@@ -262,30 +289,3 @@ def test_tabs_share_one_stream(visit: Visit, streams: StreamServer, author: Any,
     visitor.page.close()  # another leads
     say(author, "for the other")
     pill(second, 2)
-
-
-def test_without_the_stream_pages_poll_and_come_back(
-    visit: Visit, streams: StreamServer, author: Any, reader: Any, settings: Any, tolerated: Any
-) -> None:
-    tolerated("net::ERR_")
-    settings.HOME_POLL_SECONDS = 0.5
-    visitor = open_home(visit, reader)
-    asked: list[str] = []
-    visitor.page.on("request", lambda request: asked.append(request.url) if "/new" in request.url else None)
-
-    def asks() -> bool:
-        asked.clear()
-        visitor.page.wait_for_timeout(1_200)  # more than two polls: whether there are any is what is asked
-        return bool(asked)
-
-    say(author, "heard")
-    pill(visitor, 1)
-    streams.kill()
-    say(author, "polled")
-    pill(visitor, 2)
-    assert wait_for(asks, 30)
-    with visitor.page.expect_response(is_stream, timeout=90_000):  # it tries again after longer and longer pauses
-        streams.start()
-    assert wait_for(lambda: not asks(), 30)
-    say(author, "heard again")
-    pill(visitor, 3)

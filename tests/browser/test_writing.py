@@ -47,6 +47,88 @@ def log_in_again(visitor: Visitor) -> None:
     visitor.go(visitor.page.get_by_role("main").get_by_role("button", name="Log in", exact=True))
 
 
+@pytest.mark.parametrize("place", ["home", "write"])
+def test_a_post_that_was_begun_is_kept(visitor: Visitor, place: str) -> None:
+    address = "/" if place == "home" else "/items/new"
+    area = visitor.page.get_by_label("What is new?")
+    visitor.goto(address)
+    area.fill("half a thou")
+    visitor.page.locator("form[data-draft] select").select_option("followers")
+    for way in ("/settings", "/@author"):
+        visitor.goto(way)
+        visitor.goto(address)
+        expect(area).to_have_value("half a thou")
+    visitor.page.reload()
+    expect(area).to_have_value("half a thou")
+    expect(visitor.page.locator("form[data-draft] select")).to_have_value("followers")
+    visitor.page.go_back()
+    visitor.page.go_forward()
+    expect(area).to_have_value("half a thou")
+    visitor.page.get_by_role("button", name="Publish").click()
+    expect(visitor.page.get_by_text("Published.").first).to_be_visible()
+    visitor.goto(address)
+    expect(area).to_have_value("")
+
+
+def test_a_failed_publication_keeps_the_text_and_publishes_once(visitor: Visitor, tolerated: Any) -> None:
+    tolerated("503")
+    visitor.goto("/items/new")
+    area = visitor.page.get_by_label("What is new?")
+    area.fill("important words")
+    held = Held(visitor.page, "/items/new$")
+    visitor.page.get_by_role("button", name="Publish").click()
+    expect(area).to_have_attribute("readonly", "")
+    held.answer(503)
+    expect(visitor.page.locator("#toast")).to_have_text("That did not work. Try again in a moment.")
+    expect(area).to_have_value("important words")
+    expect(area).to_be_editable()
+    visitor.page.reload()
+    expect(area).to_have_value("important words")
+    visitor.go(visitor.page.get_by_role("button", name="Publish"))
+    assert Item.objects.filter(content__text="important words").count() == 1
+
+
+def test_a_lost_answer_publishes_once(visitor: Visitor, tolerated: Any) -> None:
+    tolerated(*UNREACHABLE)
+    visitor.goto("/items/new")
+    visitor.page.get_by_label("What is new?").fill("important words")
+
+    def lose(route: Any) -> None:
+        route.fetch(max_redirects=0)
+        route.abort()
+
+    visitor.page.route(re.compile("/items/new$"), lose)
+    visitor.page.get_by_role("button", name="Publish").click()
+    expect(visitor.page.locator("#toast")).to_have_text("No connection. Try again in a moment.")
+    assert Item.objects.filter(content__text="important words").count() == 1
+    visitor.page.unroute(re.compile("/items/new$"))
+    visitor.page.reload()
+    visitor.go(visitor.page.get_by_role("button", name="Publish"))
+    assert Item.objects.filter(content__text="important words").count() == 1
+
+
+@pytest.mark.parametrize("cookies", ["session", "all"])
+def test_a_session_that_ended_keeps_the_text_and_the_page(
+    visitor: Visitor, question: Item, tolerated: Any, cookies: str
+) -> None:
+    tolerated("401")
+    visitor.goto("/")
+    visitor.page.get_by_label("What is new?").fill("half a thou")
+    visitor.page.locator(f"#item-{question.pk} [data-act=reply]").click()
+    reply = area_of(visitor, f"reply:{question.pk}")
+    reply.fill("an answer")
+    visitor.page.context.clear_cookies(**({"name": "sessionid"} if cookies == "session" else {}))
+    visitor.page.locator(".slot").get_by_role("button", name="Reply").click()
+    log_in_again(visitor)
+    expect(visitor.page).to_have_url(f"{visitor.site}/")
+    expect(visitor.page.get_by_label("What is new?")).to_have_value("half a thou")
+    expect(reply).to_have_value("an answer")
+    visitor.settle()
+    visitor.page.locator(".slot").get_by_role("button", name="Reply").click()
+    expect(visitor.page.locator(".slot article .text")).to_have_text("an answer")
+    assert Item.objects.filter(reply_to=question).count() == 1
+
+
 def test_the_write_page_goes_to_the_page_that_one_came_from(visitor: Visitor) -> None:
     visitor.goto("/@reader")
     visitor.go(visitor.page.get_by_role("link", name="Write"))
@@ -79,29 +161,6 @@ def test_cancel_leads_back_and_the_text_can_be_had_again(visitor: Visitor) -> No
     visitor.go(visitor.page.get_by_role("link", name="Cancel"))
     visitor.goto("/items/new")
     expect(visitor.page.get_by_label("What is new?")).to_have_value("")
-
-
-@pytest.mark.parametrize("place", ["home", "write"])
-def test_a_post_that_was_begun_is_kept(visitor: Visitor, place: str) -> None:
-    address = "/" if place == "home" else "/items/new"
-    area = visitor.page.get_by_label("What is new?")
-    visitor.goto(address)
-    area.fill("half a thou")
-    visitor.page.locator("form[data-draft] select").select_option("followers")
-    for way in ("/settings", "/@author"):
-        visitor.goto(way)
-        visitor.goto(address)
-        expect(area).to_have_value("half a thou")
-    visitor.page.reload()
-    expect(area).to_have_value("half a thou")
-    expect(visitor.page.locator("form[data-draft] select")).to_have_value("followers")
-    visitor.page.go_back()
-    visitor.page.go_forward()
-    expect(area).to_have_value("half a thou")
-    visitor.page.get_by_role("button", name="Publish").click()
-    expect(visitor.page.get_by_text("Published.").first).to_be_visible()
-    visitor.goto(address)
-    expect(area).to_have_value("")
 
 
 def test_each_user_has_drafts_of_their_own(visitor: Visitor, reader: Any, author: Any, tolerated: Any) -> None:
@@ -157,28 +216,6 @@ def test_a_discarded_reply_can_be_had_again(visitor: Visitor, question: Item) ->
     expect(area).to_have_value("")
 
 
-@pytest.mark.parametrize("cookies", ["session", "all"])
-def test_a_session_that_ended_keeps_the_text_and_the_page(
-    visitor: Visitor, question: Item, tolerated: Any, cookies: str
-) -> None:
-    tolerated("401")
-    visitor.goto("/")
-    visitor.page.get_by_label("What is new?").fill("half a thou")
-    visitor.page.locator(f"#item-{question.pk} [data-act=reply]").click()
-    reply = area_of(visitor, f"reply:{question.pk}")
-    reply.fill("an answer")
-    visitor.page.context.clear_cookies(**({"name": "sessionid"} if cookies == "session" else {}))
-    visitor.page.locator(".slot").get_by_role("button", name="Reply").click()
-    log_in_again(visitor)
-    expect(visitor.page).to_have_url(f"{visitor.site}/")
-    expect(visitor.page.get_by_label("What is new?")).to_have_value("half a thou")
-    expect(reply).to_have_value("an answer")
-    visitor.settle()
-    visitor.page.locator(".slot").get_by_role("button", name="Reply").click()
-    expect(visitor.page.locator(".slot article .text")).to_have_text("an answer")
-    assert Item.objects.filter(reply_to=question).count() == 1
-
-
 def test_a_poll_tells_of_the_log_out_and_leads_nowhere(visitor: Visitor, reader: Any, tolerated: Any) -> None:
     tolerated("401")
     visitor.goto("/")
@@ -197,43 +234,6 @@ def test_a_poll_tells_of_the_log_out_and_leads_nowhere(visitor: Visitor, reader:
     visitor.page.get_by_role("button", name="Publish").click()
     expect(visitor.page.get_by_role("status").get_by_text("Published.")).to_be_visible()
     assert Item.objects.filter(content__text="half a thou").count() == 1
-
-
-def test_a_failed_publication_keeps_the_text_and_publishes_once(visitor: Visitor, tolerated: Any) -> None:
-    tolerated("503")
-    visitor.goto("/items/new")
-    area = visitor.page.get_by_label("What is new?")
-    area.fill("important words")
-    held = Held(visitor.page, "/items/new$")
-    visitor.page.get_by_role("button", name="Publish").click()
-    expect(area).to_have_attribute("readonly", "")
-    held.answer(503)
-    expect(visitor.page.locator("#toast")).to_have_text("That did not work. Try again in a moment.")
-    expect(area).to_have_value("important words")
-    expect(area).to_be_editable()
-    visitor.page.reload()
-    expect(area).to_have_value("important words")
-    visitor.go(visitor.page.get_by_role("button", name="Publish"))
-    assert Item.objects.filter(content__text="important words").count() == 1
-
-
-def test_a_lost_answer_publishes_once(visitor: Visitor, tolerated: Any) -> None:
-    tolerated(*UNREACHABLE)
-    visitor.goto("/items/new")
-    visitor.page.get_by_label("What is new?").fill("important words")
-
-    def lose(route: Any) -> None:
-        route.fetch(max_redirects=0)
-        route.abort()
-
-    visitor.page.route(re.compile("/items/new$"), lose)
-    visitor.page.get_by_role("button", name="Publish").click()
-    expect(visitor.page.locator("#toast")).to_have_text("No connection. Try again in a moment.")
-    assert Item.objects.filter(content__text="important words").count() == 1
-    visitor.page.unroute(re.compile("/items/new$"))
-    visitor.page.reload()
-    visitor.go(visitor.page.get_by_role("button", name="Publish"))
-    assert Item.objects.filter(content__text="important words").count() == 1
 
 
 def test_what_another_tab_published_is_no_draft_any_more(visitor: Visitor) -> None:
