@@ -10,7 +10,7 @@ import pytest
 from _pytest.assertion import rewrite
 from django.conf import settings
 
-from tests.browser.conftest import pytest_collection_modifyitems as leave_settings_out
+from tests.support import flows
 from tests.support.effort import is_usual
 from tests.support.scheduling import GROUPS, Scheduling, keep_rewritten, rewritten
 
@@ -53,11 +53,10 @@ def test_every_run_tries_a_flow_in_some_of_its_settings(
 
 def test_settings_of_flows_leave_out_no_other_test(request: pytest.FixtureRequest) -> None:
     """pytest hands a folder's hook the tests of all folders: this one once left 5,025 of them out of every run."""
-    browser = settings.BASE_DIR / "tests" / "browser"
-    others = [item for item in request.session.items if browser not in item.path.parents]
+    others = [item for item in request.session.items if flows.FOLDER not in item.path.parents]
     assert any(hasattr(item, "callspec") for item in others)
     marks = [len(item.own_markers) for item in others]
-    leave_settings_out(others)
+    flows.pytest_collection_modifyitems(others)
     assert [len(item.own_markers) for item in others] == marks
 
 

@@ -1,0 +1,59 @@
+"""Which flows of the browser tests every run tries, in which of their settings."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from tests.support.effort import is_usual
+
+FOLDER = Path(settings.BASE_DIR) / "tests" / "browser"
+SETTINGS = {"screen", "javascript", "locale", "width", "half"}
+FLOWS = 4
+"""Every run tries the first so many of a file, which are the ones that most depends on."""
+WHOLE = {"test_site.py"}
+"""Files of which every run tries all: what a site is nothing without."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Three seconds of a processor go into a flow, as into thirty other tests. So every run tries the first of a file,
+    in part of their settings: on one of two screens, with JavaScript or without, in one language, at the narrowest of
+    their widths, with the first of their other values. `check_all --all` tries all flows in all settings.
+    """
+    # pytest hands over the tests of all folders.
+    flows = [item for item in items if FOLDER in item.path.parents and isinstance(item, pytest.Function)]
+    unusual = {*_later(flows), *_in_other_settings(flows)}
+    for item in flows:
+        if item in unusual:
+            item.add_marker(pytest.mark.long)
+
+
+def _later(flows: list[pytest.Function]) -> Iterator[pytest.Function]:
+    """Those after the first of their file."""
+    of_file: dict[Path, list[str]] = {}
+    for item in flows:
+        names = of_file.setdefault(item.path, [])
+        if item.originalname not in names:
+            names.append(item.originalname)
+        if names.index(item.originalname) >= FLOWS and item.path.name not in WHOLE:
+            yield item
+
+
+def _in_other_settings(flows: list[pytest.Function]) -> Iterator[pytest.Function]:
+    given = {item: item.callspec.params for item in flows if hasattr(item, "callspec")}
+    narrowest: dict[str, int] = {}
+    first: dict[str, list[str]] = {}
+    for item, values in given.items():
+        others = [f"{name}={values[name]!r}" for name in sorted(values.keys() - SETTINGS)]
+        if others != first.setdefault(f"{item.path}::{item.originalname} {values.get('locale')}", others):
+            yield item
+        if "width" in values:
+            flow = item.originalname
+            narrowest[flow] = min(values["width"], narrowest.get(flow, values["width"]))
+    for item, values in given.items():
+        is_narrowest = values["width"] == narrowest[item.originalname] if "width" in values else None
+        devices = values.get("screen"), values.get("javascript")
+        if not is_usual(item.originalname, *devices, locale=values.get("locale"), is_narrowest=is_narrowest):
+            yield item
