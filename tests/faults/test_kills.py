@@ -44,7 +44,7 @@ from timeline.outbox import Outbox
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(400)]
 
 CAPS = {1: 3, 2: 5, 3: 50}
-KILLS = tries(60, 200)
+KILLS = tries(40, 200)
 READERS = 150
 SOON = 60
 OPTIONS = {"FEEDSITE_FAN_OUT_RETRY_SECONDS": "0.5", "FEEDSITE_FAN_OUT_RANGE": "50"}
@@ -198,7 +198,7 @@ def test_a_return_is_killed_between_any_two_steps(away: User, returning: Callabl
     places = int(returning(0))
     assert is_deep(away)
     died: list[str] = []
-    for place in range(1, places + 1, tries(5, 1)):
+    for place in range(1, places + 1, tries(9, 1)):
         restored = come_back_after_days(away, senders)
         died.append(returning(place))
         exact(away)

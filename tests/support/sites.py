@@ -23,7 +23,7 @@ from tests.support.windows import epoch_of, epochs
 from timeline.home import home_page
 from timeline.inbox import Inbox, materialise
 
-FOLLOWERS = tries(3_000, 5_000)
+FOLLOWERS = tries(2_500, 5_000)
 """More than the 2,000 that a fan-out reads with its claim, so that it reads on."""
 ROOT = Path(__file__).resolve().parent.parent.parent
 
