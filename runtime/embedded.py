@@ -499,7 +499,10 @@ class Postgres(Server):
             self.data.symlink_to(target)
 
     def run(self, program: str, *arguments: str, commands: str = "") -> str:
-        """Run one of PostgreSQL's own programs, and return its output. Raises ServerError if it fails."""
+        """Run one of PostgreSQL's own programs, and return its output. Raises ServerError if it fails.
+
+        It goes with this process: an initdb left behind would write into the folder that the next start empties.
+        """
         result = subprocess.run(
             [*self.prefix, str(self.binaries / program), *arguments],
             input=commands,
@@ -508,6 +511,7 @@ class Postgres(Server):
             text=True,
             check=False,
             cwd="/",
+            preexec_fn=die_with_parent(signal.SIGKILL),
             **self.identity(),
         )
         if result.returncode != 0:

@@ -185,7 +185,21 @@ def test_a_move_that_is_killed_at_any_moment_is_begun_again(home: Home, programs
             process.communicate()
     if needs_move(home):
         with moving(home, programs) as process:
-            assert process.wait(120) == 0
+            said = process.communicate(timeout=120)[0]
+        assert process.returncode == 0, said
+    assert held(home) == WHOLE
+
+
+def test_a_move_that_is_killed_while_the_new_data_is_made_is_begun_again(home: Home, programs: Path) -> None:
+    """PostgreSQL's own programs go with who called them, and write into no folder that the next move empties."""
+    for _ in range(tries(2, 10)):
+        with moving(home, programs) as process:
+            assert wait_for(lambda: any("initdb" in words for words in leftovers(home)), 60)
+            process.kill()
+            process.communicate()
+    with moving(home, programs) as process:
+        said = process.communicate(timeout=120)[0]
+    assert process.returncode == 0, said
     assert held(home) == WHOLE
 
 

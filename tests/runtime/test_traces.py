@@ -119,7 +119,9 @@ def test_a_task_is_in_the_trace_of_its_request(collector: Collector, tmp_path: A
         traces.flush()
 
         def fan_outs() -> list[Span]:
-            return [span for span in collector.spans if span.name == "task timeline.fan_out"]
+            """But for those that the worker's sweep may send besides, on a busy machine."""
+            every = [span for span in collector.spans if span.name == "task timeline.fan_out"]
+            return [span for span in every if span.parent_span_id]
 
         assert wait_for(lambda: bool(fan_outs()), 60)
         spans = {span.span_id: span for span in collector.spans}
