@@ -1,8 +1,8 @@
 """The database that tests begin with: all migrations run once, and are copied by every worker and every later run.
 
-Django takes ten seconds of a processor for the migrations, which is more than most tests take that are run alone. So
-what they made is dumped into pytest's own folder (`.pytest_cache`), under the digest of all that they are made of;
-`--cache-clear` forgets it.
+Django takes ten to thirty seconds of a processor for the migrations, by the machine, which is more than most tests take
+that are run alone. So what they made is dumped into pytest's own folder (`.pytest_cache`), under the digest of all that
+they are made of; `--cache-clear` forgets it. Of workers that find no dump one makes it.
 
 See docs/decisions.md: Tests begin with a dump of the migrated database.
 """
