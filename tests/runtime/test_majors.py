@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -201,6 +202,21 @@ def test_a_move_that_is_killed_while_the_new_data_is_made_is_begun_again(home: H
         said = process.communicate(timeout=120)[0]
     assert process.returncode == 0, said
     assert held(home) == WHOLE
+
+
+def test_an_installation_goes_with_the_move_that_is_killed(tmp_path: Path) -> None:
+    def pips() -> list[str]:
+        return [each for each in leftovers(Home(tmp_path)) if " pip install " in each]
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes the connection of pip, and never answers
+        code = "import sys; from pathlib import Path; from runtime import majors\n"
+        code += "majors.install(majors.LOCKS / '16.lock', Path(sys.argv[1]))"
+        environ = os.environ | {"FEEDSITE_WHEELS": f"http://127.0.0.1:{silent.getsockname()[1]}/"}
+        words = [sys.executable, "-c", code, str(tmp_path / "target")]
+        with subprocess.Popen(words, cwd=settings.BASE_DIR, env=environ, stderr=subprocess.DEVNULL) as process:
+            assert wait_for(pips, 60)
+            process.kill()
+        assert wait_for(lambda: not pips(), 10)
 
 
 def test_data_of_a_later_version_is_left_alone(home: Home) -> None:
