@@ -53,10 +53,10 @@ NOTIFICATIONS = """
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
         SELECT sender_id, 'like', id FROM items_item WHERE status = 'published' ORDER BY id LIMIT %(count)s / 4
-        ON CONFLICT DO NOTHING RETURNING id
+        ON CONFLICT DO NOTHING RETURNING id, recipient_id
     )
-    INSERT INTO notifications_act (notification_id, actor_id)
-    SELECT told.id, u.id FROM told, (SELECT id FROM accounts_user ORDER BY id LIMIT 4) u
+    INSERT INTO notifications_act (notification_id, recipient_id, actor_id)
+    SELECT told.id, told.recipient_id, u.id FROM told, (SELECT id FROM accounts_user ORDER BY id LIMIT 4) u
 """
 TABLES = {
     "user": ("accounts_user",),

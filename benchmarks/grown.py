@@ -142,10 +142,10 @@ TOLD = f"""
         INSERT INTO notifications_notification (recipient_id, kind, item_id, position)
         SELECT i.sender_id, 'like', i.id, i.id FROM items_item i JOIN items_itemcounts c ON c.item_id = i.id
         WHERE c.likes > 0 AND i.id > bench_id(%(items)s::bigint * {DAYS - 90} / {DAYS}, %(begun)s, %(step)s)
-        RETURNING id, item_id
+        RETURNING id, recipient_id, item_id
     )
-    INSERT INTO notifications_act (id, notification_id, actor_id)
-    SELECT l.item_id + row_number() OVER (PARTITION BY told.id), told.id, l.user_id
+    INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
+    SELECT l.item_id + row_number() OVER (PARTITION BY told.id), told.id, told.recipient_id, l.user_id
     FROM told JOIN items_like l ON l.item_id = told.item_id
 """  # noqa: S608
 

@@ -53,10 +53,10 @@ TOLD = f"""
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id, position)
         SELECT 1 + n %% {MEMBERS}, 'like', n, n FROM generate_series(1, %(count)s::bigint / 4) AS n
-        RETURNING id, position
+        RETURNING id, recipient_id, position
     )
-    INSERT INTO notifications_act (id, notification_id, actor_id)
-    SELECT feedsite_next_id(), id, 1 + (position + k) %% {MEMBERS} FROM told, generate_series(1, 3) AS k
+    INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
+    SELECT feedsite_next_id(), id, recipient_id, 1 + (position + k) %% {MEMBERS} FROM told, generate_series(1, 3) AS k
 """  # noqa: S608
 CHANGED = """
     INSERT INTO items_countchange (item_id, likes, replies, circle_replies, reposts)

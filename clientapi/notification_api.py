@@ -1,7 +1,5 @@
 """Notifications over HTTP, and the marks up to which the caller has read."""
 
-from typing import Any
-
 import msgspec
 from django.http import HttpResponse
 from rest_framework import exceptions
@@ -14,8 +12,8 @@ from clientapi.errors import ClientView, InvalidError, caller_of
 from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
 from notifications import actions
-from notifications.feed import ACTORS_SHOWN, placed_page, unread_count
 from notifications.models import ReadMark
+from notifications.ungrouped import ToldAct
 from storage import ids
 from storage.queue import enqueue
 from timeline.models import ReadingPosition
@@ -32,14 +30,13 @@ class NotificationsView(ClientView):
     def get(self, request: Request) -> HttpResponse:
         """Acts of others that concern the caller, newest first. Reading marks nothing as read."""
         reader, params = caller_of(request), Params(request)
-        account = params.id("account_id")
         chosen = notices.Chosen(
             frozenset(params.words("types")[:TYPES]),
             frozenset(params.words("exclude_types")[:TYPES]),
-            str(account) if account else "",
+            params.id("account_id"),
         )
         page = notices.page(reader, wanted(params, default=PEOPLE, most=MOST_PEOPLE), chosen)
-        shown = notices.presented(page.notices, reader)
+        shown = notices.presented(page.acts, reader)
         return answer(request, shown, next_id=page.next_id, prev_id=page.prev_id)
 
 
@@ -47,8 +44,8 @@ class UnreadView(ClientView):
     """How many notifications are unread, over HTTP."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The number of unread entries, as the site's own pages tell it."""
-        return FeedResponse({"count": unread_count(caller_of(request)).unread})
+        """The number of those that are newer than the mark."""
+        return FeedResponse({"count": notices.unread(caller_of(request))})
 
 
 class NotificationView(ClientView):
@@ -60,7 +57,7 @@ class NotificationView(ClientView):
         return FeedResponse(notices.presented([notice_or_404(notification_id, reader)], reader)[0])
 
 
-def notice_or_404(text: str, reader: User) -> notices.Notice:
+def notice_or_404(text: str, reader: User) -> ToldAct:
     """The notification of this id. Raises NotFound."""
     number = parse_id(text)
     found = notices.one(reader, number) if number else None
@@ -87,8 +84,7 @@ class DismissView(ClientView):
     def post(self, request: Request, notification_id: str) -> HttpResponse:
         """Put the notification of this id away."""
         reader = caller_of(request)
-        notice = notice_or_404(notification_id, reader)
-        actions.put_away_act(user=reader, position=notice.id + notice.place, actor_id=int(notice.actor_id))
+        actions.put_away_act(user=reader, act_id=notice_or_404(notification_id, reader).id)
         return FeedResponse({})
 
 
@@ -107,7 +103,7 @@ def _markers(reader: User) -> dict[str, Marker]:
     if position is not None:
         found["home"] = Marker(str(position.item_id), 0, moment(position.updated_at))
     mark = ReadMark.objects.filter(user=reader).first()
-    if mark is not None:
+    if mark is not None and mark.up_to:
         found["notifications"] = Marker(str(mark.up_to), 0, moment(ids.moment(mark.up_to)))
     return found
 
@@ -131,13 +127,6 @@ class MarkersView(ClientView):
         if "home" in named:
             note_position(reader=reader, item_id=named["home"])
         if "notifications" in named:
-            _mark_notifications(reader, named["notifications"])
+            actions.mark_read(user=reader, up_to=named["notifications"])
         found = _markers(reader)
         return FeedResponse({name: found[name] for name in named if name in found})
-
-
-def _mark_notifications(reader: User, notice_id: int) -> None:
-    """Note that all up to a notification is read: up to the newest act of its entry."""
-    entries, *_rest = placed_page(reader, last_id=notice_id + ACTORS_SHOWN, limit=1)
-    acts: list[Any] = [int(placed.entry.id) for placed in entries]
-    actions.mark_read(user=reader, up_to=max([notice_id, *acts]))

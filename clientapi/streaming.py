@@ -46,8 +46,8 @@ from stream.dialects import Dialect, Message
 from stream.watching import Watch
 
 UPDATE, STATUS_UPDATE, DELETE = "update", "status.update", "delete"
-NOTIFIED = 5
-"""The newest notifications that are looked at where a user was told that there are some."""
+NOTIFIED = 20
+"""The newest notifications that are sent where a user was told that there are some."""
 UNDEFINED = b"undefined"
 """The data of an event without any, as Mastodon sends it: browsers drop an event whose data is empty, and Mastodon.py
 ends at one.
@@ -373,18 +373,17 @@ last_told = LastTold()
 def _notified(
     place: int, position: Position, user_id: int, hearers: Sequence[Hearer]
 ) -> Iterator[tuple[int, Hearer, bytes]]:
-    """The notifications of a user that are new. Of several acts that came to one entry the newest is told."""
+    """The notifications of a user that are new, the newest `NOTIFIED` of them."""
     listening = [(hearer, stream) for hearer in hearers for stream in hearer.streams if stream.has_notifications]
     reader = User.objects.active().filter(pk=user_id).first() if listening else None
     if reader is None:
         return
     after = last_told.after(user_id, position)
-    page = notices.page(reader, Wanted(NOTIFIED), notices.Chosen())
-    news_first = [notice for notice in page.notices if notice.place == 0 and notice.id > after]
-    if not news_first:
+    news = notices.page(reader, Wanted(NOTIFIED, since_id=after)).acts
+    if not news:
         return
-    last_told.note(user_id, news_first[0].id)
-    for shown in notices.presented(news_first[::-1], reader):
+    last_told.note(user_id, news[0].id)
+    for shown in notices.presented(news[::-1], reader):
         payload = _encode(shown)
         for hearer, stream in listening:
             yield place, hearer, message(hearer, stream, "notification", payload)

@@ -45,7 +45,9 @@ def tell(items: Sequence[Item], likes: Sequence[Like], follows: Sequence[Follow]
             key, Notification(recipient_id=one.recipient_id, kind=one.kind, item_id=one.item_id, day=one.day)
         )
         entry.position = act_id
-        acts[*key, one.actor_id] = Act(id=act_id, actor_id=one.actor_id, notification=entry)
+        acts[*key, one.actor_id] = Act(
+            id=act_id, recipient_id=one.recipient_id, actor_id=one.actor_id, notification=entry
+        )
     Notification.objects.bulk_create(entries.values(), batch_size=5000)
     for act in acts.values():
         act.notification_id = act.notification.pk

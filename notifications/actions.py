@@ -44,7 +44,8 @@ OF_TODAY = f"n.recipient_id = %(recipient)s AND n.kind = '{{kind}}' AND n.day = 
 ADD = """
     WITH found AS (SELECT n.id FROM notifications_notification n WHERE {key} LIMIT 1),
     act AS (
-        INSERT INTO notifications_act (notification_id, actor_id) SELECT found.id, %(actor)s FROM found
+        INSERT INTO notifications_act (notification_id, recipient_id, actor_id)
+        SELECT found.id, %(recipient)s, %(actor)s FROM found
         ON CONFLICT DO NOTHING RETURNING id, notification_id
     ),
     moved AS (
@@ -83,7 +84,10 @@ TELL = f"""
         WHERE m.id <> %(sender)s AND m.is_active AND i.id = %(item)s AND {of_many(VISIBLE, "m.id")}
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),
-    acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(sender)s FROM told)
+    acts AS (
+        INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
+        SELECT position, id, recipient_id, %(sender)s FROM told
+    )
     SELECT recipient_id FROM told
 """  # noqa: S608 (constants)
 # Once for a session, however often it is asked for. Users who block the host, are blocked by or mute them with their
@@ -97,7 +101,10 @@ TELL_OF_SESSION = f"""
             AND {is_told("u.id", "h.id")}
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),
-    acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(host)s FROM told)
+    acts AS (
+        INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
+        SELECT position, id, recipient_id, %(host)s FROM told
+    )
     SELECT recipient_id FROM told
 """  # noqa: S608 (constants)
 # The act is the recipient's own: blocks and mutes cannot take it away.
@@ -106,7 +113,10 @@ WARN = """
         INSERT INTO notifications_notification (recipient_id, kind, text) VALUES (%(user)s, 'warning', %(text)s)
         RETURNING id, recipient_id, position
     ),
-    acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, recipient_id FROM told)
+    acts AS (
+        INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
+        SELECT position, id, recipient_id, recipient_id FROM told
+    )
     SELECT recipient_id FROM told
 """
 # Once for a post; another removal moves the entry to the front, with its own words.
@@ -118,7 +128,8 @@ TELL_OF_PICTURES = """
             DO UPDATE SET text = EXCLUDED.text, position = EXCLUDED.position
         RETURNING id, recipient_id, position
     )
-    INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, recipient_id FROM told
+    INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
+    SELECT position, id, recipient_id, recipient_id FROM told
     ON CONFLICT (notification_id, actor_id) DO UPDATE SET id = EXCLUDED.id RETURNING actor_id
 """
 MARK = """
@@ -269,14 +280,13 @@ def _announce(user_ids: Sequence[int]) -> None:
 # --- Forgetting ------------------------------------------------------------------------------------------
 FORGET_ACTS = """
     DELETE FROM notifications_act WHERE id = ANY(ARRAY(
-        SELECT a.id FROM notifications_act a JOIN notifications_notification n ON n.id = a.notification_id
-        WHERE {which} LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED)) RETURNING 1
+        SELECT a.id FROM notifications_act a WHERE a.{column} = %(user)s LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+    RETURNING 1
 """
 FORGET_ENTRIES = """
     DELETE FROM notifications_notification WHERE id = ANY(ARRAY(
         SELECT n.id FROM notifications_notification n WHERE {which} LIMIT %(limit)s FOR UPDATE SKIP LOCKED)) RETURNING 1
 """
-TO_USER = "n.recipient_id = %(user)s"
 # Each batch goes on where the one before has ended: what that took stays in the indexes until VACUUM, for as long as a
 # backup runs.
 OLD = """
@@ -306,13 +316,9 @@ LEFT_ACTS = """
     SELECT count(*), max(id), (SELECT count(*) FROM gone) FROM old
 """
 FORGET_USER = (
-    """
-    DELETE FROM notifications_act WHERE id = ANY(ARRAY(
-        SELECT a.id FROM notifications_act a WHERE a.actor_id = %(user)s LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
-    RETURNING 1
-    """,
-    FORGET_ACTS.format(which=TO_USER),
-    FORGET_ENTRIES.format(which=TO_USER),
+    FORGET_ACTS.format(column="actor_id"),
+    FORGET_ACTS.format(column="recipient_id"),
+    FORGET_ENTRIES.format(which="n.recipient_id = %(user)s"),
     "DELETE FROM notifications_readmark WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
     "DELETE FROM notifications_silenced WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
 )
@@ -366,27 +372,67 @@ def forget_user(*, user: User, limit: int) -> int:
     return taken
 
 
+# Acts whose entry is gone are removed.
+GIVE_RECIPIENTS = """
+    WITH without AS MATERIALIZED (
+        SELECT id, notification_id FROM notifications_act
+        WHERE recipient_id IS NULL AND id > %(after)s::bigint ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ),
+    given AS (
+        UPDATE notifications_act a SET recipient_id = n.recipient_id
+        FROM without JOIN notifications_notification n ON n.id = without.notification_id WHERE a.id = without.id
+    ),
+    gone AS (
+        DELETE FROM notifications_act a USING without WHERE a.id = without.id AND NOT EXISTS (
+            SELECT FROM notifications_notification n WHERE n.id = without.notification_id OFFSET 0)
+    )
+    SELECT count(*), max(id) FROM without
+"""
+
+
+def give_recipients() -> int:
+    """Write the recipient into acts that have none, from an earlier version; how many had none."""
+    total, last = 0, 0
+    while True:
+        rows: list[tuple[int, int]] = fetch(GIVE_RECIPIENTS, {"after": last, "limit": BATCH})
+        ((count, newest),) = rows
+        total += count
+        if count < BATCH:
+            return total
+        last = newest
+
+
 # --- Putting away ----------------------------------------------------------------------------------------
-# The acts of a viral item are many: they stay behind, where no query finds them, until `forget_old`.
+# The acts of a viral item are many: they stay behind, below the mark, until `forget_old`.
+MARK_PUT_AWAY = """
+    INSERT INTO notifications_readmark AS mark (user_id, up_to, put_away) VALUES (%(user)s, 0, feedsite_next_id())
+    ON CONFLICT (user_id) DO UPDATE SET put_away = greatest(mark.put_away, EXCLUDED.put_away)
+    RETURNING 1
+"""
 PUT_AWAY = """
     DELETE FROM notifications_notification WHERE id = ANY(ARRAY(
         SELECT id FROM notifications_notification
         WHERE recipient_id = %(user)s AND position < %(below)s AND kind <> ALL(%(kept)s::varchar[])
         ORDER BY position DESC LIMIT %(limit)s FOR UPDATE)) RETURNING position
 """
+# The act of what moderators tell is the recipient's own.
 PUT_AWAY_ACT = """
-    DELETE FROM notifications_act WHERE actor_id = %(actor)s AND notification_id = (
-        SELECT id FROM notifications_notification WHERE recipient_id = %(user)s AND position = %(position)s)
-    RETURNING 1
+    DELETE FROM notifications_act
+    WHERE id = %(act)s AND recipient_id = %(user)s AND actor_id <> recipient_id RETURNING 1
 """
 
 
-def put_away(*, user: User, below: int = ids.MAX_ID + 1) -> int | None:
-    """Remove the entries of the user's list below a position that tell of people's acts, newest first.
+def put_away(*, user: User, below: int | None = None) -> int | None:
+    """Remove the entries of the user's list that tell of people's acts, newest first: all, or the rest of them `below`
+    a position.
 
     Returns None once all are gone; after `AT_ONCE` batches of `FEW` entries, the position below which the rest stands.
-    What moderators tell stays. An act that is done anew is told anew.
+    Apps are shown nothing of them from the first batch on. What moderators tell stays. An act that is done anew is
+    told anew.
     """
+    if below is None:
+        fetch(MARK_PUT_AWAY, {"user": user.pk})
+        below = ids.MAX_ID + 1
     params = {"user": user.pk, "kept": [kind.value for kind in OF_MODERATORS], "limit": FEW}
     for _ in range(AT_ONCE):
         gone: list[tuple[int]] = fetch(PUT_AWAY, params | {"below": below})
@@ -397,12 +443,12 @@ def put_away(*, user: User, below: int = ids.MAX_ID + 1) -> int | None:
     return below
 
 
-def put_away_act(*, user: User, position: int, actor_id: int) -> bool:
-    """Remove a person from the entry at this position of the user's list; True if they were in it.
+def put_away_act(*, user: User, act_id: int) -> bool:
+    """Remove an act from the user's list, unless moderators tell it; True if it was there.
 
-    The entry stays, also without people, so that an edit of its item does not tell of it again.
+    Its entry stays, also without people, so that an edit of its item does not tell of it again.
     """
-    is_gone = bool(fetch(PUT_AWAY_ACT, {"user": user.pk, "position": position, "actor": actor_id}))
+    is_gone = bool(fetch(PUT_AWAY_ACT, {"user": user.pk, "act": act_id}))
     if is_gone:
         _announce_later([user.pk])
     return is_gone

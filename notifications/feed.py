@@ -61,7 +61,7 @@ SILENCED = "coalesce((SELECT s.kinds FROM notifications_silenced s WHERE s.user_
 # `n` is the entry, `a` an act and `u` its actor. OFFSET 0 keeps the planner from reading a whole table into a hash for
 # the sake of one page; CASE keeps it from asking of likes what is asked of reposts.
 SESSION_SHOWN = "session_shown"
-"""Stands for `sessions.shown`, which is known when the site is ready: `_told` puts it in."""
+"""Stands for `sessions.shown`, which is known when the site is ready: `told` puts it in."""
 ON_THE_DAY = "AND (f.created_at AT TIME ZONE 'UTC')::date = n.day"
 ITEM_SHOWN = f"""
     (n.item_id IS NULL OR EXISTS (SELECT FROM {ITEMS} WHERE i.id = n.item_id AND {VISIBLE} OFFSET 0))
@@ -142,13 +142,14 @@ UNREAD_OF_MANY = f"""
 
 
 @cache
-def _told(query: str) -> str:
+def told(query: str) -> str:
+    """A statement with the rule of visible sessions."""
     return query.replace(SESSION_SHOWN, sessions.shown)
 
 
 @cache
 def _told_of_many(query: str) -> str:
-    return of_many(_told(query), "reader.id")
+    return of_many(told(query), "reader.id")
 
 
 KindName = Annotated[
@@ -260,7 +261,7 @@ def placed_page(
     """The same, each entry with its position."""
     below = MAX_ID + 1 if last_id is None else last_id
     params = {"reader": reader.pk, "below": below, "count": limit + 1, "scan": limit + 1 + SCAN}
-    found = fetch(_told(CONVERSATIONS if conversations else EVERYTHING), params, into=_Row._make)
+    found = fetch(told(CONVERSATIONS if conversations else EVERYTHING), params, into=_Row._make)
     bound = found[0].bound
     rows = sorted((row for row in found if row.position is not None), key=lambda row: -row.position)
     page = rows[:limit]
@@ -309,7 +310,7 @@ def unread_count(reader: User) -> Unread:
     """How many entries are unread: one small query if nothing came since the reader looked, and one more if it did."""
     if not fetch(ANYTHING_NEW, {"reader": reader.pk, "still": STILL}):
         return Unread(0, False)
-    return _capped(fetch(_told(UNREAD), {"reader": reader.pk, "still": STILL})[0][0])
+    return _capped(fetch(told(UNREAD), {"reader": reader.pk, "still": STILL})[0][0])
 
 
 def _capped(count: int) -> Unread:

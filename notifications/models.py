@@ -116,7 +116,10 @@ class Notification(models.Model):
 
 
 class Act(models.Model):
-    """An act that an entry tells of: one a person, however often they undo and redo it. The id carries the time."""
+    """An act that an entry tells of: one a person, however often they undo and redo it. The id carries the time, and is
+    the id of the notification in apps. `recipient` is the entry's (a row that an earlier version writes while this one
+    starts has none until `actions.give_recipients`).
+    """
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
     # Not checked by the database: that would lock the entry's row on every like of a viral item. An act whose entry is
@@ -124,23 +127,38 @@ class Act(models.Model):
     notification = models.ForeignKey(
         Notification, on_delete=models.CASCADE, related_name="acts", db_index=False, db_constraint=False
     )
+    # Not checked either: that would lock the row of a user whom many like.
+    recipient = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        null=True,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["notification", "actor"], name="act_once")]
-        indexes = [models.Index(fields=["notification", "-id"], name="act_newest")]
+        indexes = [
+            models.Index(fields=["notification", "-id"], name="act_newest"),
+            models.Index(fields=["recipient", "-id"], name="act_list"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.actor_id} in {self.notification_id}"
 
 
 class ReadMark(models.Model):
-    """Up to which act a recipient has seen their list. Only they write it."""
+    """Up to which act a recipient has seen their list, and up to which they have put it away (0: never). Only they
+    write it.
+    """
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="notifications_read"
     )
     up_to = models.BigIntegerField()
+    put_away = models.BigIntegerField(default=0, db_default=0)
 
     def __str__(self) -> str:
         return f"{self.user_id} up to {self.up_to}"

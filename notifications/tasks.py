@@ -9,7 +9,8 @@ from storage.queue import enqueue
 
 @shared_task(name="notifications.forget_old")
 def forget_old() -> None:
-    """Periodic: drop entries that are too old to be looked for."""
+    """Periodic: drop entries that are too old to be looked for, and complete acts of workers of an earlier version."""
+    actions.give_recipients()
     actions.forget_old()
 
 

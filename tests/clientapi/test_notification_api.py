@@ -1,5 +1,6 @@
 """Notifications that an app puts away, all or one."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from accounts.models import User
 from items import actions as items
 from items.models import Item
-from notifications import actions
+from notifications import actions, ungrouped
 from notifications.feed import notifications_page
 from notifications.models import Notification
 from relations import actions as relations
@@ -68,7 +69,7 @@ def test_many_are_put_away_by_parts_and_the_rest_by_a_worker(
     below = actions.put_away(user=ann)
     assert below is not None
     assert Notification.objects.filter(recipient=ann, position__lt=below).count() == 2
-    assert len(listed(ann)) == 2
+    assert listed(ann) == []
     items.like(user=bob, item=say(ann))
     assert actions.put_away(user=ann, below=below) is None
     assert len(listed(ann)) == 1
@@ -88,6 +89,104 @@ def test_one_is_put_away(ann: User, bob: User) -> None:
     Caller(ann).get(f"v1/notifications/{newest['id']}", status=404)
     Caller(ann).post(f"v1/notifications/{newest['id']}/dismiss", status=404)
     assert listed(ann) == [("favourite", "bob")]
+
+
+def ids_of(user: User, **named: Any) -> dict[str, str]:
+    """The id of each notification of the user's app, by the name of the one who acted."""
+    return {one["account"]["username"]: one["id"] for one in Caller(user).get("v1/notifications", named)}
+
+
+def test_ids_stay_whoever_comes_and_goes(ann: User, bob: User) -> None:
+    post, cid, dan = say(ann), UserFactory(username="cid"), UserFactory(username="dan")
+    for user in (bob, cid):
+        items.like(user=user, item=post)
+    first = ids_of(ann)
+    items.like(user=dan, item=post)
+    told = ids_of(ann)
+    assert told | first == told
+    assert sorted(told, key=lambda name: -int(told[name])) == ["dan", "cid", "bob"] == list(told)
+    items.unlike(user=dan, item=post)
+    assert ids_of(ann) == first
+    items.like(user=dan, item=post)
+    assert ids_of(ann) == told
+    Caller(ann).post(f"v1/notifications/{told['dan']}/dismiss")
+    Caller(ann).post(f"v1/notifications/{told['bob']}/dismiss")
+    assert ids_of(ann) == {"cid": told["cid"]}
+    Caller(ann).post(f"v1/notifications/{told['dan']}/dismiss", status=404)
+    items.unlike(user=dan, item=post)
+    items.like(user=dan, item=post)
+    again = ids_of(ann)
+    assert list(again) == ["dan", "cid"]
+    assert int(again["dan"]) > int(told["dan"])
+
+
+def test_an_app_that_polls_is_told_once(ann: User, bob: User) -> None:
+    post, seen = say(ann), []
+    since = "1"
+    for name in ("cid", "dan", "eve", "fay"):
+        items.like(user=UserFactory(username=name), item=post)
+        for one in Caller(ann).get("v1/notifications", {"since_id": since}):
+            seen.append(one["account"]["username"])
+            since = one["id"]
+    assert seen == ["cid", "dan", "eve", "fay"]
+
+
+def test_everybody_of_a_crowd_is_listed(ann: User) -> None:
+    post = say(ann)
+    crowd = UserFactory.create_batch(9)
+    for user in crowd:
+        items.like(user=user, item=post)
+    caller, walked = Caller(ann), []
+    query: dict[str, Any] | None = {"limit": 4}
+    while query:
+        walked += [one["account"]["username"] for one in caller.get("v1/notifications", query)]
+        below = re.search(r"max_id=(\d+)", caller.response.get("Link", ""))
+        query = {"limit": 4, "max_id": below[1]} if below else None
+    assert walked == [user.username for user in crowd[::-1]]
+
+
+def test_mentions_are_found_below_a_crowd(ann: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, least in (("SCAN", 2), ("WIDE", 3)):
+        monkeypatch.setattr(ungrouped, name, least)
+    say(bob, "hello @ann")
+    post = say(ann)
+    for user in UserFactory.create_batch(12):
+        items.like(user=user, item=post)
+    (mention,) = Caller(ann).get("v1/notifications", {"types[]": ["mention"]})
+    assert mention["account"]["username"] == "bob"
+    caller = Caller(ann)
+    assert caller.get("v1/notifications", {"limit": 1, "exclude_types[]": ["favourite"]}) == []
+    below = re.search(r"max_id=(\d+)", caller.response["Link"])
+    assert below
+    query = {"limit": 5, "exclude_types[]": ["favourite"], "max_id": below[1]}
+    assert [one["id"] for one in caller.get("v1/notifications", query)] == [mention["id"]]
+    assert caller.get("v1/notifications", {"types[]": ["poll"]}) == []
+
+
+def test_those_of_one_account(ann: User, bob: User) -> None:
+    post = say(ann)
+    for user in (bob, UserFactory(username="cid")):
+        items.like(user=user, item=post)
+    assert list(ids_of(ann, account_id=bob.pk)) == ["bob"]
+
+
+def test_unread_ones_are_those_above_the_mark(ann: User, bob: User) -> None:
+    post = say(ann)
+    for user in (bob, UserFactory(username="cid"), UserFactory(username="dan")):
+        items.like(user=user, item=post)
+    caller, found = Caller(ann), ids_of(ann)
+    assert caller.get("v1/notifications/unread_count") == {"count": 3}
+    caller.post("v1/markers", {"notifications": {"last_read_id": found["cid"]}})
+    assert caller.get("v1/notifications/unread_count") == {"count": 1}
+    caller.post("v1/markers", {"notifications": {"last_read_id": found["dan"]}})
+    assert caller.get("v1/notifications/unread_count") == {"count": 0}
+    assert caller.get("v1/markers", {"timeline[]": ["notifications"]})["notifications"]["last_read_id"] == found["dan"]
+
+
+def test_a_list_that_was_put_away_has_no_mark_of_reading(ann: User, bob: User) -> None:
+    items.like(user=bob, item=say(ann))
+    Caller(ann).post("v1/notifications/clear")
+    assert Caller(ann).get("v1/markers", {"timeline[]": ["notifications"]}) == {}
 
 
 def test_a_mention_that_was_put_away_is_not_told_again_by_an_edit(ann: User, bob: User) -> None:

@@ -165,6 +165,15 @@ class TestOneself:
         assert found[hearer(other)] == []
         assert told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)] == [], "it was told"
 
+    def test_each_of_several_who_like_at_once_is_told(self) -> None:
+        reader, *others = UserFactory.create_batch(4)
+        item = say(reader)
+        streaming.last_told = streaming.LastTold()
+        for other in others:
+            items.like(user=other, item=item)
+        found = told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)]
+        assert [each["account"]["id"] for _, each in found] == [str(other.pk) for other in others]
+
     def test_filters_that_changed(self) -> None:
         reader = UserFactory()
         socket = hearer(reader, HOME, is_socket=True)

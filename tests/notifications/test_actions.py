@@ -322,7 +322,7 @@ def test_a_sweep_passes_what_it_has_dropped_once_though_nothing_is_cleared(
         Notification(recipient=ann, kind="like", item_id=number + 1, position=begun + number // 4)
         for number in range(entries)
     )
-    Act.objects.bulk_create(Act(notification=one, actor_id=person) for one in made for person in people)
+    Act.objects.bulk_create(Act(notification=one, recipient=ann, actor_id=person) for one in made for person in people)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE notifications_notification, notifications_act")
     indexes = ("notification_age", "act_once", "act_newest")
@@ -335,7 +335,7 @@ def test_a_sweep_passes_what_it_has_dropped_once_though_nothing_is_cleared(
     assert not Act.objects.exists()
 
 
-def test_a_crowd_is_put_away_by_one_statement_and_its_acts_are_dropped_when_they_are_old(
+def test_a_crowd_is_put_away_by_two_statements_and_its_acts_are_dropped_when_they_are_old(
     ann: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(actions, "BATCH", 4)
@@ -344,7 +344,7 @@ def test_a_crowd_is_put_away_by_one_statement_and_its_acts_are_dropped_when_they
         items.like(user=user, item=post)
     with statements() as sent:
         assert actions.put_away(user=ann) is None
-    assert len(sent) == 1
+    assert len(sent) == 2
     assert told(ann) == []
     items.like(user=UserFactory(), item=other)
     assert actions.forget_old() == 0
@@ -353,6 +353,19 @@ def test_a_crowd_is_put_away_by_one_statement_and_its_acts_are_dropped_when_they
         Act.objects.filter(pk=act.pk).update(id=old + number)
     assert actions.forget_old() == 10
     assert (Act.objects.count(), len(told(ann))) == (1, 1)
+
+
+def test_acts_of_an_earlier_version_get_their_recipient(ann: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actions, "BATCH", 3)
+    for _ in range(4):
+        items.like(user=bob, item=say(ann))
+        items.like(user=ann, item=say(bob))
+    Act.objects.update(recipient=None)
+    Notification.objects.filter(pk=Notification.objects.earliest("pk").pk)._raw_delete("default")
+    assert actions.give_recipients() == 8
+    assert Act.objects.count() == 7
+    assert not Act.objects.exclude(recipient=F("notification__recipient")).exists()
+    assert actions.give_recipients() == 0
 
 
 @pytest.mark.slow

@@ -2,13 +2,14 @@
 what a plain oracle says that asks of each act by itself whether it is shown.
 """
 
+from collections.abc import Collection
 from datetime import UTC
 from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 from django.db import connection
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -26,6 +27,7 @@ from items.models import Item, Like, Visibility
 from notifications import actions, feed
 from notifications.feed import Entry, notifications_page, unread_count
 from notifications.models import CHOOSABLE, Act, Kind, Notification, ReadMark, Silenced
+from notifications.ungrouped import ToldAct, WantedActs, acts_page, unread_acts
 from relations import actions as relations
 from relations.models import Block, Follow, Mute
 from storage.ids import SEQUENCE_BITS
@@ -85,6 +87,37 @@ def oracle(reader: User) -> list[tuple[int, Line]]:
     return lines
 
 
+def told_acts(reader: User) -> list[ToldAct]:
+    """The acts that the reader is told of, newest first, each asked by itself."""
+    mark = ReadMark.objects.filter(user=reader).first()
+    choice = Silenced.objects.filter(user=reader).first()
+    return [
+        ToldAct(act.pk, entry.kind, entry.item_id, act.actor_id)
+        for act in Act.objects.filter(recipient=reader).order_by("-id").select_related("actor")
+        if act.pk > (mark.put_away if mark else 0)
+        and (entry := Notification.objects.filter(pk=act.notification_id).first())
+        and not (choice and entry.kind in choice.kinds)
+        and (not entry.item_id or Item.objects.visible_to(reader).filter(pk=entry.item_id).exists())
+        and act.actor.is_active
+        and not hidden(reader, act.actor_id)
+        and stands(entry, act, reader)
+    ]
+
+
+def walked(reader: User, kinds: Collection[str], limit: int, *, upward: bool) -> list[ToldAct]:
+    """A walk through all acts, in pages."""
+    found, edge = [], None
+    while True:
+        wanted = WantedActs(kinds, upward=upward)
+        if edge is not None:
+            wanted = wanted._replace(above=edge) if upward else wanted._replace(below=edge)
+        page = acts_page(reader, wanted, limit=limit)
+        found += page.acts
+        if not page.has_more:
+            return found
+        edge = page.last_id
+
+
 def places(lines: list[tuple[int, Line]]) -> set[tuple[Key, int]]:
     """Which entry is where; a day's followers, of which there may be two entries around midnight, left out."""
     return {((kind, item), position) for position, (kind, item, *_) in lines if item}
@@ -111,6 +144,7 @@ class Notifications(RuleBasedStateMachine):
             cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
         PATCH.setattr(feed, "STILL", still)
         self.users = [User.objects.create(username=f"user{number}") for number in range(USERS)]
+        self.away: set[tuple[int, int | None, int]] = set()
         self.walks: dict[int, tuple[int | None, list[Key], set[tuple[Key, int]]]] = {}
         for one, other in sorted(follows):
             relations.follow(follower=self.users[one], followee=self.users[other])
@@ -230,6 +264,39 @@ class Notifications(RuleBasedStateMachine):
                 str(line[2]) for _, line in lines if line[0] in ("reply", "mention")
             ]
 
+    def _note_away(self, acts: QuerySet[Act]) -> None:
+        self.away |= set(acts.values_list("recipient", "notification__item", "actor"))
+
+    @rule(who=people)
+    def put_away(self, who: int) -> None:
+        self._note_away(Act.objects.filter(recipient=self.users[who]))
+        assert actions.put_away(user=self.users[who]) is None
+        assert not told_acts(self.users[who])
+
+    @rule(who=people, pick=some)
+    def put_one_away(self, who: int, pick: int) -> None:
+        """That one goes, and all others keep their ids."""
+        before = told_acts(self.users[who])
+        if before:
+            gone = before[pick % len(before)]
+            self._note_away(Act.objects.filter(pk=gone.id))
+            assert actions.put_away_act(user=self.users[who], act_id=gone.id)
+            assert not actions.put_away_act(user=self.users[(who + 1) % USERS], act_id=before[0].id)
+            assert told_acts(self.users[who]) == [act for act in before if act != gone]
+
+    @invariant()
+    def acts_are_listed_one_by_one_and_keep_their_ids(self) -> None:
+        for reader in getattr(self, "users", []):
+            acts = told_acts(reader)
+            for kinds in (set(Kind), {Kind.MENTION, Kind.REPLY}, {Kind.LIKE}):
+                expected = [act for act in acts if act.kind in kinds]
+                for limit in (1, 3, 100):
+                    assert walked(reader, kinds, limit, upward=False) == expected
+                    assert walked(reader, kinds, limit, upward=True) == expected[::-1]
+            mark = ReadMark.objects.filter(user=reader).first()
+            unread = sum(act.id > (mark.up_to if mark else 0) for act in acts)
+            assert unread_acts(reader, set(Kind), cap=5) == min(unread, 5)
+
     @invariant()
     def entries_are_not_far_behind_their_acts(self) -> None:
         late = Act.objects.filter(pk__gte=F("notification__position") + max(feed.STILL, 1))
@@ -240,7 +307,7 @@ class Notifications(RuleBasedStateMachine):
         acts = set(Act.objects.values_list("notification__recipient", "notification__item", "actor"))
         likes = Like.objects.exclude(user=F("item__sender")).values_list("item__sender", "item", "user")
         follows = Follow.objects.values_list("followee", "follower")
-        assert {*likes, *((followee, None, follower) for followee, follower in follows)} <= acts
+        assert {*likes, *((followee, None, follower) for followee, follower in follows)} <= acts | self.away
 
 
 PATCH = pytest.MonkeyPatch()

@@ -305,13 +305,13 @@ class Grown:
         )
         with connection.cursor() as cursor:
             cursor.execute(
-                "INSERT INTO notifications_act (id, notification_id, actor_id)"
-                " SELECT position + row_number() OVER () %% 4, id, %s FROM notifications_notification"
+                "INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)"
+                " SELECT position + row_number() OVER () %% 4, id, recipient_id, %s FROM notifications_notification"
                 " ON CONFLICT DO NOTHING",
                 [self.other.pk],
             )
         self.liked = Notification.objects.create(recipient=self.star, kind=Kind.LIKE, item=self.busy)
-        act = Act.objects.create(notification=self.liked, actor=self.other)
+        act = Act.objects.create(notification=self.liked, recipient=self.star, actor=self.other)
         grow(act, MANY, id=self.ids(9), actor_id=self.nth)
         grow(ReadMark.objects.create(user=self.ordinary, up_to=1), MANY, user_id=self.nth)
         grow(Silenced.objects.create(user=self.ordinary, kinds=["live"]), MANY, user_id=self.nth)

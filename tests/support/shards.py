@@ -58,7 +58,7 @@ COLUMNS: Mapping[str, str] = {
     "relations_list": "owner_id",
     "relations_listmember": "owner_id",
     "notifications_notification": "recipient_id",
-    "notifications_act": "actor_id",
+    "notifications_act": "recipient_id",
     "items_filter": "owner_id",
     "media_mediafile": "owner_id",
     "timeline_readingposition": "reader_id",
@@ -132,7 +132,7 @@ CHANGES = (
         | {"timeline_deliveryrange": ("delivery_id", "timeline_delivery")},
     ),
     Change(
-        "Acts bear the recipient of their notification, members of lists its owner in every join, reminders the host.",
+        "Acts are joined by their recipient as well, members of lists by its owner in every join, reminders by the host.",
         follows={
             "notifications_act": ("notification_id", "notifications_notification"),
             "relations_listmember": ("list_id", "relations_list"),
@@ -255,7 +255,7 @@ def verdicts(explained: Iterable[Explained], changes: Sequence[Change] = ()) -> 
 REMEDIES: tuple[tuple[frozenset[str], str], ...] = (
     (
         frozenset({"notifications_act", "notifications_notification"}),
-        "writes the act with its recipient, whom the statement knows",
+        "names the recipient of the act beside its notification",
     ),
     (
         frozenset({"items_countchange", "items_like"}),

@@ -1,0 +1,122 @@
+"""Notifications one by one, as apps list them: one an act, newest first.
+
+`feed` shows the same acts by entries, under the same rules. Here an id is the act's own: it stays when others join the
+entry or leave it, when the act is undone and done again, and ids fall down the list, so any of them is a cursor. What
+the reader put away (`ReadMark.put_away`) is behind the list's end.
+
+Work is bounded by the page: it looks through `feed.SCAN` acts beyond those that it shows, and where it is short then,
+through `WIDE` more, after which it answers short. Replies and mentions alone come from an index of their own.
+"""
+
+from collections.abc import Collection
+from functools import cache
+from typing import NamedTuple
+
+from accounts.models import User
+from notifications.feed import ACT_SHOWN, ITEM_SHOWN, MARK, SCAN, told
+from notifications.models import Kind
+from storage.connections import fetch
+from storage.ids import MAX_ID
+
+WIDE = 1_000
+"""Acts that a page looks through besides, should most of the newest be hidden ones."""
+CONVERSATIONS = frozenset({Kind.MENTION, Kind.REPLY})
+
+PUT_AWAY = "coalesce((SELECT r.put_away FROM notifications_readmark r WHERE r.user_id = %(reader)s), 0)"
+ACTS = f"""
+    SELECT a.id, a.actor_id, a.notification_id FROM notifications_act a
+    WHERE a.recipient_id = %(reader)s AND a.id < %(below)s AND a.id > greatest(%(above)s::bigint, {PUT_AWAY})
+    ORDER BY a.id {{order}} LIMIT %(scan)s
+"""  # noqa: S608 (constants)
+# The position of these is the id of their one act.
+ACTS_OF_CONVERSATIONS = f"""
+    SELECT a.id, a.actor_id, a.notification_id
+    FROM notifications_notification c JOIN notifications_act a ON a.notification_id = c.id
+    WHERE c.recipient_id = %(reader)s AND c.kind IN ('mention', 'reply')
+        AND c.position < %(below)s AND c.position > greatest(%(above)s::bigint, {PUT_AWAY})
+    ORDER BY c.position {{order}} LIMIT %(scan)s
+"""  # noqa: S608
+# The acts that a page looks through, and the last of them where that is its bound.
+PAGE = f"""
+    WITH scanned AS MATERIALIZED ({{acts}}),
+    bound AS (SELECT CASE WHEN count(*) = %(scan)s THEN {{last}}(id) END AS id FROM scanned)
+    SELECT bound.id, page.* FROM bound LEFT JOIN LATERAL (
+        SELECT a.id, shown.kind, shown.item_id, a.actor_id FROM scanned a CROSS JOIN LATERAL (
+            SELECT n.kind, n.item_id FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id
+            WHERE n.id = a.notification_id AND n.kind = ANY(%(kinds)s::varchar[])
+                AND (%(actor)s::bigint IS NULL OR a.actor_id = %(actor)s) AND {ITEM_SHOWN} AND {ACT_SHOWN}
+            OFFSET 0
+        ) shown
+        ORDER BY a.id {{order}} LIMIT %(count)s
+    ) page ON true
+"""  # noqa: S608
+
+
+class ToldAct(NamedTuple):
+    """An act that a reader is told of: its id and its notification's kind, the item if it is of one, and who did it."""
+
+    id: int
+    kind: str
+    item_id: int | None
+    actor_id: int
+
+
+class ActPage(NamedTuple):
+    """A part of the list, in the order of the walk. `last_id` is the id of the last act that was looked at. `has_more`
+    is true if another act is shown, or may be beyond the bound of the page's work.
+    """
+
+    acts: list[ToldAct]
+    last_id: int | None
+    has_more: bool
+
+
+class WantedActs(NamedTuple):
+    """The acts that are asked for: of these kinds, below and above ids (exclusive), and of one user where it is given.
+    The newest of them first, or where the walk goes `upward` the oldest.
+    """
+
+    kinds: Collection[str]
+    below: int = MAX_ID + 1
+    above: int = 0
+    actor_id: int | None = None
+    upward: bool = False
+
+
+def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> ActPage:
+    """The acts that the reader is told of; two statements at most."""
+    found: list[ToldAct] = []
+    bound: int | None = None
+    for scan in (limit + 1 + SCAN, WIDE):
+        shown, bound = _looked_through(reader, wanted, limit + 1 - len(found), scan)
+        found += shown
+        if bound is None or len(found) > limit:
+            break
+        wanted = wanted._replace(above=bound) if wanted.upward else wanted._replace(below=bound)
+    page = found[:limit]
+    if len(found) <= limit and bound is not None:
+        return ActPage(page, bound, has_more=True)
+    return ActPage(page, page[-1].id if page else None, len(found) > limit)
+
+
+def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> tuple[list[ToldAct], int | None]:
+    """Up to `count` acts among the next `scan`, and the last of those where there may be more."""
+    kinds = sorted(wanted.kinds)
+    params = {"reader": reader.pk, "kinds": kinds, "count": count, "scan": scan}
+    params |= {"below": wanted.below, "above": wanted.above, "actor": wanted.actor_id}
+    rows = fetch(_statement(CONVERSATIONS.issuperset(kinds), wanted.upward), params)
+    shown = sorted((ToldAct(*row[1:]) for row in rows if row[1] is not None), reverse=not wanted.upward)
+    return shown, rows[0][0]
+
+
+@cache
+def _statement(is_of_conversations: bool, is_upward: bool) -> str:
+    acts = ACTS_OF_CONVERSATIONS if is_of_conversations else ACTS
+    order, last = ("ASC", "max") if is_upward else ("DESC", "min")
+    return told(PAGE.format(acts=acts.format(order=order), order=order, last=last))
+
+
+def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> int:
+    """How many acts of these kinds are newer than the reader's mark, at most `cap`, by bounded work as of a page."""
+    ((mark,),) = fetch(f"SELECT {MARK}", {"reader": reader.pk})
+    return len(acts_page(reader, WantedActs(kinds, above=mark), limit=cap).acts)
