@@ -12,6 +12,7 @@ from runtime.environment import Given, OptionsError, read, renamed, unknown
 from runtime.management.commands.check_all import clean_environ
 from runtime.management.commands.document_settings import documents
 from runtime.options import GROUPS, INTERNAL, OPTIONS, RATES, RENAMED, RETIRED, RULES
+from tests.support.clusters import free_ports
 
 ROOT = Path(settings.BASE_DIR)
 SECRET = "hunter2"
@@ -330,7 +331,7 @@ def test_an_unknown_name_is_a_warning(tmp_path: Path, command: list[str]) -> Non
     run = subprocess.run(
         [sys.executable, "manage.py", *command],
         cwd=ROOT,
-        env=clean_environ(tmp_path / "var") | unreachable | {"FEEDSITE_DATABSE_URL": "x"},
+        env=clean_environ(tmp_path / "var") | unreachable | {"FEEDSITE_DATABSE_URL": "x", "PORT": str(free_ports()[0])},
         capture_output=True,
         text=True,
         check=False,

@@ -132,7 +132,7 @@ CHANGES = (
         | {"timeline_deliveryrange": ("delivery_id", "timeline_delivery")},
     ),
     Change(
-        "Acts are joined by their recipient as well, members of lists by its owner in every join, reminders by the host.",
+        "Acts are joined by their recipient too, members of lists by its owner in every join, reminders by the host.",
         follows={
             "notifications_act": ("notification_id", "notifications_notification"),
             "relations_listmember": ("list_id", "relations_list"),
