@@ -2,6 +2,8 @@
 
 Kinds that Mastodon does not have (live sessions, accepted requests, words of moderators) are passed over, and pages may
 be short (notifications.ungrouped has the list and its bounds).
+
+See docs/decisions.md: Apps list acts, pages list entries.
 """
 
 from collections.abc import Collection

@@ -231,34 +231,10 @@ class NotificationPage(msgspec.Struct):
         return max((int(entry.id) for entry in self.items), default=0)
 
 
-class PlacedEntry(NamedTuple):
-    """An entry, and its place in the list."""
-
-    position: int
-    entry: Entry
-
-
-class PlacedPage(NamedTuple):
-    """A `NotificationPage` of entries with their places."""
-
-    entries: list[PlacedEntry]
-    last_id: int | None
-    has_more: bool
-
-
 def notifications_page(
     reader: User, *, last_id: int | None = None, limit: int = 20, conversations: bool = False
 ) -> NotificationPage:
     """The entries below `last_id` (exclusive), newest first; of `conversations` only the replies and mentions."""
-    page = placed_page(reader, last_id=last_id, limit=limit, conversations=conversations)
-    last = None if page.last_id is None else str(page.last_id)
-    return NotificationPage([placed.entry for placed in page.entries], last, page.has_more)
-
-
-def placed_page(
-    reader: User, *, last_id: int | None = None, limit: int = 20, conversations: bool = False
-) -> PlacedPage:
-    """The same, each entry with its position."""
     below = MAX_ID + 1 if last_id is None else last_id
     params = {"reader": reader.pk, "below": below, "count": limit + 1, "scan": limit + 1 + SCAN}
     found = fetch(told(CONVERSATIONS if conversations else EVERYTHING), params, into=_Row._make)
@@ -269,10 +245,10 @@ def placed_page(
     items = {int(item.id): item for item in hydrate(ids, reader)}
     started = [row.session_id for row in page if row.session_id]
     cards = sessions.cards(started, reader) if started else {}
-    entries = [PlacedEntry(row.position, _entry(row, items, cards)) for row in page]
+    entries = [_entry(row, items, cards) for row in page]
     if len(rows) <= limit and bound is not None:
-        return PlacedPage(entries, bound, has_more=True)
-    return PlacedPage(entries, page[-1].position if page else None, len(rows) > limit)
+        return NotificationPage(entries, str(bound), has_more=True)
+    return NotificationPage(entries, str(page[-1].position) if page else None, len(rows) > limit)
 
 
 def new_count(reader: User, *, since_id: int, conversations: bool = False) -> tuple[int, bool]:

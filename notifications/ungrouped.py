@@ -6,6 +6,8 @@ the reader put away (`ReadMark.put_away`) is behind the list's end.
 
 Work is bounded by the page: it looks through `feed.SCAN` acts beyond those that it shows, and where it is short then,
 through `WIDE` more, after which it answers short. Replies and mentions alone come from an index of their own.
+
+See docs/decisions.md: Apps list acts, pages list entries.
 """
 
 from collections.abc import Collection

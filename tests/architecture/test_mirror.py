@@ -147,6 +147,7 @@ HELD = {
     "moderation/subjects.py": "tests/moderation/test_sessions.py",
     "moderation/user_admin.py": "tests/moderation/test_by_hand.py",
     "notifications/feed.py": "tests/notifications/test_actions.py",
+    "notifications/ungrouped.py": "tests/clientapi/test_notification_api.py",
     "notifications/sessions.py": "tests/live/test_reminders.py",
     "operation/curves.py": "tests/operation/test_plots.py",
     "operation/graphs.py": "tests/operation/test_simulation.py",
