@@ -131,7 +131,7 @@ def test_an_app_that_polls_is_told_once(ann: User, bob: User) -> None:
     assert seen == ["cid", "dan", "eve", "fay"]
 
 
-def test_everybody_of_a_crowd_is_listed(ann: User) -> None:
+def test_all_of_a_crowd_are_listed(ann: User) -> None:
     post = say(ann)
     crowd = UserFactory.create_batch(9)
     for user in crowd:
