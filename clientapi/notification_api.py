@@ -54,7 +54,9 @@ class NotificationView(ClientView):
     def get(self, request: Request, notification_id: str) -> HttpResponse:
         """The notification of this id."""
         reader = caller_of(request)
-        return FeedResponse(notices.presented([notice_or_404(notification_id, reader)], reader)[0])
+        for shown in notices.presented([notice_or_404(notification_id, reader)], reader):
+            return FeedResponse(shown)
+        raise exceptions.NotFound  # the account was deleted meanwhile
 
 
 def notice_or_404(text: str, reader: User) -> ToldAct:

@@ -357,7 +357,7 @@ class LastTold:
     def after(self, reader: int, position: Position) -> int:
         """The id above which notifications are news at an event of this place."""
         age = timedelta(milliseconds=position.milliseconds) - LATE - (ids.EPOCH - UNIX)
-        return self._of.get(reader) or max(age // ids.MILLISECOND, 0) << ids.SEQUENCE_BITS
+        return max(self._of.get(reader, 0), max(age // ids.MILLISECOND, 0) << ids.SEQUENCE_BITS)
 
     def note(self, reader: int, notice: int) -> None:
         """Remember that a reader was told of this one."""
@@ -373,7 +373,7 @@ last_told = LastTold()
 def _notified(
     place: int, position: Position, user_id: int, hearers: Sequence[Hearer]
 ) -> Iterator[tuple[int, Hearer, bytes]]:
-    """The notifications of a user that are new, the newest `NOTIFIED` of them."""
+    """The notifications of a user that are new. Of more than `NOTIFIED` at once the oldest are in the list only."""
     listening = [(hearer, stream) for hearer in hearers for stream in hearer.streams if stream.has_notifications]
     reader = User.objects.active().filter(pk=user_id).first() if listening else None
     if reader is None:

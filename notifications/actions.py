@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 from django.conf import settings
+from django.core.cache import cache
 from django.db import transaction
 
 from accounts.models import User
@@ -22,9 +23,10 @@ from items.visibility import VISIBLE
 from notifications import feed
 from notifications.models import CHOOSABLE, OF_MODERATORS, Kind, Silenced
 from relations.rules import is_told, of_many
-from storage import ids
+from storage import ids, keys
 from storage.connections import fetch, id_array
 from storage.events import ManyNotified, Notified, announce
+from storage.queue import enqueue
 
 MENTIONS = 20
 """So many of those whom an item mentions are told."""
@@ -34,6 +36,8 @@ BATCH = 5_000
 FEW, AT_ONCE = 500, 20
 """Rows of a batch, and batches, of what a user puts away; a request waits for them."""
 ATTEMPTS = 3
+LATE_SECONDS = 1
+"""Acts that come within `feed.STILL` of one that was announced are announced together, so much later."""
 
 OF_ITEM = "n.recipient_id = %(recipient)s AND n.kind = %(kind)s AND n.item_id = %(item)s AND n.day IS NULL"
 TODAY = "(now() AT TIME ZONE 'UTC')::date"
@@ -231,9 +235,11 @@ def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
     is_new = False
     for _ in range(ATTEMPTS):
         if found := fetch(add, params):
-            # One a second for an entry is enough: it is unread since the last that was announced.
+            # One a second for an entry is enough for pages: it is unread since the last that was announced.
             if is_new or found[0][0]:
                 _announce_later([params["recipient"]])
+            else:
+                transaction.on_commit(partial(_announce_together, params["recipient"]), robust=True)
             return
         is_new = bool(fetch(begin, params)) or is_new
 
@@ -266,6 +272,17 @@ def _announce_later(user_ids: Sequence[int]) -> None:
     """Tell the open pages of these users when it is committed; what fails there is only late."""
     if user_ids:
         transaction.on_commit(partial(_announce, user_ids), robust=True)
+
+
+def _announce_together(user_id: int) -> None:
+    """Have a worker tell, once for all that comes until then; it is late or lost where Redis or the workers are out."""
+    if cache.add(keys.late_notice(user_id), 1, LATE_SECONDS):
+        enqueue("notifications.announce", user_id, after_seconds=LATE_SECONDS)
+
+
+def announce_to(user_id: int) -> None:
+    """Tell the open pages and apps of a user that something may be new."""
+    _announce([user_id])
 
 
 def _announce(user_ids: Sequence[int]) -> None:
@@ -428,7 +445,7 @@ def put_away(*, user: User, below: int | None = None) -> int | None:
 
     Returns None once all are gone; after `AT_ONCE` batches of `FEW` entries, the position below which the rest stands.
     Apps are shown nothing of them from the first batch on. What moderators tell stays. An act that is done anew is
-    told anew.
+    told anew, and so is a mention by an edit of its post.
     """
     if below is None:
         fetch(MARK_PUT_AWAY, {"user": user.pk})

@@ -14,6 +14,12 @@ def forget_old() -> None:
     actions.forget_old()
 
 
+@shared_task(name="notifications.announce")
+def announce(user_id: int) -> None:
+    """Tell a user's open pages and apps of acts that came closely after one that was announced."""
+    actions.announce_to(user_id)
+
+
 @shared_task(name="notifications.put_away")
 def put_away(user_id: int, below: int) -> None:
     """Go on removing what a user put away, and leave the rest to another task."""

@@ -5,7 +5,8 @@ entry or leave it, when the act is undone and done again, and ids fall down the 
 the reader put away (`ReadMark.put_away`) is behind the list's end.
 
 Work is bounded by the page: it looks through `feed.SCAN` acts beyond those that it shows, and where it is short then,
-through `WIDE` more, after which it answers short. Replies and mentions alone come from an index of their own.
+through `WIDE` more, or `WIDEST` times as many while it has found none, after which it answers short. Replies and
+mentions alone come from an index of their own.
 
 See docs/decisions.md: Apps list acts, pages list entries.
 """
@@ -22,6 +23,7 @@ from storage.ids import MAX_ID
 
 WIDE = 1_000
 """Acts that a page looks through besides, should most of the newest be hidden ones."""
+WIDEST = 5
 CONVERSATIONS = frozenset({Kind.MENTION, Kind.REPLY})
 
 PUT_AWAY = "coalesce((SELECT r.put_away FROM notifications_readmark r WHERE r.user_id = %(reader)s), 0)"
@@ -30,13 +32,15 @@ ACTS = f"""
     WHERE a.recipient_id = %(reader)s AND a.id < %(below)s AND a.id > greatest(%(above)s::bigint, {PUT_AWAY})
     ORDER BY a.id {{order}} LIMIT %(scan)s
 """  # noqa: S608 (constants)
-# The position of these is the id of their one act.
+# The position of these is the id of their one act, which may be gone.
 ACTS_OF_CONVERSATIONS = f"""
-    SELECT a.id, a.actor_id, a.notification_id
-    FROM notifications_notification c JOIN notifications_act a ON a.notification_id = c.id
-    WHERE c.recipient_id = %(reader)s AND c.kind IN ('mention', 'reply')
-        AND c.position < %(below)s AND c.position > greatest(%(above)s::bigint, {PUT_AWAY})
-    ORDER BY c.position {{order}} LIMIT %(scan)s
+    SELECT c.position AS id, a.actor_id, c.id AS notification_id
+    FROM (
+        SELECT n.id, n.position FROM notifications_notification n
+        WHERE n.recipient_id = %(reader)s AND n.kind IN ('mention', 'reply')
+            AND n.position < %(below)s AND n.position > greatest(%(above)s::bigint, {PUT_AWAY})
+        ORDER BY n.position {{order}} LIMIT %(scan)s
+    ) c LEFT JOIN notifications_act a ON a.notification_id = c.id
 """  # noqa: S608
 # The acts that a page looks through, and the last of them where that is its bound.
 PAGE = f"""
@@ -86,10 +90,12 @@ class WantedActs(NamedTuple):
 
 
 def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> ActPage:
-    """The acts that the reader is told of; two statements at most."""
+    """The acts that the reader is told of; two statements at most where there are any."""
     found: list[ToldAct] = []
     bound: int | None = None
-    for scan in (limit + 1 + SCAN, WIDE):
+    for turn, scan in enumerate((limit + 1 + SCAN, *[WIDE] * WIDEST)):
+        if turn > 1 and found:
+            break
         shown, bound = _looked_through(reader, wanted, limit + 1 - len(found), scan)
         found += shown
         if bound is None or len(found) > limit:

@@ -26,15 +26,15 @@ def asks(task: str, query: str) -> Callable[[Function], Function]:
     return lambda function: function
 
 
-def enqueue(task: str, *args: Any) -> bool:
-    """Send a task to the workers, by name; False if the broker did not take it.
+def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
+    """Send a task to the workers, by name, to be run at once or later; False if the broker did not take it.
 
     The caller has written what is to be done into PostgreSQL already, or can do without the task: a dead broker is
     logged, costs at most a second in a second, and never reaches a user.
     """
     try:
         with broker_breaker.asking():
-            current_app.send_task(task, args, confirm_timeout=CONFIRM_SECONDS)
+            current_app.send_task(task, args, countdown=after_seconds, confirm_timeout=CONFIRM_SECONDS)
     except OpenError:
         return False
     except BROKER_FAILURES as error:

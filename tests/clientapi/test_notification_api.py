@@ -10,7 +10,8 @@ from items import actions as items
 from items.models import Item
 from notifications import actions, ungrouped
 from notifications.feed import notifications_page
-from notifications.models import Notification
+from notifications.models import Act, Notification
+from notifications.tasks import forget_old
 from relations import actions as relations
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory
@@ -146,7 +147,7 @@ def test_all_of_a_crowd_are_listed(ann: User) -> None:
 
 
 def test_mentions_are_found_below_a_crowd(ann: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, least in (("SCAN", 2), ("WIDE", 3)):
+    for name, least in (("SCAN", 2), ("WIDE", 3), ("WIDEST", 1)):
         monkeypatch.setattr(ungrouped, name, least)
     say(bob, "hello @ann")
     post = say(ann)
@@ -161,6 +162,59 @@ def test_mentions_are_found_below_a_crowd(ann: User, bob: User, monkeypatch: pyt
     query = {"limit": 5, "exclude_types[]": ["favourite"], "max_id": below[1]}
     assert [one["id"] for one in caller.get("v1/notifications", query)] == [mention["id"]]
     assert caller.get("v1/notifications", {"types[]": ["poll"]}) == []
+
+
+def test_all_hidden_ones_are_looked_through_until_one_is_shown(
+    ann: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, least in (("SCAN", 0), ("WIDE", 2)):
+        monkeypatch.setattr(ungrouped, name, least)
+    post, caller = say(ann), Caller(ann)
+    items.like(user=bob, item=post)
+    known = ids_of(ann)["bob"]
+    likers = UserFactory.create_batch(8)
+    for user in likers:
+        items.like(user=user, item=post)
+        relations.block(blocker=ann, blocked=user)
+    items.like(user=UserFactory(username="cid"), item=post)
+    (newest,) = caller.get("v1/notifications", {"min_id": known, "limit": 1})
+    assert newest["account"]["username"] == "cid"
+    query = {"limit": 1, "max_id": newest["id"]}
+    assert [one["id"] for one in caller.get("v1/notifications", query)] == [known]
+
+
+def test_mentions_whose_act_is_gone_are_counted_as_looked_through(
+    ann: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, least in (("SCAN", 0), ("WIDE", 1), ("WIDEST", 2)):
+        monkeypatch.setattr(ungrouped, name, least)
+    for _ in range(9):
+        say(bob, "hello @ann")
+    Act.objects.all().delete()
+    caller = Caller(ann)
+    assert caller.get("v1/notifications", {"types[]": ["mention"], "limit": 1}) == []
+    assert re.search(r"max_id=(\d+)", caller.response["Link"])
+
+
+def test_mentions_that_were_put_away_are_not_shown_while_their_entries_go(
+    ann: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "FEW", 1)
+    monkeypatch.setattr(actions, "AT_ONCE", 1)
+    for _ in range(3):
+        say(bob, "hello @ann")
+    assert actions.put_away(user=ann) is not None
+    assert Notification.objects.filter(recipient=ann).count() == 2
+    assert Caller(ann).get("v1/notifications", {"types[]": ["mention"]}) == []
+
+
+def test_acts_without_a_recipient_are_in_no_list(ann: User, bob: User) -> None:
+    items.like(user=bob, item=say(ann))
+    items.like(user=ann, item=say(bob))
+    Act.objects.update(recipient=None)
+    assert listed(ann) == listed(bob) == []
+    forget_old()
+    assert (listed(ann), listed(bob)) == ([("favourite", "bob")], [("favourite", "ann")])
 
 
 def test_those_of_one_account(ann: User, bob: User) -> None:

@@ -174,6 +174,16 @@ class TestOneself:
         found = told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)]
         assert [each["account"]["id"] for _, each in found] == [str(other.pk) for other in others]
 
+    def test_what_came_long_before_is_not_told_again(self) -> None:
+        """By an event of marking, say, after a time in which no app of the reader was open."""
+        reader, *others = UserFactory.create_batch(3)
+        streaming.last_told = streaming.LastTold()
+        items.like(user=others[0], item=say(reader))
+        assert told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)]
+        items.like(user=others[1], item=say(reader))
+        late = Position(int(time.time() * 1000) + 6_000, 0)
+        assert not list(news_for([hearer(reader)], [(late, Notified(reader.pk, {}))]))
+
     def test_filters_that_changed(self) -> None:
         reader = UserFactory()
         socket = hearer(reader, HOME, is_socket=True)

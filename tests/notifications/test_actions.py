@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.signals import account_purged
+from feedsite import celery
 from items import actions as items
 from items.models import Item, Status
-from notifications import actions, feed
+from notifications import actions, feed, tasks
 from notifications.feed import notifications_page, unread_count
-from notifications.models import CHOOSABLE, Act, Notification, ReadMark, Silenced
+from notifications.models import CHOOSABLE, Act, Kind, Notification, ReadMark, Silenced
 from relations import actions as relations
 from storage import events, ids
 from storage.events import Notified
@@ -280,6 +281,41 @@ def test_open_pages_are_told_when_it_is_committed(
     assert news(lambda: say(bob, "words")) == []
     assert news(lambda: actions.warn(user=ann, text="careful")) == [Notified(ann.pk, {"unread": 1, "capped": False})]
     assert news(lambda: actions.silence(user=ann, kinds=["like"])) == [Notified(ann.pk, {"unread": 1, "capped": False})]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_acts_within_a_second_are_announced_together_by_a_task(
+    ann: User, bob: User, feeds: Any, still: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later: list[tuple[str, Any, float]] = []
+    monkeypatch.setattr(
+        celery.app, "send_task", lambda name, args, countdown, **options: later.append((name, args, countdown))
+    )
+    post = say(ann)
+    for user in (bob, *UserFactory.create_batch(3)):
+        items.like(user=user, item=post)
+    told_late = [call for call in later if call[0] == "notifications.announce"]
+    assert told_late == [("notifications.announce", (ann.pk,), 1)]
+    feeds.delete("events")
+    tasks.announce(ann.pk)
+    ((_, fields),) = feeds.xrange("events")
+    assert events.event_of(fields) == Notified(ann.pk, {"unread": 1, "capped": False})
+
+
+def test_every_act_bears_the_recipient_of_its_entry(ann: User, bob: User) -> None:
+    post = say(ann, "words")
+    items.like(user=bob, item=post)
+    items.repost(sender=bob, item=post)
+    say(bob, "an answer", reply_to=post)
+    say(bob, "hello @ann")
+    relations.follow(follower=bob, followee=ann)
+    actions.tell_of_request(follower=bob, followee=ann)
+    actions.tell_of_acceptance(follower=ann, followee=bob)
+    actions.tell_of_session(session_id=7, host_id=bob.pk, user_ids=[ann.pk])
+    actions.warn(user=ann, text="careful")
+    actions.tell_of_pictures(item=post, text="no")
+    assert set(Notification.objects.values_list("kind", flat=True)) == set(Kind)
+    assert Act.objects.count() == Act.objects.filter(recipient=F("notification__recipient")).count() == len(Kind)
 
 
 def test_many_who_are_told_at_once_are_one_event(
