@@ -36,7 +36,7 @@
 | `cache:1:tags:days` | STRING | uses of popular hashtags a day (items/trending.py) | 10 minutes | counted anew |
 | `cache:1:page:{digest}` | STRING | a page for strangers (items/open_pages.py) | 15 seconds | rendered anew |
 | `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | looked for anew |
-| `cache:1:notice:{user}` | STRING | that a task will announce what comes until then (notifications/actions.py) | 1 second | it is announced twice |
+| `cache:1:notice:{user}` | STRING | that a task will announce acts (notifications/actions.py) | 1 second | done twice |
 | `cache:1:mail:turn` | STRING | that a worker sends letters (mail/sending.py) | 90 seconds | several send at once |
 | `cache:1:mail:pause` | STRING | that the mail server is left alone | 30 seconds | it is asked sooner |
 
