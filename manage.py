@@ -157,7 +157,7 @@ WHOLE = ("--no-deps", "--require-hashes", "--only-binary=:all:")
 def fill(lock: Path) -> None:
     """Install what the lock names by pip, which would compile it on one processor. Raises CalledProcessError."""
     pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input", "--no-compile"]
-    subprocess.run([*pip, *WHOLE, *offline(), "-r", str(lock)], check=True, stdin=subprocess.DEVNULL)
+    run([*pip, *WHOLE, *offline(), "-r", str(lock)]).check_returncode()
 
 
 def fill_by_uv(lock: Path) -> bool:
@@ -172,7 +172,7 @@ def fill_by_uv(lock: Path) -> bool:
     fill(first)
     uv = [str(PYTHON), "-m", "uv", "pip", "install", "--quiet", "--no-config", "--compile-bytecode"]
     command = [*uv, "--python", str(PYTHON), *WHOLE, *offline(), "-r", str(lock)]
-    return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+    return run(command, stderr=subprocess.DEVNULL).returncode == 0
 
 
 COMPILE = "import compileall, sysconfig; compileall.compile_dir(sysconfig.get_path('purelib'), quiet=2, workers=0)"
@@ -180,7 +180,12 @@ COMPILE = "import compileall, sysconfig; compileall.compile_dir(sysconfig.get_pa
 
 def compile_packages() -> None:
     """Compile what was installed on all processors; some packages bring files that no Python compiles."""
-    subprocess.run([str(PYTHON), "-c", COMPILE], check=False, stdin=subprocess.DEVNULL)
+    run([str(PYTHON), "-c", COMPILE])
+
+
+def run(command: list[str], stderr: int | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Run a program to its end. It holds the lock of `one_at_a_time` too."""
+    return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stderr=stderr, close_fds=False)
 
 
 def offline() -> list[str]:
@@ -201,13 +206,16 @@ def make_environment() -> None:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Two first commands at once make one environment."""
+    """Two first commands at once make one environment. The programs that install share the lock (`run`): those of a
+    command that was killed go on, and the next one waits for them.
+    """
     import fcntl  # which Windows has not, and is told so before
 
     VENV.parent.mkdir(parents=True, exist_ok=True)
     folder = os.open(VENV.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
+        os.set_inheritable(folder, True)
         yield
     finally:
         os.close(folder)

@@ -12,6 +12,7 @@ import pytest
 from django.conf import settings
 
 import manage as manage_module
+from runtime.embedded import wait_for
 
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-server.lock")
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
@@ -69,6 +70,31 @@ def test_environment_is_made_once_and_follows_its_locks(tree: Path) -> None:
     moved = tree.rename(tree.with_name("moved tree"))
     assert ran_inside(again := manage(moved))
     assert installations(again) == 1
+
+
+SLOW_PIP = """
+import os, pathlib, sys, time
+if "pip" in sys.orig_argv and "SLOW" in os.environ:
+    pathlib.Path(os.environ["SLOW"]).write_text(str(os.getpid()))
+    time.sleep(15)
+"""
+
+
+@pytest.mark.long
+def test_the_pip_of_a_command_that_was_killed_is_waited_for(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SLOW_PIP)
+    note = tmp_path / "pid"
+    environ = os.environ | {"SLOW": str(note), "PYTHONPATH": str(tmp_path), "FEEDSITE_VENV": str(tree / ".venv")}
+    command = [BASE_PYTHON, str(tree / "manage.py"), "version"]
+    with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as first:
+        assert wait_for(lambda: note.exists() and note.read_text() != "", 60)
+        first.kill()
+    pid = int(note.read_text())
+    os.kill(pid, 0)  # it goes on
+    second = manage(tree)
+    assert ran_inside(second), second.stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 GLIBC = ("glibc", "2.36")
