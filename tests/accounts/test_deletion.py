@@ -22,6 +22,7 @@ from relations.models import Block, Follow, FollowerCountChange, Mute
 from tests.support.at_once import at_once
 from tests.support.deletions import settle
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.workers import prompt_tasks
 
 pytestmark = pytest.mark.django_db
 
@@ -172,7 +173,7 @@ def test_relations_go_and_the_counts_of_others_stay_exact(ann: User, monkeypatch
 @pytest.mark.slow
 def test_a_large_account_takes_turns(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
-    monkeypatch.setattr(celery.app, "send_task", lambda name, args, **_: sent.append((name, *args)))
+    monkeypatch.setattr(celery.app, "send_task", prompt_tasks(lambda name, args: sent.append((name, *args))))
     monkeypatch.setattr(purge, "BATCH", 2)
     monkeypatch.setattr(purge, "ROUNDS", 2)
     for _ in range(9):
@@ -187,7 +188,7 @@ def test_a_large_account_takes_turns(ann: User, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_worker_that_died_is_followed_by_another(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
-    monkeypatch.setattr(celery.app, "send_task", lambda name, args, **_: sent.append((name, *args)))
+    monkeypatch.setattr(celery.app, "send_task", prompt_tasks(lambda name, args: sent.append((name, *args))))
     relations.follow(follower=ann, followee=UserFactory())
     actions.delete_account(user=ann)
 

@@ -48,12 +48,13 @@ from storage.connections import feeds_for_tasks
 from seen import played
 from seen.filter_store import FilterKey, month_of
 from seen.store import store
+from tests.support.workers import prompt_tasks
 from timeline import tasks
 from timeline.home import home_page
 
 THIS_MONTH = month_of(timezone.now())
 TASKS = {task.name: task.run for task in (tasks.materialise_inbox, tasks.materialise_outbox, tasks.fan_out)}
-celery.app.send_task = lambda name, args, **options: TASKS[name](*args)  # a worker at hand
+celery.app.send_task = prompt_tasks(lambda name, args: TASKS[name](*args))  # a worker at hand
 
 def pages():
     found = {}

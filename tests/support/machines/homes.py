@@ -40,6 +40,7 @@ from relations.models import Follow, FollowRequest, List, Mute
 from storage import connections, deliveries, keys
 from storage.draws import Draw
 from tests.support.timelines import TASKS
+from tests.support.workers import prompt_tasks
 from timeline import active_fans, backfill, fold, inbox, oracle, pull, truth
 from timeline.check import differences
 from timeline.home import Page, home_page, new_count
@@ -665,7 +666,7 @@ def tiny_homes(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Itera
     monkeypatch.setattr(Tail, "LENGTH", 24)
     monkeypatch.setattr(fold, "REACH", 3)
     monkeypatch.setattr(oracle, "REACH", 3)
-    monkeypatch.setattr(celery.app, "send_task", lambda name, args, **_: QUEUE.append((name, tuple(args))))
+    monkeypatch.setattr(celery.app, "send_task", prompt_tasks(lambda *task: QUEUE.append(task)))
     item_submitted.connect(suspect)
     yield
     item_submitted.disconnect(suspect)

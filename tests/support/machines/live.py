@@ -37,6 +37,7 @@ from relations import actions as relations
 from storage import connections, deliveries, keys
 from tests.support import servers
 from tests.support.sessions import TASKS
+from tests.support.workers import prompt_tasks
 
 HOSTS = 4
 READERS = 2
@@ -512,7 +513,7 @@ def tiny_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walking.Walk, "fill", filled)
     monkeypatch.setattr(walking.Entries, "take", taken)
     monkeypatch.setattr(site, "FAN_OUT_ATTEMPTS", 1_000)
-    monkeypatch.setattr(celery.app, "send_task", lambda name, args, **_: QUEUE.append((name, tuple(args))))
+    monkeypatch.setattr(celery.app, "send_task", prompt_tasks(lambda *task: QUEUE.append(task)))
 
 
 def walk_all(machine: type[Live], *, examples: int) -> None:
