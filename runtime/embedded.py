@@ -24,6 +24,7 @@ import importlib.util
 import json
 import os
 import pwd
+import queue
 import secrets
 import shutil
 import signal
@@ -32,7 +33,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -674,8 +674,9 @@ class Keeper:
     def __init__(self, home: Home, names: Sequence[str]) -> None:
         self.home = home
         self.servers = [make_server(home, name) for name in names]
-        self.leaving = threading.Event()
-        self.woken = threading.Event()
+        self.is_leaving = False
+        # An Event is set under a lock, which the program may hold at the moment of the signal; this queue has none.
+        self.signals: queue.SimpleQueue[int] = queue.SimpleQueue()
         self.failures = dict.fromkeys(names, 0)
         self.retry_at = dict.fromkeys(names, 0.0)
 
@@ -692,12 +693,11 @@ class Keeper:
             try:
                 self.bring_up()
                 report("ready")
-                while not self.leaving.is_set():
-                    self.woken.clear()
+                while not self.is_leaving:
                     self.tend()
                     if try_lock(lease, fcntl.LOCK_EX):
                         break  # kept until the end: newcomers wait until the servers are down
-                    self.woken.wait(1.0 if all(server.is_alive() for server in self.servers) else 0.1)
+                    self.wait_for_signals(1.0 if all(server.is_alive() for server in self.servers) else 0.1)
             finally:
                 self.take_down()
                 os.truncate(lock, 0)
@@ -705,8 +705,15 @@ class Keeper:
     def on_signal(self, number: int, frame: object) -> None:
         """Look at the servers, one of which may have died; or leave."""
         if number == signal.SIGTERM:
-            self.leaving.set()
-        self.woken.set()
+            self.is_leaving = True
+        self.signals.put(number)
+
+    def wait_for_signals(self, seconds: float) -> None:
+        """Wait for a signal, at most so long; those that came are done with."""
+        with contextlib.suppress(queue.Empty):
+            self.signals.get(timeout=seconds)
+            while True:
+                self.signals.get_nowait()
 
     def bring_up(self) -> None:
         """Start the servers and wait until all answer.
@@ -720,7 +727,8 @@ class Keeper:
                 # A few attempts: the last sessions of a killed PostgreSQL may hold its memory for a moment.
                 if self.failures[server.name] > 4:
                     raise ServerError(f"The embedded {server.name} does not start: {server.last_words()}")
-            if self.leaving.wait(0.02):
+            time.sleep(0.02)
+            if self.is_leaving:
                 return
             if time.monotonic() > deadline:
                 silent = ", ".join(server.name for server in self.servers if not server.answers())

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -162,6 +163,27 @@ def test_commands_share_the_servers_and_the_last_one_stops_them(servers: Servers
         end(other)
         assert wait_for(servers.running, 60)
     assert servers.keeper() is None
+
+
+@pytest.mark.slow
+def test_a_keeper_takes_signals_at_any_moment(servers: Servers) -> None:
+    """Those of servers that end, and at last the one that ends it: none finds it holding a lock that it needs."""
+    with servers.ensure():
+        keeper = servers.keeper()
+        assert keeper is not None
+        for number in range(8_000):
+            os.kill(keeper["pid"], signal.SIGCHLD)
+            time.sleep(1e-6 * (number % 100))
+        os.kill(pid_of(servers, "feeds"), signal.SIGKILL)
+        feeds = redis.Redis.from_url(servers.redis_url)
+        assert wait_for(lambda: answers(feeds), 30)
+        assert servers.keeper() == keeper
+
+
+def answers(server: redis.Redis) -> bool:
+    with suppress(redis.RedisError):
+        return bool(server.ping())
+    return False
 
 
 @pytest.mark.slow
