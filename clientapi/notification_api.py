@@ -54,9 +54,10 @@ class NotificationView(ClientView):
     def get(self, request: Request, notification_id: str) -> HttpResponse:
         """The notification of this id."""
         reader = caller_of(request)
-        for shown in notices.presented([notice_or_404(notification_id, reader)], reader):
-            return FeedResponse(shown)
-        raise exceptions.NotFound  # the account was deleted meanwhile
+        shown = notices.presented([notice_or_404(notification_id, reader)], reader)
+        if not shown:  # the account was deleted meanwhile
+            raise exceptions.NotFound
+        return FeedResponse(shown[0])
 
 
 def notice_or_404(text: str, reader: User) -> ToldAct:

@@ -56,7 +56,7 @@ ADD = """
         UPDATE notifications_notification n SET position = act.id FROM act
         WHERE n.id = act.notification_id AND n.position <= act.id - %(still)s RETURNING n.id
     )
-    SELECT EXISTS (SELECT FROM moved) FROM found
+    SELECT EXISTS (SELECT FROM moved), EXISTS (SELECT FROM act) FROM found
 """
 ADD_TO_ITEM = ADD.format(key=OF_ITEM)
 # The kind stands in the text: each has an index of its own.
@@ -235,10 +235,11 @@ def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
     is_new = False
     for _ in range(ATTEMPTS):
         if found := fetch(add, params):
+            has_moved, is_added = found[0]
             # One a second for an entry is enough for pages: it is unread since the last that was announced.
-            if is_new or found[0][0]:
+            if is_new or has_moved:
                 _announce_later([params["recipient"]])
-            else:
+            elif is_added:
                 transaction.on_commit(partial(_announce_together, params["recipient"]), robust=True)
             return
         is_new = bool(fetch(begin, params)) or is_new

@@ -24,7 +24,8 @@ from storage.ids import MAX_ID
 WIDE = 1_000
 """Acts that a page looks through besides, should most of the newest be hidden ones."""
 WIDEST = 5
-CONVERSATIONS = frozenset({Kind.MENTION, Kind.REPLY})
+"""How often it does so at most."""
+WITH_ONE_ACT = frozenset({Kind.MENTION, Kind.REPLY})
 
 PUT_AWAY = "coalesce((SELECT r.put_away FROM notifications_readmark r WHERE r.user_id = %(reader)s), 0)"
 ACTS = f"""
@@ -94,8 +95,8 @@ def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> ActPage:
     found: list[ToldAct] = []
     bound: int | None = None
     for turn, scan in enumerate((limit + 1 + SCAN, *[WIDE] * WIDEST)):
-        if turn > 1 and found:
-            break
+        if found and turn > 1:
+            break  # short is enough; nothing at all would end the walk of an app that reads no Link
         shown, bound = _looked_through(reader, wanted, limit + 1 - len(found), scan)
         found += shown
         if bound is None or len(found) > limit:
@@ -112,7 +113,7 @@ def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> 
     kinds = sorted(wanted.kinds)
     params = {"reader": reader.pk, "kinds": kinds, "count": count, "scan": scan}
     params |= {"below": wanted.below, "above": wanted.above, "actor": wanted.actor_id}
-    rows = fetch(_statement(CONVERSATIONS.issuperset(kinds), wanted.upward), params)
+    rows = fetch(_statement(WITH_ONE_ACT.issuperset(kinds), wanted.upward), params)
     shown = sorted((ToldAct(*row[1:]) for row in rows if row[1] is not None), reverse=not wanted.upward)
     return shown, rows[0][0]
 
