@@ -239,6 +239,7 @@ UNASKED = {
 }
 UNRUN_TASKS = {
     "discover.index": "OpenSearch's own queue",
+    "notifications.announce": "what an announcement of a request asks, of one user",
     "notifications.put_away": "what clearing asks in its request, once more",
     "seen.merge_user": "plays, which are in no table",
     "timeline.fan_out_range": "what timeline.fan_out does, for a range",
