@@ -285,7 +285,8 @@ def test_where_the_browser_keeps_nothing_the_page_keeps_the_text_and_says_so(
     visitor.page.on("dialog", stay)
     notice.get_by_role("link", name="Log in").click(no_wait_after=True)
     expect(reply).to_have_value("half an answer")
-    visitor.page.wait_for_timeout(200)
+    while not asked:  # pytest's own time limit ends it
+        visitor.page.wait_for_timeout(50)
     assert asked == ["beforeunload"]
     visitor.page.remove_listener("dialog", stay)
     visitor.page.on("dialog", lambda dialog: dialog.accept())
