@@ -62,7 +62,8 @@ def test_a_post_that_was_begun_is_kept(visitor: Visitor, place: str) -> None:
     expect(area).to_have_value("half a thou")
     expect(visitor.page.locator("form[data-draft] select")).to_have_value("followers")
     visitor.page.go_back()
-    visitor.page.go_forward()
+    with visitor.page.expect_navigation():  # Playwright's own step right after another fails once in some twenty runs
+        visitor.page.evaluate("history.forward()")
     expect(area).to_have_value("half a thou")
     visitor.page.get_by_role("button", name="Publish").click()
     expect(visitor.page.get_by_text("Published.").first).to_be_visible()
