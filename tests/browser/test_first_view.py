@@ -104,6 +104,6 @@ def test_a_shift_is_seen(visit: Visit, reader: Any, author: Any) -> None:
     visitor.enter(reader)
     measured(visitor)
     visitor.page.mouse.wheel(0, -9000)
-    visitor.page.wait_for_timeout(1_500)  # what moves within half a second of the wheel does not count
+    visitor.page.wait_for_timeout(1_500)  # movements within half a second of the wheel do not count
     visitor.page.evaluate("document.querySelector('article').style.paddingTop = '300px'")
     visitor.holds("seen.shift > 0.05")
