@@ -221,6 +221,7 @@ def test_the_stream_process_killed(streams: StreamServer, author: User, fan: Use
         each.close()
 
 
+@pytest.mark.long
 def test_the_feeds_server_frozen(streams: StreamServer, author: User, fan: User, feeds_server: Valkey) -> None:
     """Something may be lost: connections end with the code that says to come back."""
     apps = Apps(streams, fan)
@@ -240,6 +241,7 @@ def test_the_feeds_server_frozen(streams: StreamServer, author: User, fan: User,
         each.close()
 
 
+@pytest.mark.long
 def test_the_feeds_server_killed(streams: StreamServer, author: User, fan: User, feeds_server: Valkey) -> None:
     apps = Apps(streams, fan)
     first = publish(author)

@@ -85,6 +85,7 @@ def test_publishing_with_the_broker_frozen(star: User, broker_server: Valkey) ->
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_broker_killed_while_workers_run(star: User, worker: Worker, broker_server: Valkey) -> None:
     worker.start()
     say(star)
@@ -123,6 +124,7 @@ def test_an_outage_costs_one_wait_not_one_a_request(star: User, feeds_server: Va
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_feeds_that_come_back_empty(star: User, worker: Worker, feeds_server: Valkey) -> None:
     published = [say(star).pk for _ in range(30)][::-1]
     worker.start()

@@ -51,6 +51,7 @@ def checked(site: str, config: Path, *options: str, **environ: str) -> None:
     assert "Selected: 0/" not in done.stdout
 
 
+@pytest.mark.long
 def test_the_site_keeps_to_its_schema(live_server: Any, settings: Any, tmp_path: Path) -> None:
     settings.RATE_SCALE = 1e6
     settings.STREAM_PORT = 1  # the site leads to the stream process, and nobody follows

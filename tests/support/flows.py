@@ -10,10 +10,10 @@ from tests.support.effort import is_usual
 
 FOLDER = Path(settings.BASE_DIR) / "tests" / "browser"
 SETTINGS = {"screen", "javascript", "locale", "width", "half"}
-FLOWS = 2
-"""Every run tries the first so many of a file, which are the ones that most depends on."""
-WHOLE = {"test_site.py"}
-"""Files of which every run tries all: what a site is nothing without."""
+FLOWS = 1
+"""Every run tries the first so many of a file, which most depends on."""
+WHOLE = {"test_site.py", "test_accessibility.py"}
+"""Files of which every run tries all: what a site is nothing without, and the look at every page."""
 
 
 @pytest.hookimpl(tryfirst=True)
