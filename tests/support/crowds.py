@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connection
 
-PATIENCE = 90
+PATIENCE = 200
 """Seconds within which a slow machine, too, reads enough of both kinds."""
 
 
