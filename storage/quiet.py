@@ -29,8 +29,13 @@ PATIENCE = 2.0
 class Scheduler(PersistentScheduler):
     """Celery's scheduler, with the question before the task."""
 
+    _heap: list[tuple[float, int, ScheduleEntry]] | None
+    """Of Celery: when each entry is due, in its clock, and the entry."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.sent_at: dict[str, float] = {}
+        self.answers: dict[str, bool] = {}
+        """By the names of entries that are due: whether there is something to do."""
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
@@ -57,19 +62,32 @@ class Scheduler(PersistentScheduler):
 
     def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
         """Send the task of an entry that is due, if there is something to do."""
-        query = QUESTIONS.get(str(entry.task))
-        name, now = str(entry.name), time.monotonic()
-        if query and now < self.sent_at.get(name, 0.0) + UNASKED_SECONDS and not is_wanted(query):
+        if self._has_question(entry) and not self._answer(entry):
             return
-        self.sent_at[name] = now
+        self.sent_at[str(entry.name)] = time.monotonic()
         super().apply_entry(entry, producer)
 
+    def _has_question(self, entry: ScheduleEntry) -> bool:
+        since = self.sent_at.get(str(entry.name), 0.0)
+        return str(entry.task) in QUESTIONS and time.monotonic() < since + UNASKED_SECONDS
 
-def is_wanted(query: str) -> bool:
-    """Whether the query has a row; True where PostgreSQL does not say."""
+    def _answer(self, entry: ScheduleEntry) -> bool:
+        """Whether there is something to do for an entry that is due. One statement asks for all that are due with it;
+        the next turns of beat take their answers.
+        """
+        name = str(entry.name)
+        if name not in self.answers:
+            due = [other for _, _, other in self._heap or () if self._has_question(other) and other.is_due()[0]]
+            asked = {str(each.name): QUESTIONS[str(each.task)] for each in [entry, *due]}
+            self.answers = dict(zip(asked, are_wanted(list(asked.values())), strict=True))
+        return self.answers.pop(name)
+
+
+def are_wanted(queries: list[str]) -> list[bool]:
+    """Of each query whether it has a row; True of all where PostgreSQL does not say."""
     try:
-        return bool(fetch(f"SELECT EXISTS ({query})")[0][0])
+        return list(fetch(f"SELECT {', '.join(f'EXISTS ({query})' for query in queries)}")[0])
     except Error as error:
         connection.close()  # the next question begins anew
         logger.info("PostgreSQL does not say what there is to do: %s", error)
-        return True
+        return [True for _ in queries]

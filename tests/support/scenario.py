@@ -851,7 +851,7 @@ def workers(scenario: Scenario) -> None:
     scenario.ran.add("timeline.build_active_fans")
     for task, query in QUESTIONS.items():
         scenario.recorder.step = f"question of {task}"
-        quiet.is_wanted(query)
+        quiet.are_wanted([query])
     scenario.recorder.step = "top"
     top.look()
     scenario.recorder.step = "doctor"
