@@ -97,9 +97,9 @@ class Size:
     live_followed: tuple[int, ...] = (10, 100, 2_000)
     live_readers: int = 10
     live_rounds: int = 200
-    idle_pause: float = 45.0
+    idle_pause: float = 120.0
     """Seconds until a site that has started or was visited is left alone by its own tasks, ..."""
-    idle_seconds: float = 60.0
+    idle_seconds: float = 240.0
     """... and seconds for which it is looked at."""
     load_people: int = 300
     """People of a site under load, ..."""
