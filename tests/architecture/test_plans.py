@@ -247,6 +247,7 @@ UNRUN_TASKS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.django_db(transaction=True)

@@ -106,7 +106,7 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(tries(2, 60)))
+@pytest.mark.parametrize("seed", range(tries(1, 60)))
 def test_no_answer_holds_what_the_rule_hides(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 (a made-up world)
     people, said = world(chance)

@@ -68,6 +68,7 @@ FILES = "/(media(/[^/]+)?|update_credentials)$"
 """Addresses of forms with files, for which tests/schema/test_schemathesis.py sends pictures to the same functions."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 @pytest.mark.django_db(transaction=True)

@@ -35,6 +35,7 @@ def made(db: None, media_folder: Path, tmp_path: Path, settings: Any) -> Path:
     return media_folder
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_demo_with_faces_and_pictures(made: Path) -> None:
     """One demo for all these questions, for it takes seconds."""

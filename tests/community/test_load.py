@@ -399,6 +399,7 @@ def test_after_a_refusal_the_mended_data_set_loads(load: Load, folder: Path) -> 
     assert counts() == (3, 3, 4, 1, 3)
 
 
+@pytest.mark.long
 @committed
 @pytest.mark.slow
 def test_a_killed_load_leaves_nothing_and_the_next_one_starts_cleanly(load: Load, folder: Path) -> None:

@@ -257,6 +257,7 @@ def test_the_feeds_server_killed(streams: StreamServer, author: User, fan: User,
         each.close()
 
 
+@pytest.mark.long
 def test_the_feeds_server_flushed(streams: StreamServer, author: User, fan: User, feeds: redis.Redis) -> None:
     """The stream of events begins anew, at a later place: connections stay open, and hear of what comes."""
     apps = Apps(streams, fan)
@@ -269,6 +270,7 @@ def test_the_feeds_server_flushed(streams: StreamServer, author: User, fan: User
     apps.close()
 
 
+@pytest.mark.long
 @pytest.mark.sessions
 def test_postgresql_ends_all_sessions(streams: StreamServer, author: User, fan: User) -> None:
     """As when it is restarted."""
@@ -291,6 +293,7 @@ def test_postgresql_ends_all_sessions(streams: StreamServer, author: User, fan: 
     apps.close()
 
 
+@pytest.mark.long
 def test_a_socket_that_cannot_be_opened_now_is_told_so(streams: StreamServer, fan: User) -> None:
     """By the status that a stream gets; 403 would tell the app that its token opens nothing."""
     token = token_of(fan, "read")
@@ -335,6 +338,7 @@ def test_a_revoked_connection_has_a_second() -> None:
     assert LOOK_SECONDS + ASK_SECONDS < 1
 
 
+@pytest.mark.long
 def test_a_revocation_that_waits_ends_the_connections(patient: StreamServer, author: User, fan: User) -> None:
     """PostgreSQL is slow to say which still stand; other users' connections are no part of the question."""
     apps, others = Apps(patient, fan), Apps(patient, author)
@@ -350,6 +354,7 @@ def test_a_revocation_that_waits_ends_the_connections(patient: StreamServer, aut
         each.close()
 
 
+@pytest.mark.long
 def test_a_revocation_is_met_while_a_batch_waits(patient: StreamServer, author: User, fan: User) -> None:
     """PostgreSQL is slow to say who hears of an earlier event."""
     first = publish(author)

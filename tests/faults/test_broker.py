@@ -20,7 +20,7 @@ from timeline.oracle import home_ids
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
 
-RESTARTS = tries(5, 20)
+RESTARTS = tries(3, 20)
 
 
 def test_fault_8_the_broker_restarted_again_and_again(web: WebServer, worker: Worker, broker_server: Valkey) -> None:

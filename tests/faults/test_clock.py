@@ -68,6 +68,7 @@ def beat(tmp_path: Path, transactional_db: None) -> Iterator[None]:
     process.wait()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hours", some(1, [-1, 1]))
 def test_fault_7_a_worker_whose_clock_is_an_hour_wrong(hours: int, tmp_path: Path, beat: None) -> None:
     """Deliveries that the broker lost are swept up, none is given up, sessions begin at their time and not an hour

@@ -40,6 +40,7 @@ TAKEN_OVER_AFTER = 1_000
 """Milliseconds of a primary's silence."""
 
 
+@pytest.mark.long
 def test_slots_move_and_a_primary_is_killed(
     cluster: ValkeyCluster, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

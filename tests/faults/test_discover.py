@@ -83,6 +83,7 @@ def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feed
         assert {int(item_id) for item_id in got[reader.pk]} <= counts.keys()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_recorders_killed_amid_their_work_lose_nothing(readers: list[User], worker: Worker) -> None:
     reader = readers[0]

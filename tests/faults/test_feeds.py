@@ -28,7 +28,7 @@ from timeline.oracle import home_ids
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
 
-READERS = tries(300, 2_000)
+READERS = tries(150, 2_000)
 CIRCLES = 40
 AT_ONCE = 500
 WRITES = 5
@@ -99,6 +99,7 @@ def test_fault_2_flushall_with_many_readers(web: WebServer, worker: Worker) -> N
     assert list(differences([reader.pk for reader in readers])) == []
 
 
+@pytest.mark.long
 def test_fault_5_redis_at_maxmemory(web: WebServer, worker: Worker) -> None:
     """A full Redis that evicts nothing: reads are 200 and right, publishing is 201, and deliveries wait until it has
     room.
@@ -159,6 +160,7 @@ def watched(key: str) -> Iterator[Counter[str]]:
         watching.result(60)
 
 
+@pytest.mark.long
 def test_fault_6_500_concurrent_cold_reads_of_one_user(web: WebServer, worker: Worker) -> None:
     """All of them are right, and the inbox is built once."""
     (reader,), (expected,) = community(1)

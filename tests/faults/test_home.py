@@ -9,6 +9,7 @@ from items import actions as items
 from items.models import Item
 from storage import keys
 from storage.connections import feeds_breaker, feeds_for_tasks, pipelined
+from tests.support.effort import tries
 from tests.support.patience import SHORT, waits_once_a_second
 from tests.support.servers import Valkey, dead, frozen, restart
 from tests.support.sites import FOLLOWERS, Worker, until
@@ -45,7 +46,7 @@ def test_workers_killed_amid_fan_outs_lose_nothing(star: User, worker: Worker) -
     first = say(star)
     until(lambda: not Delivery.objects.exists(), 150)
     partial = 0
-    for _ in range(3):
+    for _ in range(tries(1, 3)):
         published = [say(star) for _ in range(20)]
         until(lambda item=published[0]: delivered(star, item) > 0, 150)  # type: ignore[misc]
         worker.kill()
@@ -61,6 +62,7 @@ def test_workers_killed_amid_fan_outs_lose_nothing(star: User, worker: Worker) -
     assert list(differences([fan.pk for fan in fans()])) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_publishing_with_the_broker_dead(star: User, worker: Worker, broker_server: Valkey) -> None:
     with dead(broker_server):
@@ -138,6 +140,7 @@ def test_feeds_that_come_back_empty(star: User, worker: Worker, feeds_server: Va
     assert read(fan) == published[:20]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_feeds_killed_amid_fan_outs(star: User, worker: Worker, feeds_server: Valkey) -> None:
     worker.start()

@@ -44,7 +44,7 @@ from timeline.outbox import Outbox
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(400)]
 
 CAPS = {1: 3, 2: 5, 3: 50}
-KILLS = tries(40, 200)
+KILLS = tries(20, 200)
 READERS = 150
 SOON = 60
 OPTIONS = {"FEEDSITE_FAN_OUT_RETRY_SECONDS": "0.5", "FEEDSITE_FAN_OUT_RANGE": "50"}
@@ -189,6 +189,7 @@ def returning() -> Iterator[Callable[[int], str]]:
         process.kill()
 
 
+@pytest.mark.long
 def test_a_return_is_killed_between_any_two_steps(away: User, returning: Callable[[int], str]) -> None:
     """Wherever it dies, pages stay exact, then and after more was published, restored and delivered; and the next
     return deepens the inbox.

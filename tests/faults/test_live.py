@@ -47,6 +47,7 @@ def readers(transactional_db: None) -> list[User]:
     return readers
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
     readers: list[User], feeds_server: Valkey, worker: Worker

@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.
 LAPS, PLAYS, USERS, ITEMS = 2, 4_000, 300, 3_000
 
 
+@pytest.mark.long
 def test_no_acknowledged_play_is_forgotten_whatever_is_killed(tmp_path: Path) -> None:
     chance = random.Random(3)  # noqa: S311 (the same in every run)
     plays = [(int(USERS * chance.random() ** 2) + 1, chance.randrange(1, ITEMS)) for _ in range(PLAYS)]

@@ -41,6 +41,7 @@ def body_of(call: str, user: User) -> dict[str, Any]:
     }[call]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", some(2, ["plays", "filter", "plays/batch", "issued"]))
 def test_a_flood_of_calls_to_frozen_plays_holds_no_page(tmp_path: Path, plays_server: Valkey, call: str) -> None:
     web = WebServer(tmp_path, FEEDSITE_PLAYED_TIMEOUT_SECONDS=str(PATIENCE))

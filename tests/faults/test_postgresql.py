@@ -184,6 +184,7 @@ def has_ended(session: "psycopg.Connection[tuple[int, ...]]") -> bool:
     return False
 
 
+@pytest.mark.long
 def test_fault_4_postgresql_restarted(site: Site) -> None:
     """503 with Retry-After while PostgreSQL is away or recovers, and nothing but answers from 5 s after it is back;
     neither web nor worker is restarted.
@@ -307,6 +308,7 @@ def test_postgresql_frozen(site: Site, tmp_path: Path) -> None:
     assert "Traceback" not in streams.said()
 
 
+@pytest.mark.long
 def test_postgresql_that_takes_no_writes(site: Site) -> None:
     """As during a switchover: writes are answered by 503, their sessions closed, and no visitors sent here."""
     token = site.sign_up("ann")
@@ -338,6 +340,7 @@ def test_postgresql_that_takes_no_writes(site: Site) -> None:
         until(lambda: site.web.ask("/readyz").status == 200, 60)
 
 
+@pytest.mark.long
 def test_a_page_may_not_take_long_and_an_export_may(site: Site) -> None:
     """A statement that is stuck behind a lock: pages are told so in time, and those that take their time wait."""
     token = site.sign_up("ann")

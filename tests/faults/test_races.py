@@ -32,6 +32,7 @@ MEND_SECONDS = 3
 """Between two losses some page reads a window again, or so many seconds go by: a slow machine would never read one."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> None:  # noqa: C901 (one crowd)
     people = [UserFactory(last_seen_at=timezone.now()) for _ in range(PEOPLE)]

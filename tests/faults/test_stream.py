@@ -80,6 +80,7 @@ def test_the_stream_server_dead_costs_nothing_but_liveness(streams: StreamServer
         one.close()
 
 
+@pytest.mark.long
 def test_the_feeds_server_frozen(streams: StreamServer, author: User, fan: User, feeds_server: Valkey) -> None:
     client = streams.listen(fan)
     client.waits_for(lambda one: one.resets == 1)
@@ -159,6 +160,7 @@ def test_a_client_that_does_not_read_is_dropped(streams: StreamServer, author: U
     slow.close()
 
 
+@pytest.mark.long
 def test_an_error_that_is_no_outage(streams: StreamServer, author: User, fan: User) -> None:
     """A column that is missing for a moment costs open streams a `reset`, and nothing else; a probe sees it."""
     client = streams.listen(fan)

@@ -237,7 +237,7 @@ def test_a_strange_entry_is_left_out_or_read(user: User, kind: str) -> None:
 
 @pytest.mark.slow
 def test_very_many_entries_take_little_memory(tmp_path: Path) -> None:
-    count = tries(200_000, 1_000_000)
+    count = tries(50_000, 1_000_000)
     path = tmp_path / "outbox.json"
     path.write_bytes(b'{"orderedItems":[' + b"{}," * count + b"{}]}")
     tracemalloc.start()

@@ -126,6 +126,7 @@ def make(path: Path) -> None:
     backup.backup(path, now=timezone.now(), progress=lambda member, size: None)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     people = [UserFactory(last_seen_at=timezone.now()) for _ in range(3)]

@@ -357,6 +357,7 @@ def test_the_command_tells_people_and_programs() -> None:
     assert not any(finding["todo"] for finding in answer["findings"] if finding["state"] == OK)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_cluster(cluster: ValkeyCluster) -> None:
     # A node lists the replicas of others once it has heard from them.

@@ -180,6 +180,7 @@ def judged(name: str, series: dict[str, str], *, fires: bool) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's package prometheus")
 def test_every_alert_fires_at_its_fault_and_at_nothing_else(tmp_path: Path) -> None:

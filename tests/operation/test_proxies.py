@@ -175,6 +175,7 @@ def test_the_peer_of_the_proxy_is_counted_whatever_it_says(name: str, tmp_path: 
             assert ask(front.port, "/healthz", f"{name}: mine").headers["X-Request-ID"] != "mine", "it is stripped"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_client_says_that_it_came_over_tls(name: str, tmp_path: Path) -> None:
     """To the web and to the stream process: both lead a request that came without TLS to https."""
@@ -199,6 +200,7 @@ def test_what_came_over_tls_is_known_to_have(tmp_path: Path) -> None:
             assert ask(front.port, path, *headers, "Forwarded: proto=http", tls=True).status == status
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_socket_passes(name: str, tmp_path: Path) -> None:
     sender, reader = UserFactory(), UserFactory()

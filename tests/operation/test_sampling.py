@@ -116,6 +116,7 @@ def window_of(reader: User) -> None:
     inbox.materialise(reader.pk, "token")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_why_a_page_did_not_come_from_windows(
     feeds: Any, queue: Any, inbox_from: Callable[[int], None], monkeypatch: pytest.MonkeyPatch

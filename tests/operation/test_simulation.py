@@ -145,6 +145,7 @@ def test_chance_is_the_same_for_the_same_seed(graph: Graph) -> None:
 
 
 # --- Graphs and the command ------------------------------------------------------------------------------
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_the_sites_own_graph() -> None:

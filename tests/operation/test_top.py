@@ -49,6 +49,7 @@ def test_it_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_servers_that_are_dead_are_told(tmp_path: Path) -> None:
     environ = clean_environ(tmp_path / "var")
     command = [sys.executable, "manage.py", "top", "--interval", "0.2"]

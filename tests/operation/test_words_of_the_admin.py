@@ -178,6 +178,7 @@ def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows:
         ("knox/authtoken", "delete_selected", {}),
     ],
 )
+@pytest.mark.long
 def test_no_english_is_left_in_what_actions_ask_and_tell(
     desk: Client, rows: None, address: str, action: str, which: dict[str, str]
 ) -> None:

@@ -163,6 +163,7 @@ STEPS = [("copy", 1), ("sync", 2), ("running", 2), ("compare", 1), ("rename", 1)
 """Amid the copy and after the first rename; before the new server, after the copy, and after the other renames."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "count"), some(2, STEPS))
 def test_a_move_that_is_killed_is_begun_again(home: Home, programs: Path, name: str, count: int) -> None:
     with moving(home, programs, name, count) as process:
@@ -247,6 +248,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 def test_a_command_that_uses_the_servers_is_in_the_way(home: Home) -> None:
     words = [sys.executable, "-c", HOLD, str(home.run / "lease.lock")]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

@@ -42,6 +42,7 @@ def tree(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Path
     return tree
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_release_is_written_committed_and_tagged(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("release", "0.3.0", "--dry-run")

@@ -64,6 +64,7 @@ def test_the_site_keeps_to_its_schema(live_server: Any, settings: Any, tmp_path:
     checked(live_server.url, config, *token, "--max-examples", str(tries(1, 3)), "--exclude-path-regex", FILES)
 
 
+@pytest.mark.long
 def test_files_keep_to_the_schema(live_server: Any, settings: Any, tmp_path: Path, media_folder: Path) -> None:
     settings.RATE_SCALE = 1e6
     user = UserFactory.create(username="user")

@@ -10,34 +10,45 @@ from tests.support.effort import is_usual
 
 FOLDER = Path(settings.BASE_DIR) / "tests" / "browser"
 SETTINGS = {"screen", "javascript", "locale", "width", "half"}
-FLOWS = 1
-"""Every run tries the first so many of a file, which most depends on."""
-WHOLE = {"test_site.py", "test_accessibility.py"}
-"""Files of which every run tries all: what a site is nothing without, and the look at every page."""
+WHOLE = {"test_site.py"}
+"""Files of which every run tries all flows: what a site is nothing without."""
+FIRST = {
+    "test_accessibility.py",
+    "test_account.py",
+    "test_acts.py",
+    "test_apps.py",
+    "test_discover.py",
+    "test_moderation.py",
+    "test_notifications.py",
+    "test_pictures.py",
+    "test_search.py",
+    "test_writing.py",
+}
+"""Files of which every run tries the first flow, on which most depends."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Three seconds of a processor go into a flow, as into thirty other tests. So every run tries the first of a file,
-    in part of their settings: on one of two screens, with JavaScript or without, in one language, at the narrowest of
-    their widths, with the first of their other values. `check_all --all` tries all flows in all settings.
+    """Three seconds of a processor go into a flow, as into thirty other tests. So every run tries some of them, in part
+    of their settings: on one of two screens, with JavaScript or without, in one language, at the narrowest of their
+    widths, with the first of their other values. `check_all --all` tries all flows in all settings.
     """
     # pytest hands over the tests of all folders.
     flows = [item for item in items if FOLDER in item.path.parents and isinstance(item, pytest.Function)]
-    unusual = {*_later(flows), *_in_other_settings(flows)}
+    unusual = {*_other_flows(flows), *_in_other_settings(flows)}
     for item in flows:
         if item in unusual:
             item.add_marker(pytest.mark.long)
 
 
-def _later(flows: list[pytest.Function]) -> Iterator[pytest.Function]:
-    """Those after the first of their file."""
-    of_file: dict[Path, list[str]] = {}
+def _other_flows(flows: list[pytest.Function]) -> Iterator[pytest.Function]:
+    """Those that are neither in a file of WHOLE nor the first of one of FIRST."""
+    firsts: dict[str, str] = {}
     for item in flows:
-        names = of_file.setdefault(item.path, [])
-        if item.originalname not in names:
-            names.append(item.originalname)
-        if names.index(item.originalname) >= FLOWS and item.path.name not in WHOLE:
+        file = item.path.name
+        if file not in WHOLE and not (
+            file in FIRST and firsts.setdefault(file, item.originalname) == item.originalname
+        ):
             yield item
 
 
