@@ -7,11 +7,13 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
+from accounts.joining_models import Application
 from accounts.models import User
 from items import actions as items
 from items.models import Item, Status
 from moderation import actions, reports, senders
 from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State, WordRule
+from moderation.templatetags import queues
 from tests.support.admin import act, text
 from tests.support.cases import Say
 from tests.support.factories import UserFactory
@@ -58,6 +60,29 @@ def decide(desk: Client, case: Case, verb: str, **more: str) -> str:
 
 def now() -> str:
     return timezone.now().isoformat()
+
+
+# --- The front page --------------------------------------------------------------------------------------
+def waiting(desk: Client) -> dict[str, str]:
+    """What the front page says to wait for a decision: how much, by the address of its list."""
+    page = text(desk.get("/admin/"))
+    return dict(re.findall(r'<th scope="row"><a href="([^"]+)">[^<]+</a></th><td>([^<]+)</td>', page))
+
+
+def test_the_front_page_says_what_waits(
+    desk: Client, admin_client: Client, spam: WordRule, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert waiting(desk) == waiting(admin_client) == {}
+    for number in range(3):
+        say(f"spam {number}")
+    for name in ("ann", "bob"):
+        Application.objects.create(username=name, email="", password="x", reason="")
+    assert waiting(desk) == {CASES: "3"}, "a moderator may not see applications"
+    with statements() as asked:
+        assert waiting(admin_client) == {CASES: "3", "/admin/accounts/application/": "2"}
+    assert sum("LIMIT 101" in one for one in asked) == 2
+    monkeypatch.setattr(queues, "COUNTED", 2)
+    assert waiting(admin_client) == {CASES: "2+", "/admin/accounts/application/": "2"}
 
 
 # --- The queue -------------------------------------------------------------------------------------------
