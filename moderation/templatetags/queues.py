@@ -1,4 +1,4 @@
-"""What waits for the staff to decide, on the front page of the admin."""
+"""The queues of the staff, on the front page of the admin."""
 
 from typing import Any, NamedTuple
 

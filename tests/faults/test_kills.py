@@ -44,7 +44,7 @@ from timeline.outbox import Outbox
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(400)]
 
 CAPS = {1: 3, 2: 5, 3: 50}
-KILLS = tries(20, 200)
+KILLS = tries(40, 200)
 READERS = 150
 SOON = 60
 OPTIONS = {"FEEDSITE_FAN_OUT_RETRY_SECONDS": "0.5", "FEEDSITE_FAN_OUT_RANGE": "50"}

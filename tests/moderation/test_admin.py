@@ -64,7 +64,7 @@ def now() -> str:
 
 # --- The front page --------------------------------------------------------------------------------------
 def waiting(desk: Client) -> dict[str, str]:
-    """What the front page says to wait for a decision: how much, by the address of its list."""
+    """How much waits for a decision, by the address of its list, as the front page says it."""
     page = text(desk.get("/admin/"))
     return dict(re.findall(r'<th scope="row"><a href="([^"]+)">[^<]+</a></th><td>([^<]+)</td>', page))
 
