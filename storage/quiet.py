@@ -35,7 +35,9 @@ class Scheduler(PersistentScheduler):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.sent_at: dict[str, float] = {}
         self.answers: dict[str, bool] = {}
-        """By the names of entries that are due: whether there is something to do."""
+        """By the names of entries that are due: whether there is something to do, ..."""
+        self.asked_at = 0.0
+        """... when PostgreSQL was asked."""
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
@@ -76,10 +78,11 @@ class Scheduler(PersistentScheduler):
         the next turns of beat take their answers.
         """
         name = str(entry.name)
-        if name not in self.answers:
+        if name not in self.answers or time.monotonic() > self.asked_at + TOGETHER_SECONDS:
             due = [other for _, _, other in self._heap or () if self._has_question(other) and other.is_due()[0]]
             asked = {str(each.name): QUESTIONS[str(each.task)] for each in [entry, *due]}
             self.answers = dict(zip(asked, are_wanted(list(asked.values())), strict=True))
+            self.asked_at = time.monotonic()
         return self.answers.pop(name)
 
 

@@ -84,6 +84,12 @@ def test_one_statement_asks_for_all_that_are_due(
     assert sent == ["items.fold_counts"]
     assert len(asked) == 1
     assert not scheduler.answers, "each is taken once"
+    scheduler.answers = {"live.run": True}
+    scheduler.apply_entry(entry("live.run"))
+    assert len(sent) == 2
+    scheduler.answers, scheduler.asked_at = {"live.run": True}, scheduler.asked_at - 1
+    scheduler.apply_entry(entry("live.run"))
+    assert len(sent) == 2, "an answer of before says nothing"
     assert sorted(each.task for _, _, each in scheduler._heap) == sorted([*tasks, later.task]), "all wait anew"
 
 
