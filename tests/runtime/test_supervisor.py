@@ -1,5 +1,6 @@
 """`up`, started as people start it, in a data folder of its own."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -250,6 +251,32 @@ def test_a_first_start_can_be_stopped(folder: Path, port: int) -> None:
     assert code == 0, site.printed
     assert "the site is at" not in site.printed
     assert not site.leftovers()
+
+
+def test_a_first_start_that_hangs_leaves_nothing(folder: Path, port: int) -> None:
+    """The child that prepares the site uses the servers, and does not end."""
+    site = Site(folder, port)
+    preparing = 0
+    try:
+        assert wait_for(lambda: "migrating the database" in site.printed or site.process.poll() is not None, 180)
+        (preparing,) = map(int, Path(f"/proc/{site.process.pid}/task/{site.process.pid}/children").read_text().split())
+        assert wait_for(lambda: leases(folder) == 2, 60)
+        os.kill(preparing, signal.SIGSTOP)
+        site.process.send_signal(signal.SIGTERM)
+        assert site.process.wait(150) == 0, site.printed
+        assert not site.leftovers()
+        assert not Path(f"/proc/{preparing}").exists()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(preparing or site.process.pid, signal.SIGKILL)
+        site.end(signal.SIGKILL)
+
+
+def leases(folder: Path) -> int:
+    """Processes that hold a lease on the servers of a data folder."""
+    lock = str((folder / "run" / "lease.lock").stat().st_ino)
+    held = [line.split() for line in Path("/proc/locks").read_text().splitlines() if "->" not in line]
+    return sum(words[3] == "READ" and words[5].rpartition(":")[2] == lock for words in held)
 
 
 def takes_calls(port: int) -> bool:
