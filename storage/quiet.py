@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from celery.beat import PersistentScheduler, ScheduleEntry
-from django.db import Error, connection
+from django.db import Error, ProgrammingError, connection
 
 from storage.connections import fetch
 from storage.queue import QUESTIONS
@@ -87,10 +87,14 @@ class Scheduler(PersistentScheduler):
 
 
 def are_wanted(queries: list[str]) -> list[bool]:
-    """Of each query whether it has a row; True of all where PostgreSQL does not say."""
+    """Of each query whether it has a row; True where PostgreSQL does not say. One that is wrong, such as before the
+    migration that makes its table, takes no other along: then each is asked alone.
+    """
     try:
         return list(fetch(f"SELECT {', '.join(f'EXISTS ({query})' for query in queries)}")[0])
     except Error as error:
         connection.close()  # the next question begins anew
+        if len(queries) > 1 and isinstance(error, ProgrammingError):
+            return [are_wanted([query])[0] for query in queries]
         logger.info("PostgreSQL does not say what there is to do: %s", error)
         return [True for _ in queries]

@@ -112,6 +112,11 @@ def test_without_postgresql_tasks_are_sent(
     assert len(sent) == 3
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_wrong_query_takes_no_other_along() -> None:
+    assert quiet.are_wanted(["SELECT WHERE false", "SELECT FROM not_yet_made", "SELECT"]) == [False, True, True]
+
+
 @pytest.mark.sessions
 @pytest.mark.django_db(transaction=True)
 def test_a_session_that_ended_is_replaced() -> None:
