@@ -310,6 +310,13 @@ def _list_part(row: ArchiveImport, kind: Listed, lists: Lists) -> None:
 
 
 # --- Upkeep ----------------------------------------------------------------------------------------------
+LEFT = """
+    SELECT FROM moving_archiveimport WHERE finished_at IS NULL
+    UNION ALL SELECT FROM moving_archiveimport WHERE finished_at > now() - interval '2 minutes'
+"""
+"""Imports that a sweep may find something to do for: of one that was stopped no worker may remove the files."""
+
+
 def sweep() -> int:
     """Periodic: send to the workers what no worker is at, remove the files of imports that have ended, and forget old
     reports; how many were to be sent.

@@ -13,7 +13,7 @@ def run_import(import_id: int) -> None:
 
 
 @shared_task(name="moving.sweep")
-@asks("moving.sweep", "SELECT FROM moving_archiveimport WHERE finished_at IS NULL")
+@asks("moving.sweep", importing.LEFT)
 def sweep() -> None:
     """Periodic: send imports to the workers that no worker is at, and remove the files of those that have ended."""
     importing.sweep()

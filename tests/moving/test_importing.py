@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from moving.models import ArchiveImport, BroughtItem, State
 from notifications.models import Notification
 from relations import actions as relations
 from storage import claims, ids
+from storage.queue import QUESTIONS
+from storage.quiet import are_wanted
 from tests.support.archives import HOST, actor, address, attachment, boost, files_of, note, tarred, zipped
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, mp4
@@ -372,6 +374,17 @@ def test_the_sweeper_sends_what_no_worker_is_at_and_removes_files(
     ArchiveImport.objects.update(finished_at=timezone.now() - claims.KEPT * 2)
     importing.sweep()
     assert not ArchiveImport.objects.exists()
+
+
+def test_beat_sends_the_sweeper_while_it_may_find_something(user: User) -> None:
+    question = [QUESTIONS["moving.sweep"]]
+    assert are_wanted(question) == [False]
+    made = actions.begin(user=user, file=zipped(files_of([note(1)])))
+    assert are_wanted(question) == [True]
+    assert actions.cancel(user=user, import_id=made.pk)
+    assert are_wanted(question) == [True], "its files are there"
+    ArchiveImport.objects.update(finished_at=timezone.now() - timedelta(minutes=3))
+    assert are_wanted(question) == [False]
 
 
 def test_one_archive_at_a_time_and_five_a_day(user: User, folder: Path) -> None:
