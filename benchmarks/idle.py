@@ -67,18 +67,14 @@ def run(alone: Alone) -> Report:
     nothing = processes.Usage(0, 0, 0.0)
     for kind, found in after.items():
         spent = (found.seconds - before.get(kind, nothing).seconds) / passed * 1000
-        report.rows.append([kind, found.processes, *rounded(found.pss), round(spent, 1), *rounded(visited[kind].pss)])
-    totals = [round(sum(float(row[place]) for row in report.rows), 1) for place in range(1, 5)]
+        report.rows.append([kind, found.processes, found.pss / 2**20, spent, visited[kind].pss / 2**20])
+    totals = [sum(float(row[place]) for row in report.rows) for place in range(1, 5)]
     report.rows.append(["all", int(totals[0]), *totals[1:]])
+    report.rows = [[kind, number, *(round(float(cell), 1) for cell in cells)] for kind, number, *cells in report.rows]
     report.ratio(f"PSS in MB / {PSS_MB}", totals[1] / PSS_MB, at_most=1)
     report.ratio(f"processor time in ms a second / {CPU_MS}", totals[2] / CPU_MS, at_most=1)
     report.ratio(f"PSS in MB after visits / {PSS_MB}", totals[3] / PSS_MB)
     return report
-
-
-def rounded(size: int) -> list[float]:
-    """Bytes as MB."""
-    return [round(size / 2**20, 1)]
 
 
 @contextmanager

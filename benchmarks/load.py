@@ -238,6 +238,8 @@ class Run:
             over(big_v.p(0.99), without.p(0.99)),
             at_most=BIG_V_TARGET,
         )
+        times = ", ".join(f"{seconds:.1f}" for seconds in self.returned)
+        report.notes.append(f"All was as before {times} s after each time beyond the capacity.")
         report.notes += [self.by_kind(heavy), self.by_kind(beyond), self.busiest(), self.written(), self.streams()]
         if any(phase.generator > GENERATOR_LIMIT for phase in self.phases.values()):
             report.notes.append("**The generator was the limit** of a load above: its processor was busy.")
