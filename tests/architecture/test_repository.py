@@ -16,10 +16,12 @@ GITHUB = ROOT / ".github"
 
 def test_the_workflow_runs_every_check_on_every_python() -> None:
     text = (GITHUB / "workflows" / "checks.yml").read_text()
-    (job,) = yaml.safe_load(text)["jobs"].values()
+    workflow = yaml.safe_load(text)
+    (job,) = workflow["jobs"].values()
     oldest, newest = manage.PYTHONS
     assert job["strategy"]["matrix"]["python"] == [f"3.{minor}" for minor in range(oldest[1], newest[1] + 1)]
-    assert job["steps"][-1] == {"run": ".ci/run"}
+    assert job["steps"][-1] == {"run": ".ci/run ${{ github.event_name == 'schedule' && '--all' || '' }}"}
+    assert workflow[True]["schedule"], "`on`, which YAML 1.1 takes for true"
     checkout: dict[str, Any] = job["steps"][0]
     assert checkout["with"]["fetch-depth"] == 0, "tests run the first version"
     assert "://" not in text
