@@ -3,11 +3,14 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from drf_spectacular import validation
 from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
@@ -39,8 +42,11 @@ def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any
 
 
 @pytest.mark.slow
-def test_it_is_valid() -> None:
-    call_command("spectacular", "--validate", "--fail-on-warn", "--file", "/dev/null")
+def test_it_is_valid(schema: dict[str, Any]) -> None:
+    call_command("spectacular", "--fail-on-warn", "--file", "/dev/null")
+    # As `spectacular --validate` does in ten seconds, with the same description of what OpenAPI is.
+    described = Path(validation.__file__).parent / f"openapi_{'_'.join(schema['openapi'].split('.')[:2])}_schema.json"
+    jsonschema_rs.validator_for(json.loads(described.read_text())).validate(schema)
 
 
 def test_every_method_of_every_route_is_in_it(schema: dict[str, Any]) -> None:
