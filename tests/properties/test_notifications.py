@@ -322,7 +322,7 @@ def test_every_list_is_what_the_oracle_says() -> None:
             Notifications,
             settings=settings(
                 max_examples=tries(3, 40),
-                stateful_step_count=25,
+                stateful_step_count=tries(18, 25),
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
             ),
