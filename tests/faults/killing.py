@@ -28,6 +28,7 @@ from tests.support.windows import epoch_of
 
 django.setup()
 
+import amqp  # noqa: E402
 import psycopg  # noqa: E402
 from django.db import connection  # noqa: E402
 from redis.connection import AbstractConnection  # noqa: E402
@@ -133,6 +134,7 @@ class Fuse:
         self.lay(psycopg.Cursor, "execute", lambda *_: "a statement")
         self.lay(psycopg.Connection, "commit", lambda *_: "a commit")
         self.lay(AbstractConnection, "send_packed_command", _said)
+        self.lay(amqp.Channel, "_basic_publish", lambda *_: "an enqueuing")  # of what RabbitMQ confirms
 
     def lay(self, owner: Any, method: str, name: Callable[..., str]) -> None:
         run = getattr(owner, method)
