@@ -67,7 +67,7 @@ def run(alone: Alone) -> Report:
     nothing = processes.Usage(0, 0, 0.0)
     for kind, found in after.items():
         spent = (found.seconds - before.get(kind, nothing).seconds) / passed * 1000
-        report.rows.append([kind, found.processes, found.pss / 2**20, spent, visited[kind].pss / 2**20])
+        report.rows.append([kind, found.processes, found.pss / 2**20, spent, visited.get(kind, nothing).pss / 2**20])
     totals = [sum(float(row[place]) for row in report.rows) for place in range(1, 5)]
     report.rows.append(["all", int(totals[0]), *totals[1:]])
     report.rows = [[kind, number, *(round(float(cell), 1) for cell in cells)] for kind, number, *cells in report.rows]
@@ -98,7 +98,7 @@ def up(folder: Path) -> Iterator[int]:
         )
     try:
         text = (folder / "up.log").read_text
-        wait_for(lambda: "The site is at" in text() or "the site is at" in text() or site.poll() is not None, 300)
+        assert wait_for(lambda: "the site is at" in text() or site.poll() is not None, 300), text()
         assert site.poll() is None, text()
         yield port
     finally:

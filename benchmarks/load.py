@@ -14,6 +14,7 @@ import random
 import resource
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import median
@@ -198,6 +199,8 @@ class Run:
                 await self.generator.open(self.acts, rate=LIGHT * self.capacity, seconds=seconds / 2)
                 if publishing:
                     publishing.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await publishing  # raises what ended it before
 
     async def publish_as_big_v(self) -> None:
         """Publish again and again, until cancelled."""

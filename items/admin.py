@@ -143,9 +143,11 @@ class ItemAdmin(ModeratedAdmin):
         found = Q(sender__in=list(User.objects.named(term.removeprefix("@")).values_list("pk", flat=True)))
         if term.startswith("@"):
             return queryset.filter(found), False
-        matching = matching_items(parse(term), count=FOUND + 1)
-        if len(matching) > FOUND and is_list(request):
+        matching, has_more = matching_items(parse(term), count=FOUND + 1)
+        if has_more and is_list(request):
             words = gettext("More than %(count)s items hold these words; the newest are searched. Write more words.")
+            if len(matching) <= FOUND:
+                words = gettext("These words are frequent; only the newest items are searched. Write rarer words.")
             self.message_user(request, words % {"count": number_format(FOUND, force_grouping=True)}, messages.WARNING)
         if number := parse_id(term):
             matching.append(number)

@@ -81,27 +81,34 @@ def search_items(
     return ItemPage(shown, shown[-1].id if shown else None, len(found) > limit)
 
 
-def matching_items(query: Query, *, count: int) -> list[int]:
+def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
     """The ids of the newest `count` items that hold every word and tag of a query, whatever their status and whoever
-    may see them; for moderators. Senders are not looked at.
+    may see them; for moderators. Senders are not looked at. And whether there may be older ones: that many were found,
+    or more than `INDEXED` would be looked at.
 
     See docs/decisions.md: Search walks before it asks the index.
     """
     if not (query.phrases or query.tags) or len(query.tags) > TAGS_AN_ITEM:
-        return []
+        return [], False
     params: dict[str, Any] = {"words": query.tsquery, "count": count, "below": MAX_ID + 1}
     if query.tags:
         params |= {"tag": query.tags[0], "tags": list(query.tags[1:]), "others": len(query.tags) - 1}
-    select = f"SELECT id FROM ({_fitting(bool(query.phrases), len(query.tags), False)}) fitting LIMIT %(count)s"  # noqa: S608
     found: list[int] = []
+    has_many = False
     with connection.cursor() as cursor:
-        for above in _stretches(cursor, MAX_ID + 1) if query.phrases else (0,):
+        for number, above in enumerate(_stretches(cursor, MAX_ID + 1) if query.phrases else (0,)):
+            if number == 1:
+                has_many = _has_many(cursor, query, None)
+            if number == WALKED and has_many:
+                return found, True
+            fitting = _fitting(bool(query.phrases), len(query.tags), False, is_walked=has_many)
+            select = f"SELECT id FROM ({fitting}) fitting LIMIT %(count)s"  # noqa: S608 (our own text)
             cursor.execute(select, params | {"above": above, "count": count - len(found)})
             found += [row[0] for row in cursor.fetchall()]
             if len(found) >= count:
-                break
+                return found, True
             params["below"] = above
-    return found
+    return found, False
 
 
 def _proposal(

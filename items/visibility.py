@@ -1,4 +1,5 @@
-"""The one rule of who may see an item, as SQL text for every query that shows items.
+"""The one rule of who may see an item, as SQL text for every query that shows items. Of the entries of home it is
+said once more, in parts that fill windows, by `timeline/pull.py`.
 
 `%(reader)s` is the reader's id; for readers who are not signed in it is 0, an id that no user follows or blocks.
 

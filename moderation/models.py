@@ -143,7 +143,7 @@ class Case(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
     source = models.CharField(_("opened by"), max_length=8, choices=Source.choices)
-    reasons = models.JSONField(default=list, help_text="Why: a list of strings `code: words` (rules.explained).")
+    reasons = models.JSONField(default=list, help_text="Why: a list of strings `code: words` (sentences.explained).")
     words = models.ManyToManyField(WordRule, related_name="cases", editable=False)
     state = models.CharField(_("state"), max_length=8, choices=State.choices, default=State.OPEN)
     opened_at = models.DateTimeField(db_default=Now())

@@ -331,7 +331,10 @@ def _tidy() -> None:
     place = folder_of("")
     folders = {path.name: path for path in place.iterdir()} if place.is_dir() else {}
     running = set(ArchiveImport.objects.filter(folder__in=folders, finished_at=None).values_list("folder", flat=True))
-    ended = set(ArchiveImport.objects.filter(folder__in=folders).values_list("folder", flat=True)) - running
+    # By rows that say so, for the row of a folder may have come since those that run were asked for.
+    ended = set(
+        ArchiveImport.objects.filter(folder__in=folders, finished_at__isnull=False).values_list("folder", flat=True)
+    )
     for name in folders.keys() - running:
         path = folders[name]
         try:

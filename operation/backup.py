@@ -110,6 +110,14 @@ def left_out() -> list[str]:
     return [*said, MEDIA_LEFT_OUT] if media.store().is_remote else said
 
 
+def most_bytes() -> int:
+    """The bytes that a backup of now takes at most: PostgreSQL is compressed in it. Raises StoreError."""
+    ((database,),) = fetch("SELECT pg_database_size(current_database())")
+    filters = settings.DATA_DIR / "played" / "data.mdb"
+    has_filters = isinstance(store(), LmdbStore) and filters.exists()
+    return int(database) + (filters.stat().st_size if has_filters else 0) + sum(stored.size for stored in _media())
+
+
 def backup(path: Path, *, now: datetime, progress: Progress) -> None:
     """Write the file, readable by its owner only; it appears when it is whole and on the disk. Raises BackupError."""
     if path.exists():
@@ -145,11 +153,11 @@ def _write(file: IO[bytes], *, now: datetime, progress: Progress) -> None:
                 _copy(_filters(filters), member, "played.mdb", progress)
         with archive.open("database.dump", "w", force_zip64=True) as member:
             _copy(_database(), member, "database.dump", progress)
-        for name in _media():
+        for stored in _media():
             with (
                 suppress(FileNotFoundError),
-                media.store().open(name) as picture,
-                archive.open(f"{MEDIA}{name}", "w", force_zip64=True) as member,
+                media.store().open(stored.name) as picture,
+                archive.open(f"{MEDIA}{stored.name}", "w", force_zip64=True) as member,
             ):
                 _copy(_chunks(picture), member, "media", progress)
         secret = settings.DATA_DIR / "secret_key"
@@ -212,12 +220,10 @@ def _plays() -> Iterator[bytes]:
                 yield _framed(encoder.encode(_dumped(client, batch)))
 
 
-def _media() -> Iterator[str]:
-    """The names of all files of media; none of a bucket, which its owner backs up."""
+def _media() -> Iterator[media.Stored]:
+    """All files of media; none of a bucket, which its owner backs up."""
     for prefix in () if media.store().is_remote else media.PREFIXES:
-        for stored in media.store().listing(prefix):
-            if NAME.fullmatch(stored.name):
-                yield stored.name
+        yield from (stored for stored in media.store().listing(prefix) if NAME.fullmatch(stored.name))
 
 
 def _framed(data: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """Looks at the configuration and at every server, and says what is wrong and what to do about it.
 
-A check yields findings; what it raises is one too. No check changes the site or takes long: servers get `PATIENCE`.
+A check yields findings; what it raises is one too. No check changes the site or takes long: Redis and the broker get
+`PATIENCE`, PostgreSQL `STATEMENT_SECONDS` a statement.
 """
 
 import http.client
@@ -51,6 +52,8 @@ from storage.connections import client_of, database_now, fetch, is_of_another_ve
 from storage.parking import PARKED
 
 PATIENCE = 2.0
+STATEMENT_SECONDS = 10.0
+"""A frozen server holds up each check that asks it for so long; to look for old rows of large tables takes seconds."""
 DURABLE = {
     "broker": "queued tasks are lost, until sweepers find them",
     "plays": "acknowledged plays are lost",
@@ -69,7 +72,7 @@ LATE = timedelta(minutes=15)
 LATE_SEEN, LATE_NAMED = 1_000, 5
 """Mutes and imports that are late are counted, and named, up to here."""
 MEDIA_SECONDS = 10.0
-"""Seconds that looking for files of a bucket may take."""
+"""Seconds that looking for files may take, and listing them may go on to."""
 LETTER_SECONDS = 900.0
 """Seconds for which a letter that is due may wait."""
 DAY = 86_400
@@ -730,7 +733,8 @@ def media_files() -> Findings:
         "shows them.",
     )
     listed = (file for prefix in PREFIXES[::16] for file in islice(kept.listing(prefix), MEDIA_LISTED))
-    old = [file.name for file in listed if file.age > 2 * DAY]
+    in_time = takewhile(lambda file: time.monotonic() < until, listed)
+    old = [file.name for file in in_time if file.age > 2 * DAY]
     strays = sum(
         len(without_row(old[start : start + MEDIA_LOOKED_AT])) for start in range(0, len(old), MEDIA_LOOKED_AT)
     )

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from celery import current_app
+from kombu.exceptions import ChannelError
 
 from about import actions as about
 from accounts.models import Level
@@ -67,11 +68,17 @@ def census() -> None:
 def queue_lengths() -> dict[str, int]:
     """Messages that wait by queue, and those that are parked. Raises what the broker's client raises."""
     with current_app.connection_for_read(connect_timeout=PATIENCE) as connection:
-        channel: Any = connection.default_channel
-        return {
-            name: channel.queue_declare(queue=name, durable=True, auto_delete=False).message_count
-            for name in (*current_app.amqp.queues, PARKED)
-        }
+        return {name: _length(connection.default_channel, name) for name in (*current_app.amqp.queues, PARKED)}
+
+
+def _length(channel: Any, name: str) -> int:
+    """How many messages wait, without making the queue: an empty one of Redis is no key, and elsewhere there is none
+    before a worker has run.
+    """
+    try:
+        return int(channel.queue_declare(queue=name, passive=True).message_count)
+    except ChannelError:
+        return 0
 
 
 def figures() -> dict[str, Any]:

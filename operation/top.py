@@ -19,8 +19,9 @@ from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.utils.translation import gettext as _
-from kombu.exceptions import ChannelError, KombuError, OperationalError
+from kombu.exceptions import KombuError, OperationalError
 
+from operation import sampling
 from operation.doctor import redis_roles
 from runtime import metrics, processes
 from runtime.counting import FOLDER
@@ -177,14 +178,8 @@ def _row(query: str) -> dict[str, float]:
 
 
 def _queues(found: Look) -> None:
-    """How many messages wait; nothing is declared, as `operation.sampling` does."""
-    with current_app.connection_for_read(connect_timeout=PATIENCE) as broker:
-        channel: Any = broker.default_channel
-        for name in current_app.amqp.queues:
-            try:
-                found.queues[name] = channel.queue_declare(queue=name, passive=True).message_count
-            except ChannelError:  # an empty queue of Redis is no key, and a worker that never ran made none elsewhere
-                found.queues[name] = 0
+    lengths = sampling.queue_lengths()
+    found.queues = {name: lengths[name] for name in current_app.amqp.queues}
 
 
 def _redis(found: Look, role: str, url: str) -> None:

@@ -20,13 +20,14 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
+from operation.backup import most_bytes
 from runtime import majors
 from runtime.supervisor import NEXT
 from runtime.up import turns_file
 from storage.connections import fetch
 
 ROOM = 2**28
-"""Bytes that stay free on the disk of the data folder, beside the backup: for new indexes and the write-ahead log."""
+"""Bytes that stay free on the disk of the data folder, beside a backup there: for new indexes and the log."""
 READ_BYTES_PER_SECOND = 50 * 2**20
 """The pace of a slow disk, by which the time of reading a table through is told."""
 TURNS_SECONDS = 600.0
@@ -135,12 +136,21 @@ def without_comments(sql: str) -> str:
 
 
 # --- Checks ----------------------------------------------------------------------------------------------
-def check_room() -> str:
-    """The room on the disk, in a sentence. Raises UpgradeError where the backup and new indexes may not fit."""
-    ((database,),) = fetch("SELECT pg_database_size(current_database())")
-    free = shutil.disk_usage(settings.DATA_DIR).free
-    needed = int(database) + ROOM
-    said = f"{free / 2**20:,.0f} MB free in {settings.DATA_DIR}, and {needed / 2**20:,.0f} MB may be needed"
+def check_room(file: Path | None) -> list[str]:
+    """The room on the disks, a sentence each: of the data folder, and of the file of the backup if one is to be made.
+    Raises UpgradeError where new indexes or the backup may not fit, and StoreError.
+    """
+    needed = {settings.DATA_DIR: ROOM}
+    if file is not None:
+        folder = next(each for each in file.absolute().parents if each.is_dir())
+        is_beside = folder.stat().st_dev == settings.DATA_DIR.stat().st_dev
+        needed[settings.DATA_DIR if is_beside else folder] = most_bytes() + (ROOM if is_beside else 0)
+    return [_room(*each) for each in needed.items()]
+
+
+def _room(folder: Path, needed: int) -> str:
+    free = shutil.disk_usage(folder).free
+    said = f"{free / 2**20:,.0f} MB free in {folder}, and {needed / 2**20:,.0f} MB may be needed"
     if free < needed:
         raise UpgradeError(f"{said}: remove old backups and logs, or give `--backup` a file on another disk.")
     return said

@@ -152,6 +152,7 @@ class Supervisor:
         self.say = say
         self.selector = selectors.DefaultSelector()
         self.signals = 0
+        self.tended_at = time.monotonic()
         self.turns_asked = 0
         self.told: Callable[[str], None] = say
         """Hears how a restart by turns goes: a line for each program, and `done` or `failed: …` as the last."""
@@ -162,7 +163,6 @@ class Supervisor:
         Raises ProgramError, after everything is stopped, when a program dies again and again before that.
         """
         up = False
-        tended_at = time.monotonic()
         before = {each: signal.signal(each, self._on_signal) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
         before[NEXT] = signal.signal(NEXT, self._on_turn)
         try:
@@ -175,10 +175,8 @@ class Supervisor:
                 if up and self.turns_asked:
                     self.turns_asked = 0
                     self.told(self.restart_by_turns())
-                if time.monotonic() > tended_at + 1:
+                if self._tend_if_due():
                     self._bury_orphans()
-                    self.tend()
-                    tended_at = time.monotonic()
             self.say("stopping ...")
         finally:
             self._stop_all()
@@ -246,22 +244,37 @@ class Supervisor:
             program.nursery.close()
 
     def pass_until(self, condition: Callable[[], bool], seconds: float) -> None:
-        """Relay what the programs say until the condition holds, the time is over or a signal ends the site."""
+        """Look after the programs and the servers until the condition holds, the time is over or a signal ends the
+        site.
+        """
         deadline = time.monotonic() + seconds
         while not condition() and time.monotonic() < deadline and not self.signals:
+            self._restart_the_dead(give_up=False)
             self._relay(0.05)
+            self._tend_if_due()
 
     def _start(self, program: Program) -> None:
         program.start()
         if program.process is not None and program.process.stdout is not None:
             self.selector.register(program.process.stdout, selectors.EVENT_READ, program)
 
-    def _stop(self, program: Program) -> None:
+    def _stop(self, program: Program, signals: int = 1) -> None:
+        """Have a program end; by force after `GRACE`, and at once when more than so many signals have come."""
         program.ask_to_stop()
-        self.pass_until(program.has_ended, GRACE)
+        deadline = time.monotonic() + GRACE
+        while not program.has_ended() and time.monotonic() < deadline and self.signals <= signals:
+            self._relay(0.05)
         self._clear(program)
 
     # --- All of them -------------------------------------------------------------------------------------
+    def _tend_if_due(self) -> bool:
+        """Call `tend` if it was not for a second; whether it was."""
+        if time.monotonic() <= self.tended_at + 1:
+            return False
+        self.tend()
+        self.tended_at = time.monotonic()
+        return True
+
     def _restart_the_dead(self, *, give_up: bool) -> None:
         now = time.monotonic()
         for program in self.programs:
@@ -314,6 +327,9 @@ class Supervisor:
 
     def _clear(self, program: Program) -> int:
         self._relay(0)
+        if program.unfinished_line:
+            self.say(program.unfinished_line.decode(errors="replace"), program.name)
+            program.unfinished_line = b""
         if program.process is not None and program.process.stdout is not None:
             with contextlib.suppress(KeyError):
                 self.selector.unregister(program.process.stdout)
@@ -321,13 +337,9 @@ class Supervisor:
 
     def _stop_all(self) -> None:
         """Stop one program after the other, in their order; a second signal stops them all by force."""
-        signals = self.signals
+        signals = max(self.signals, 1)
         for program in self.programs:
-            program.ask_to_stop()
-            deadline = time.monotonic() + GRACE
-            while not program.has_ended() and time.monotonic() < deadline and self.signals <= max(signals, 1):
-                self._relay(0.05)
-            self._clear(program)
+            self._stop(program, signals)
         self.selector.close()
 
 

@@ -159,6 +159,8 @@ class Up:
         def announced() -> None:
             if other is not None:
                 self.end_other(other, supervisor)
+                if supervisor.signals:
+                    return
                 site.enter_context(only_one_site(self.family.servers.home))
                 supervisor.programs = every
             self.announce(at, words)
@@ -180,16 +182,16 @@ class Up:
 
     def end_other(self, pid: int, supervisor: Supervisor) -> None:
         """Stop the other site, whose programs end in order; by force after `OTHER_SECONDS`. Its servers stay: both
-        lease them.
+        lease them. A signal to this site ends the wait.
         """
         home = self.family.servers.home
         self.say(f"this site listens; ending the one before (process {pid}) ...")
         for number, seconds in ((signal.SIGTERM, OTHER_SECONDS), (signal.SIGKILL, 10.0)):
+            if running_site(home) != pid or supervisor.signals:
+                return
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-            supervisor.pass_until(lambda: running_site(home) is None, seconds)
-            if running_site(home) is None:
-                return
+            supervisor.pass_until(lambda: running_site(home) != pid, seconds)
 
     def tell_of_turns(self, line: str) -> None:
         """Say how a restart by turns goes, on the terminal and to the command that waits for it."""

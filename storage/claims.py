@@ -41,8 +41,8 @@ class ClaimedRow(models.Model):
         return bool(_free(type(self)).filter(pk=self.pk).update(tried_at=Now(), attempts=F("attempts") + 1))
 
     def release(self) -> None:
-        """Let any worker go on with the row at once."""
-        _rows(type(self)).filter(pk=self.pk).update(tried_at=None)
+        """Let any worker go on with the row at once. That it came further stays known, to a minute."""
+        _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() - CLAIM)
 
 
 def sweep(model: type[ClaimedRow], task: str) -> int:

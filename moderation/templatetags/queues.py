@@ -3,13 +3,14 @@
 from typing import Any, NamedTuple
 
 from django import template
-from django.contrib.auth.models import AnonymousUser
+from django.contrib.admin import site
 from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template import Context
 from django.urls import reverse
 from django.utils.text import capfirst
 
 from accounts.joining_models import Application
-from accounts.models import User
 from moderation.case_admin import in_queue
 from moderation.models import Case
 
@@ -28,12 +29,13 @@ class Queue(NamedTuple):
     address: str
 
 
-@register.simple_tag
-def queues_of(user: User | AnonymousUser) -> list[Queue]:
-    """The queues that the user may see and in which something waits; a statement each."""
+@register.simple_tag(takes_context=True)
+def queues(context: Context) -> list[Queue]:
+    """The queues that the admin shows to the request's user and in which something waits; a statement each."""
+    request: HttpRequest = context["request"]
     rows: list[QuerySet[Any]] = [in_queue(Case.objects.all()), Application.objects.all()]
-    every = [_queue(each) for each in rows if user.has_perm(_named(each, "{0}.view_{1}"))]
-    return [queue for queue in every if queue.number != "0"]
+    shown = [each for each in rows if site.get_model_admin(each.model).has_view_permission(request)]
+    return [queue for queue in map(_queue, shown) if queue.number != "0"]
 
 
 def _queue(rows: QuerySet[Any]) -> Queue:
@@ -41,10 +43,5 @@ def _queue(rows: QuerySet[Any]) -> Queue:
     return Queue(
         capfirst(rows.model._meta.verbose_name_plural),
         str(count) if count <= COUNTED else f"{COUNTED}+",
-        reverse(_named(rows, "admin:{0}_{1}_changelist")),
+        reverse(f"admin:{rows.model._meta.app_label}_{rows.model._meta.model_name}_changelist"),
     )
-
-
-def _named(rows: QuerySet[Any], name: str) -> str:
-    """A name of Django's, of a model's app and the model."""
-    return name.format(rows.model._meta.app_label, rows.model._meta.model_name)

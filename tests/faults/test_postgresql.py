@@ -1,5 +1,6 @@
 """A site on a PostgreSQL of its own, which is stopped, killed and migrated under it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import psycopg
 import pytest
 from django.conf import settings
 
+from operation import doctor
 from runtime.embedded import Home, Postgres, Servers, postgres_binaries, wait_for
 from tests.support.api import API
 from tests.support.servers import frozen_postgres
@@ -257,6 +259,21 @@ def timed(ask: Callable[[], Answer]) -> tuple[float, Answer]:
     start = time.monotonic()
     answer = ask()
     return time.monotonic() - start, answer
+
+
+@pytest.mark.long
+def test_the_doctor_tells_of_a_frozen_postgresql(site: Site, tmp_path: Path) -> None:
+    environ = os.environ | {"FEEDSITE_DATABASE_URL": site.url, "FEEDSITE_DATA_DIR": str(tmp_path / "doctor")}
+    command = [sys.executable, "manage.py", "doctor", "--json"]
+    began = time.monotonic()
+    with frozen_postgres(site.postgres):
+        done = subprocess.run(
+            command, cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, check=False, timeout=300
+        )
+    assert done.returncode == 1, done.stderr
+    assert time.monotonic() - began < 6 * doctor.STATEMENT_SECONDS
+    (finding,) = (each for each in json.loads(done.stdout)["findings"] if each["name"] == "postgresql")
+    assert finding["state"] == "error"
 
 
 def test_postgresql_frozen(site: Site, tmp_path: Path) -> None:

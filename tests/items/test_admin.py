@@ -71,6 +71,20 @@ def test_words_of_too_many_are_told(admin_client: Client, monkeypatch: pytest.Mo
     assert str(sent[0].pk) not in page
 
 
+def test_words_too_frequent_to_be_looked_for_everywhere_are_told(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender = UserFactory.create()
+    sent = [actions.publish(sender=sender, content={"text": f"cheap {number}"}) for number in range(20)]
+    monkeypatch.setattr("items.search.WALK", 2)
+    monkeypatch.setattr("items.search.STEP", 2)
+    monkeypatch.setattr("items.search.INDEXED", -1)
+    page = text(admin_client.get(ITEMS, {"q": "cheap"}))
+    assert "These words are frequent; only the newest items are searched" in page
+    assert str(sent[-1].pk) in page
+    assert str(sent[0].pk) not in page
+
+
 def test_the_page_of_an_item_is_for_people(admin_client: Client) -> None:
     sender = UserFactory.create(username="sender")
     root = ItemFactory.create(sender=sender)

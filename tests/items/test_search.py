@@ -183,6 +183,25 @@ def test_words_that_are_frequent_and_nowhere_together_are_walked_by_the_stretch(
     assert entries_read("item_words") == before
 
 
+def test_a_search_for_moderators_walks_likewise_and_says_that_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = UserFactory.create()
+    old = publish("pear apple pear", sender)
+    for number in range(40):
+        publish("apple so pear" if number % 2 else "so apple", sender)
+    new = publish("pear apple pear", sender)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE items_itemdocument")
+    monkeypatch.setattr(search, "WALK", 4)
+    monkeypatch.setattr(search, "STEP", 2)
+    query = parse('"pear apple pear"')
+    assert search.matching_items(query, count=9) == ([new.pk, old.pk], False)
+    assert search.matching_items(query, count=1) == ([new.pk], True)
+    monkeypatch.setattr(search, "INDEXED", 5)
+    before = entries_read("item_words")
+    assert search.matching_items(query, count=9) == ([new.pk], True)
+    assert entries_read("item_words") == before
+
+
 @pytest.mark.parametrize("is_walked", [True, False])
 def test_a_walk_asks_no_index_of_words(is_walked: bool) -> None:
     params = {"reader": 0, "words": "'pear' <-> 'apple'", "candidates": 10, "count": 10, "below": MAX_ID, "above": 0}

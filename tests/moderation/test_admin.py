@@ -81,6 +81,11 @@ def test_the_front_page_says_what_waits(
     with statements() as asked:
         assert waiting(admin_client) == {CASES: "3", "/admin/accounts/application/": "2"}
     assert sum("LIMIT 101" in one for one in asked) == 2
+    deciding = User.objects.create(username="deciding", is_staff=True)
+    deciding.user_permissions.add(Permission.objects.get(codename="decide_case"))
+    by_them = Client()
+    by_them.force_login(deciding)
+    assert waiting(by_them) == {CASES: "3"}, "the queue is theirs, too"
     monkeypatch.setattr(queues, "COUNTED", 2)
     assert waiting(admin_client) == {CASES: "2+", "/admin/accounts/application/": "2"}
 

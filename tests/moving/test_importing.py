@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import User
@@ -374,6 +375,26 @@ def test_the_sweeper_sends_what_no_worker_is_at_and_removes_files(
     ArchiveImport.objects.update(finished_at=timezone.now() - claims.KEPT * 2)
     importing.sweep()
     assert not ArchiveImport.objects.exists()
+
+
+def test_files_whose_row_comes_while_a_sweep_looks_stay(user: User, folder: Path) -> None:
+    """The folder is there before its row, and the row after those that run were asked for."""
+    made = actions.begin(user=user, file=zipped(files_of([note(1)])))
+    row = ArchiveImport.objects.filter(pk=made.pk).values().get()
+    made.delete()
+    asked: list[str] = []
+
+    def comes(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        found = execute(sql, params, many, context)
+        if not asked and sql.startswith("SELECT") and "finished_at" in sql:
+            asked.append(sql)
+            ArchiveImport.objects.create(**row)
+        return found
+
+    with connection.execute_wrapper(comes):
+        importing._tidy()
+    assert asked
+    assert [path.name for path in folder.iterdir()] == [made.folder]
 
 
 def test_beat_sends_the_sweeper_while_it_may_find_something(user: User) -> None:

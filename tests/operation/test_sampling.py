@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.utils import timezone
+from kombu.exceptions import ChannelError
 
 from accounts.models import Level, User
 from feedsite.celery import app
@@ -17,6 +18,7 @@ from relations import actions as relations
 from runtime import metrics
 from storage import connections
 from storage.connections import feeds_for_tasks, pipelined
+from storage.parking import PARKED
 from storage.queue import enqueue
 from tests.support.factories import UserFactory
 from tests.support.windows import epoch_of
@@ -50,6 +52,17 @@ def from_sql() -> float:
         for name, labels, pages in metrics.samples()
         if name == "feedsite_home_pages_total" and "sql" in labels["sources"].split(",")
     )
+
+
+def test_to_look_how_long_queues_are_makes_none(broker_server: Any) -> None:
+    with app.connection_for_write() as connection:
+        channel: Any = connection.default_channel
+        for name in (*app.amqp.queues, PARKED):
+            channel.queue_delete(name)
+        assert sampling.queue_lengths() == dict.fromkeys((*app.amqp.queues, PARKED), 0)
+        for name in (*app.amqp.queues, PARKED):
+            with pytest.raises(ChannelError):
+                connection.channel().queue_declare(queue=name, passive=True)
 
 
 @pytest.mark.slow

@@ -118,6 +118,20 @@ def test_q_ends_it_and_the_terminal_is_as_before(tmp_path: Path) -> None:
     os.close(ours)
 
 
+@pytest.mark.slow
+def test_a_file_gets_one_page_also_from_a_terminal(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "manage.py", "top", "--interval", "0.3"]
+    environ = clean_environ(tmp_path / "var")
+    done = subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environ, stdin=theirs, capture_output=True, check=True, timeout=120
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert b"\x1b" not in done.stdout
+    assert done.stdout.count(b"\n") > 5
+
+
 def test_it_is_a_command() -> None:
     with pytest.raises(SystemExit) as end:
         call_command("top", "--help")

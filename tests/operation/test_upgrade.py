@@ -21,9 +21,13 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connections
 
-from operation.upgrade import Sizes, hears_of_turns, touched, unapplied
+from media import actions as media
+from operation.backup import most_bytes
+from operation.upgrade import ROOM, Sizes, UpgradeError, check_room, hears_of_turns, touched, unapplied
 from runtime.management.commands.check_all import clean_environ
 from runtime.supervisor import NEXT
+from tests.support.factories import UserFactory
+from tests.support.pictures import jpeg, upload
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -162,6 +166,39 @@ def test_no_room_for_the_backup_is_said_before_it_begins(monkeypatch: pytest.Mon
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000, total=1000, used=0))
     with pytest.raises(CommandError, match=r"remove old backups(?s:.)*The step `check` failed"):
         call_command("upgrade", "--dry-run", stdout=io.StringIO())
+
+
+@pytest.mark.django_db
+def test_the_room_is_that_of_the_disk_of_the_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of the data has room for indexes and for no backup; another disk is full, or is not."""
+    other = tmp_path / "other"
+    other.mkdir()
+    free = {settings.DATA_DIR: ROOM + 1, other: most_bytes()}
+    devices = {other: 1}
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free[path]))
+    stat = Path.stat
+    monkeypatch.setattr(
+        Path, "stat", lambda path, **how: SimpleNamespace(st_dev=1) if path in devices else stat(path, **how)
+    )
+    monkeypatch.setattr(Path, "is_dir", lambda path, **how: path in devices or os.path.isdir(path))  # noqa: PTH112
+    assert len(check_room(None)) == 1
+    with pytest.raises(UpgradeError, match="or give `--backup`"):
+        check_room(settings.DATA_DIR / "backups" / "one")
+    own, others = check_room(other / "not" / "there" / "one")
+    assert str(settings.DATA_DIR) in own
+    assert f"free in {other}," in others
+    free[other] -= 1
+    with pytest.raises(UpgradeError, match=f"free in {other},"):
+        check_room(other / "one")
+
+
+@pytest.mark.django_db
+def test_a_backup_takes_no_more_than_is_said(tmp_path: Path) -> None:
+    before = most_bytes()
+    media.upload(owner_id=UserFactory().pk, file=upload(jpeg()))
+    assert most_bytes() > before
+    call_command("backup", str(tmp_path / "one"), stdout=io.StringIO())
+    assert (tmp_path / "one").stat().st_size < most_bytes()
 
 
 def test_a_process_that_the_signal_would_end_is_known() -> None:

@@ -14,17 +14,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
 
 from runtime import supervisor
-from runtime.embedded import Servers, wait_for
+from runtime.embedded import Home, Servers, wait_for
 from runtime.management.commands.check_all import clean_environ
 from runtime.programs import Place, programs
 from runtime.supervisor import Program, ProgramError, Supervisor, Terminal, listens
-from runtime.up import UpError, own_name, reserved_port
+from runtime.up import Up, UpError, own_name, reserved_port
 from tests.support.clusters import free_ports
 from tests.support.servers import Valkey, frozen
 from tests.support.whole_sites import PROGRAMS, Site
@@ -212,6 +214,102 @@ def test_a_program_that_does_not_listen_any_more_goes_on(listener: Supervisor, m
     listener.anew = lambda: [following(program, ["sleep", "60"])]
     assert listener.restart_by_turns().startswith("failed: web does not start anew")
     assert listens(program)
+
+
+LAST_WORDS = """
+import signal, sys, time
+def end(*_):
+    time.sleep(0.5)
+    print("and", end="", flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def heard() -> list[tuple[str, str]]:
+    return []
+
+
+class Noting(Terminal):
+    """Keeps each line with the name of its program."""
+
+    def __init__(self, heard: list[tuple[str, str]]) -> None:
+        super().__init__("plain")
+        self.heard = heard
+
+    def __call__(self, line: str, name: str = "up") -> None:
+        self.heard.append((name, line))
+
+
+@pytest.fixture
+def slow_to_end(tmp_path: Path, heard: list[tuple[str, str]]) -> Iterator[Supervisor]:
+    """Runs a program that takes half a second to end, and does not end its last line."""
+    program = Program("worker", [sys.executable, "-c", LAST_WORDS], folder=tmp_path, environ=os.environ)
+    supervisor = Supervisor([program], tend=lambda: heard.append(("tend", "")), say=Noting(heard))
+    supervisor._start(program)
+    supervisor.pass_until(lambda: ("worker", "ready") in heard, 60)
+    yield supervisor
+    supervisor.signals = 2
+    supervisor._stop_all()
+
+
+def test_a_signal_does_not_cut_short_what_is_being_stopped(
+    slow_to_end: Supervisor, heard: list[tuple[str, str]]
+) -> None:
+    """A second one does."""
+    slow_to_end.signals = 1
+    slow_to_end._stop(slow_to_end.programs[0])
+    assert heard[-1] == ("worker", "and")
+    slow_to_end.signals = 0
+    slow_to_end._start(slow_to_end.programs[0])
+    slow_to_end.pass_until(lambda: heard[-1] == ("worker", "ready"), 60)
+    slow_to_end.signals = 2
+    slow_to_end._stop(slow_to_end.programs[0])
+    assert heard[-1] == ("worker", "ready")
+
+
+def test_the_dead_are_started_while_something_else_is_waited_for(
+    slow_to_end: Supervisor, heard: list[tuple[str, str]]
+) -> None:
+    (program,) = slow_to_end.programs
+    assert program.process is not None
+    os.kill(program.process.pid, signal.SIGKILL)
+    del heard[:]
+    slow_to_end.pass_until(lambda: ("worker", "ready") in heard and ("tend", "") in heard, 60)
+    assert ("worker", "ready") in heard
+    assert ("tend", "") in heard
+
+
+OTHER_SITE = """
+import fcntl, os, signal, sys, time
+from pathlib import Path
+from runtime.embedded import Home, lock_file, try_lock
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+home = Home(Path(sys.argv[1]))
+home.make()
+with lock_file(home, "up") as lock:
+    assert try_lock(lock, fcntl.LOCK_EX)
+    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_signal_while_the_other_site_ends_does_not_kill_that(folder: Path, slow_to_end: Supervisor) -> None:
+    command = [sys.executable, "-c", OTHER_SITE, str(folder)]
+    with subprocess.Popen(command, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "ready\n"
+        begins = SimpleNamespace(family=SimpleNamespace(servers=SimpleNamespace(home=Home(folder))), say=print)
+        signalled = threading.Timer(0.5, lambda: setattr(slow_to_end, "signals", 1))
+        signalled.start()
+        Up.end_other(cast("Up", begins), other.pid, slow_to_end)
+        assert slow_to_end.signals
+        assert other.poll() is None
+        other.kill()
 
 
 @pytest.mark.long

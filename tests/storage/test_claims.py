@@ -38,6 +38,13 @@ def test_a_row_is_of_one_worker_until_that_is_taken_for_dead() -> None:
     assert one.attempts == 3
 
 
+def test_a_row_that_is_released_was_at_work_of_late() -> None:
+    one = row(created_at=Now() - LONG_AGO)
+    assert one.claim()
+    one.release()
+    assert CsvImport.objects.filter(tried_at__gt=Now() - 2 * claims.CLAIM).exists()
+
+
 def test_a_finished_row_is_never_claimed() -> None:
     assert row(finished_at=Now()).claim() is False
 

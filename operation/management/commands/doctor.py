@@ -7,8 +7,9 @@ import msgspec
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from operation.doctor import addresses, examine, worst
+from operation.doctor import STATEMENT_SECONDS, addresses, examine, worst
 from operation.findings import ERROR, OK, WARNING
+from storage import postgresql
 
 
 class Command(BaseCommand):
@@ -29,6 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, json: bool, web: str, stream: str, grpc: str, **options: Any) -> None:
         """Print the findings, and exit with 1 on an error."""
+        postgresql.bound(STATEMENT_SECONDS)
         findings = examine(now=timezone.now(), web=web, stream=stream, grpc_place=grpc)
         state = worst(findings)
         if json:

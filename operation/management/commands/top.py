@@ -41,7 +41,7 @@ class Command(BaseCommand):
         interval = min(max(interval, 0.2), 3600.0)
         with translation.override(language()):
             before = top.look()
-            if once or json or not sys.stdin.isatty():
+            if once or json or not (sys.stdin.isatty() and sys.stdout.isatty()):
                 time.sleep(interval)
                 self.show(top.Rates(before, top.look()), as_json=json)
                 return

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, SystemCheckEr
 from django.db import DatabaseError
 from django.utils import timezone
 
+from media.store import StoreError
 from operation.upgrade import (
     UpgradeError,
     check_major,
@@ -65,7 +66,15 @@ class Command(BaseCommand):
             try:
                 if step.name == "check" or not options["dry_run"]:
                     step.run()
-            except (UpgradeError, MajorError, CommandError, SystemCheckError, DatabaseError, OSError) as error:
+            except (
+                UpgradeError,
+                MajorError,
+                StoreError,
+                CommandError,
+                SystemCheckError,
+                DatabaseError,
+                OSError,
+            ) as error:
                 said = str(error).strip()
                 raise CommandError(
                     f"{said}\nThe step `{step.name}` failed. {step.remedy} Then run `upgrade` again."
@@ -103,7 +112,7 @@ class Command(BaseCommand):
                 "check",
                 "look at the settings, the disk and the migrations that are missing",
                 "The site is as it was: mend what is named above.",
-                self.check_all,
+                lambda: self.check_all(None if options["no_backup"] else file),
             ),
             *([] if options["no_backup"] else [backup]),
             Step(
@@ -127,14 +136,17 @@ class Command(BaseCommand):
             ),
         ]
 
-    def check_all(self) -> None:
-        """Tell of the disk and the migrations. Raises SystemCheckError or UpgradeError."""
+    def check_all(self, file: Path | None) -> None:
+        """Tell of the disks, the backup's among them, and the migrations. Raises SystemCheckError, UpgradeError or
+        StoreError.
+        """
         check_major()
         said = io.StringIO()
         call_command("check", deploy=True, stdout=said, stderr=said)
         warnings = said.getvalue().count("\n?: ")
         self.stdout.write(f"  settings: {warnings} warnings, which `manage.py check --deploy` tells")
-        self.stdout.write(f"  {check_room()}")
+        for said_of in check_room(file):
+            self.stdout.write(f"  {said_of}")
         missing = unapplied()
         for each in missing:
             self.stdout.write(f"  {each}")

@@ -1,4 +1,4 @@
-"""`check_all`: every check and every test, as CI runs them."""
+"""`check_all`: every check, and the tests of every run, as CI runs them."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ class Command(BaseCommand):
     servers nor its settings, takes part.
     """
 
-    help = "Run every check and test. What follows -- goes to pytest."
+    help = "Run every check, and the tests of every run. What follows -- goes to pytest."
     requires_system_checks: list[str] = []  # one of the checks below
 
     def add_arguments(self, parser: ArgumentParser) -> None:
