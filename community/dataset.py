@@ -37,6 +37,8 @@ LINE_LENGTH = 1_000_000
 """Bytes. A longer line is none of a data set, and would be read into memory whole."""
 CLOCK_SKEW = timedelta(days=1)
 """A time further ahead than this is wrong: the post would stand at the head of every home until then."""
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+"""An earlier time is a mistake of the source, and the first years cannot be told in every time zone."""
 LARGEST_ID = 2**63 - 1
 
 
@@ -125,7 +127,7 @@ class _File:
                 unit="B",
                 unit_scale=True,
                 mininterval=0.5,
-                disable=self._quiet,
+                disable=self._quiet or None,
             ) as bar,
         ):
             while line := self._line(stream):
@@ -182,7 +184,7 @@ class _File:
 class Dataset:
     """The data set of a folder. Its parts are read in this order, as often as one likes: users, follows, posts.
 
-    Raises DatasetError at once if a file is missing. `quiet` hides the progress bars.
+    Raises DatasetError at once if a file is missing. `quiet` hides the progress bars, which only terminals get.
     """
 
     def __init__(self, folder: Path, *, quiet: bool = False) -> None:
@@ -315,6 +317,8 @@ class Dataset:
     def _check_past(self, file: _File, moment: datetime) -> None:
         if moment > self._latest:
             raise file.wrong(f"{moment} lies in the future", "time", "created_at")
+        if moment < EARLIEST:
+            raise file.wrong(f"{moment} lies before 1970", "time", "created_at")
 
 
 def _check(post: _Post) -> None:

@@ -251,24 +251,34 @@ def _content(post: PostRow, media: Sequence[MediaFile]) -> dict[str, Any]:
 
 
 def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
-    """The posts in chunks with their item ids, which ascend in the file's order within a millisecond."""
+    """The posts in chunks with their item ids, which ascend in the file's order within a millisecond. A post for which
+    a millisecond has no id left gets one of the next, as where a source knows days only.
+    """
     posts = dataset.posts()
     while chunk := list(islice(posts, CHUNK)):
         firsts = [ids.compose(post.created_at, 0) for post in chunk]
-        taken = _taken(set(firsts))
+        known = set(firsts)  # the first ids of the milliseconds of which it is known what is taken
+        taken = _taken(known)
         # Each post takes the lowest id that is free, so later chunks, which find those of earlier ones taken, go on.
-        following: dict[int, int] = {}  # a millisecond's first id → the id after the chunk's last in it
+        following: dict[int, int] = {}  # a millisecond's first id → the id after the chunk's last of its time
         item_ids = []
-        for post, first in zip(chunk, firsts, strict=True):
+        for first in firsts:
             item_id = following.get(first, first)
-            while item_id in taken:
+            while _is_taken(item_id, known, taken):
                 item_id += 1
-            if item_id >= first + 2**ids.SEQUENCE_BITS:
-                what = f"too many items at {post.created_at}"
-                raise dataset.wrong_post(post.line, what, "too many", "created_at")
+            taken.add(item_id)
             following[first] = item_id + 1
             item_ids.append(item_id)
         yield item_ids, chunk
+
+
+def _is_taken(item_id: int, known: set[int], taken: set[int]) -> bool:
+    """Whether an item has the id. What of its millisecond is taken is asked for once."""
+    first = item_id >> ids.SEQUENCE_BITS << ids.SEQUENCE_BITS
+    if first not in known:
+        known.add(first)
+        taken |= _taken({first})
+    return item_id in taken
 
 
 def _taken(firsts: Iterable[int]) -> set[int]:

@@ -101,7 +101,7 @@ def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
                 has_many = _has_many(cursor, query, None)
             if number == WALKED and has_many:
                 return found, True
-            fitting = _fitting(bool(query.phrases), len(query.tags), False, is_walked=has_many)
+            fitting = _fitting(bool(query.phrases), len(query.tags), False, is_walked=has_many or number == 0)
             select = f"SELECT id FROM ({fitting}) fitting LIMIT %(count)s"  # noqa: S608 (our own text)
             cursor.execute(select, params | {"above": above, "count": count - len(found)})
             found += [row[0] for row in cursor.fetchall()]
@@ -130,8 +130,9 @@ def _proposal(
                 has_many = _has_many(cursor, query, sender_id)
             if number == WALKED and has_many and below:
                 return _Proposal(found, below)
-            # Not prepared: a plan for any word would be right for none.
-            select = _candidates(*parts, is_walked=has_many)
+            # Not prepared: a plan for any word would be right for none. For a phrase PostgreSQL expects so few that it
+            # would ask the index among the newest, too, and look at all that have the words.
+            select = _candidates(*parts, is_walked=has_many or number == 0)
             cursor.execute(select, params | {"below": below, "above": above, "count": count - len(found)})
             rows = cursor.fetchall()
             found += [item_id for item_id, _, is_visible in rows if is_visible]

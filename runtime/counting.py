@@ -15,6 +15,7 @@ import struct
 import time
 from pathlib import Path
 from typing import IO
+from weakref import WeakSet
 
 from prometheus_client import multiprocess
 
@@ -114,6 +115,7 @@ class CountFile:
         self._used = 0
         self._values: dict[str, tuple[float, float]] = {}
         self._positions: dict[str, int] = {}
+        _open_files.add(self)
         self._opened()
 
     def _opened(self) -> bool:
@@ -175,6 +177,20 @@ class CountFile:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+_open_files: "WeakSet[CountFile]" = WeakSet()
+
+
+def _close_inherited() -> None:
+    """In a forked process, close the parent's files at once. Celery closes all descriptors of beat, whose numbers are
+    then those of other files: a later `close` would close one of these.
+    """
+    for file in list(_open_files):
+        file.close()
+
+
+os.register_at_fork(after_in_child=_close_inherited)
 
 
 def _padding(length: int) -> int:

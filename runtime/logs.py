@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from celery.signals import before_task_publish, task_postrun, task_prerun
-from django.core.exceptions import PermissionDenied
 
 HEADER = "X-Request-ID"
 SANE = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -42,13 +41,17 @@ class AboutFilter(logging.Filter):
 
 
 class RefusalFilter(logging.Filter):
-    """Takes the traceback off Django's line on a request that was refused: the view meant it, and the line names the
-    address.
+    """Takes the traceback off Django's line on a request that was refused, or that a server failed which is away: the
+    answer is meant, and the line names the address. Of an outage it names the cause, too.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Take the traceback from records of a refused permission. Every record passes."""
-        if record.name == "django.request" and record.exc_info and isinstance(record.exc_info[1], PermissionDenied):
+        """Take the traceback from records of answers other than 500. Every record passes."""
+        status = getattr(record, "status_code", 500)
+        if record.name.startswith("django.") and record.exc_info and status != 500:
+            if status > 500:
+                cause = " ".join(str(record.exc_info[1]).split())
+                record.msg, record.args = f"{record.getMessage()}: {cause}", ()
             record.exc_info = record.exc_text = None
         return True
 

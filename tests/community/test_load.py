@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +174,21 @@ def test_the_order_within_a_second_holds_across_chunks(
     assert [item.text for item in Item.objects.order_by("id")] == [post["text"] for post in posts]
 
 
-def test_more_posts_of_a_millisecond_than_it_has_ids(load: Load, folder: Path) -> None:
-    posts = [{**POSTS[0], "id": number} for number in range(1, 4098)]
+@committed
+def test_more_posts_of_a_millisecond_than_it_has_ids_stand_in_the_next(
+    load: Load, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a day, and one of the millisecond that they reach into."""
+    monkeypatch.setattr("community.importing.CHUNK", 3_000)
+    posts = [{**POSTS[0], "id": number, "text": str(number)} for number in range(1, 8_300)]
+    moment = datetime.fromisoformat(POSTS[0]["created_at"])
+    posts.append({**posts[0], "id": 9_000, "created_at": (moment + timedelta(milliseconds=1)).isoformat()})
     packed(folder / "posts.jsonl.gz", as_json(posts))
-    with pytest.raises(CommandError, match=r"posts\.jsonl\.gz line 4097: too many items at 2001"):
-        load()
-    assert counts() == (0, 0, 0, 0, 0)
+    load()
+    loaded = list(Item.objects.order_by("id"))
+    assert sorted(int(item.text) for item in loaded) == [1, *range(1, 8_300)]
+    assert [int(item.text) for item in loaded if item.text != "1"] == list(range(2, 8_300))
+    assert max(item.created_at for item in loaded) - moment < timedelta(milliseconds=4)
 
 
 @committed
@@ -256,6 +265,7 @@ WRONG_FOLLOWS = {
     "self": (["3,3,2001-01-01T00:00:00Z"], "line 2: user 3 follows themself"),
     "twice": (["3,7,2001-01-01T00:00:00Z"] * 2, "line 3: 3 follows 7 in an earlier line"),
     "no time": (["3,7,yesterday"], "line 2: created_at 'yesterday' is no ISO-8601 time"),
+    "too early": (["3,7,0001-01-01T00:00:00+14:00"], r"line 2: 0001-01-01 00:00:00\+14:00 lies before 1970"),
     "no offset": (["3,7,2001-01-01T00:00:00"], "line 2: created_at '2001-01-01T00:00:00' has no UTC offset"),
     "future": (["3,7,2999-01-01T00:00:00Z"], "line 2: .* lies in the future"),
 }

@@ -202,6 +202,21 @@ def test_a_search_for_moderators_walks_likewise_and_says_that_it_ends(monkeypatc
     assert entries_read("item_words") == before
 
 
+def test_the_newest_are_walked_whatever_postgresql_expects() -> None:
+    """For a phrase it expects few, and would look at all items that have its words in any order."""
+    sender = UserFactory.create()
+    publish("pear apple pear", sender)
+    for find in (
+        lambda query: search_items(query, sender),
+        lambda query: search.matching_items(query, count=5),
+    ):
+        with statements() as sent:
+            find(parse('"pear apple pear"'))
+        asked = [one for one in sent if "document @@" in one]
+        assert search.WALKED_DOCUMENTS in asked[0]
+        assert all(search.WALKED_DOCUMENTS not in one for one in asked[1:])
+
+
 @pytest.mark.parametrize("is_walked", [True, False])
 def test_a_walk_asks_no_index_of_words(is_walked: bool) -> None:
     params = {"reader": 0, "words": "'pear' <-> 'apple'", "candidates": 10, "count": 10, "below": MAX_ID, "above": 0}

@@ -131,6 +131,7 @@ def test_what_a_migration_does_to_tables_in_use_is_told() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sessions  # migrations go past a pooler
 @pytest.mark.django_db(transaction=True)
 def test_missing_migrations_are_listed_and_applied(monkeypatch: pytest.MonkeyPatch) -> None:
     # The tests of pages in browsers have an event loop in this thread and a variable that a check refuses.
@@ -166,6 +167,21 @@ def test_no_room_for_the_backup_is_said_before_it_begins(monkeypatch: pytest.Mon
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000, total=1000, used=0))
     with pytest.raises(CommandError, match=r"remove old backups(?s:.)*The step `check` failed"):
         call_command("upgrade", "--dry-run", stdout=io.StringIO())
+
+
+@pytest.mark.django_db
+def test_a_backup_goes_into_no_folder_that_is_not_there(tmp_path: Path) -> None:
+    """The disk that should be mounted there is not."""
+    with pytest.raises(CommandError, match=r"not is no folder(?s:.)*The step `check` failed"):
+        call_command("upgrade", "--backup", str(tmp_path / "not" / "one"), stdout=io.StringIO())
+    assert not (tmp_path / "not").exists()
+
+
+@pytest.mark.parametrize("option", ["--lock-timeout=-5", "--lock-timeout=0", "--patience=-1", "--patience=nan"])
+@pytest.mark.parametrize("command", ["upgrade", "migrate"])
+def test_times_that_cannot_be_are_refused_before_anything_is_done(command: str, option: str) -> None:
+    with pytest.raises(CommandError, match="is no number of seconds"):
+        call_command(command, option, stdout=io.StringIO())
 
 
 @pytest.mark.django_db

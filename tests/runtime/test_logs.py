@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.signals import request_finished
+from django.db import OperationalError
 from django.test import Client
 
 from feedsite.celery import app
@@ -83,6 +84,26 @@ def test_a_refusal_is_one_line_without_a_traceback(caplog: pytest.LogCaptureFixt
     assert client.get("/admin/accounts/user/").status_code == 403
     (record,) = [record for record in caplog.records if record.name == "django.request"]
     assert "Forbidden (Permission denied): /admin/accounts/user/" in record.getMessage()
+    assert (record.exc_info, record.exc_text) == (None, None)
+
+
+def test_a_bad_request_is_one_line_without_a_traceback(caplog: pytest.LogCaptureFixture, db: None) -> None:
+    assert Client().get("/search?q=%00").status_code == 400
+    records = [record for record in caplog.records if record.name.startswith("django")]
+    assert records
+    assert [(record.exc_info, record.exc_text) for record in records] == [(None, None)] * len(records)
+
+
+def test_an_outage_that_no_view_meets_is_one_line_with_its_cause(
+    caplog: pytest.LogCaptureFixture, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*args: Any, **kwargs: Any) -> None:
+        raise OperationalError("100 % of\nit is away")
+
+    monkeypatch.setattr("accounts.presence.PresenceMiddleware.__call__", fails)
+    assert Client(raise_request_exception=False).get("/").status_code == 503
+    (record,) = [record for record in caplog.records if record.name == "django.request"]
+    assert record.getMessage() == "Service Unavailable: /: 100 % of it is away"
     assert (record.exc_info, record.exc_text) == (None, None)
 
 

@@ -83,6 +83,26 @@ def test_children_count_for_themselves(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_child_whose_files_were_closed_closes_no_other(tmp_path: Path) -> None:
+    """As Celery does with beat: the numbers of the files are soon those of connections."""
+    fork = """
+import os
+if not os.fork():
+    os.closerange(3, 256)
+    pipes = [os.pipe() for _ in range(40)]
+    metrics.discover_excluded.labels('seen').inc()
+    for hears, tells in pipes:
+        os.write(tells, b"x")
+        assert os.read(hears, 1) == b"x"
+    metrics.discover_excluded.labels('seen').inc(10)
+    os._exit(0)
+assert os.wait()[1] == 0
+"""
+    with process(tmp_path, COUNT + fork + COUNT):
+        assert counted(tmp_path)["feedsite_discover_excluded_total seen"] == 13
+
+
+@pytest.mark.slow
 def test_a_child_does_not_keep_the_slot_of_its_parent(tmp_path: Path) -> None:
     fork = "import os\nif not os.fork():\n    sys.stdin.readline()\n    os._exit(0)\n"
     with process(tmp_path, fork) as parent:

@@ -49,6 +49,8 @@ class Command(BaseCommand):
             raise CommandError("The password is empty.")
         if options["names_file"] and options["names"] != "map":
             raise CommandError("--names-file goes with --names map.")
+        if options["names_file"] and not options["names_file"].absolute().parent.is_dir():
+            raise CommandError(f"{options['names_file']}: its folder is not there.")
         loaded = self.load(options)
         record = loaded.record
         counts = f"{record.users:,} users, {record.follows:,} follows, {record.posts:,} posts"

@@ -18,6 +18,7 @@ from django.core.management.base import BaseCommand
 from django.utils import translation
 
 from operation import top
+from runtime.arguments import seconds
 from storage import postgresql
 
 CLEAR, ASIDE, BACK = "\x1b[H\x1b[2J", "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -33,12 +34,13 @@ class Command(BaseCommand):
         """How often, and for whom."""
         parser.add_argument("--once", action="store_true", help="Two looks and one page, for scripts.")
         parser.add_argument("--json", action="store_true", help="One object, for programs; once.")
-        parser.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="Between two looks (2).")
+        parser.add_argument(
+            "--interval", type=seconds(0.2, 3600), default=2.0, metavar="SECONDS", help="Between two looks (2)."
+        )
 
     def handle(self, *args: Any, once: bool, json: bool, interval: float, **options: Any) -> None:
         """Draw pages in the terminal's language."""
         postgresql.bound(top.PATIENCE)
-        interval = min(max(interval, 0.2), 3600.0)
         with translation.override(language()):
             before = top.look()
             if once or json or not (sys.stdin.isatty() and sys.stdout.isatty()):

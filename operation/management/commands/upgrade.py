@@ -21,6 +21,7 @@ from operation.upgrade import (
     restart_by_turns,
     unapplied,
 )
+from runtime.arguments import seconds
 from runtime.majors import MajorError
 from runtime.up import running_site
 from runtime.version import VERSION
@@ -56,8 +57,12 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="Say what each step would do, and do none.")
         parser.add_argument("--backup", type=Path, metavar="FILE", help="where the backup goes; default: backups/")
         parser.add_argument("--no-backup", action="store_true", help="There is one already.")
-        parser.add_argument("--lock-timeout", type=float, default=1, help="Seconds to wait for a lock (default 1).")
-        parser.add_argument("--patience", type=float, default=600, help="Seconds to try for locks (default 600).")
+        parser.add_argument(
+            "--lock-timeout", type=seconds(0.001, 3600), default=1, help="Seconds to wait for a lock (default 1)."
+        )
+        parser.add_argument(
+            "--patience", type=seconds(0, 86_400), default=600, help="Seconds to try for locks (default 600)."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Do one step after the other. Raises CommandError with what helps, at the first that fails."""
@@ -91,7 +96,8 @@ class Command(BaseCommand):
         file: Path = options["backup"] or settings.DATA_DIR / "backups" / name
 
         def back_up() -> None:
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not options["backup"]:
+                file.parent.mkdir(mode=0o700, exist_ok=True)
             call_command("backup", file, stdout=self.stdout, stderr=self.stderr)
 
         def migrate() -> None:
@@ -141,6 +147,8 @@ class Command(BaseCommand):
         StoreError.
         """
         check_major()
+        if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
+            raise UpgradeError(f"{file.parent} is no folder: make it, or mount its disk.")
         said = io.StringIO()
         call_command("check", deploy=True, stdout=said, stderr=said)
         warnings = said.getvalue().count("\n?: ")

@@ -16,6 +16,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 from psycopg.errors import LockNotAvailable
 
+from runtime.arguments import seconds
+
 PAUSE = 2.0
 """Seconds between two tries, in which those who waited behind the first are served."""
 
@@ -31,10 +33,17 @@ class Command(MigrateCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Django's own options, and those of the waits, in seconds."""
         super().add_arguments(parser)
-        parser.add_argument("--lock-timeout", type=float, default=1, help="Seconds to wait for a lock (default 1).")
-        parser.add_argument("--patience", type=float, default=120, help="Seconds to go on trying (default 120).")
         parser.add_argument(
-            "--wait", type=float, default=0, help="Seconds to wait for a PostgreSQL that does not answer (default 0)."
+            "--lock-timeout", type=seconds(0.001, 3600), default=1, help="Seconds to wait for a lock (default 1)."
+        )
+        parser.add_argument(
+            "--patience", type=seconds(0, 86_400), default=120, help="Seconds to go on trying (default 120)."
+        )
+        parser.add_argument(
+            "--wait",
+            type=seconds(0, 86_400),
+            default=0,
+            help="Seconds to wait for a PostgreSQL that does not answer (default 0).",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
