@@ -1,7 +1,7 @@
 """Tables that recall keeps ready: the rarity of words, and the popular items."""
 
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,13 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from discover import tasks
+from discover import refreshing, tasks
 from discover.models import PopularItem, WordRarity
 from discover.refreshing import refresh_words
 from items import actions
-from tests.support.factories import UserFactory
+from storage import ids
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.recommending import follow
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +38,22 @@ def test_the_demo_community_has_both(tmp_path: Path, settings: Any) -> None:
     call_command("demo", "--no-pictures", verbosity=0)
     assert PopularItem.objects.count() > 10
     assert WordRarity.objects.count() > 10
+
+
+def test_the_followers_of_now_are_those_that_users_carry_and_those_of_then_are_counted() -> None:
+    now = timezone.now()
+    carries, had = UserFactory.create(follower_count=1_000), UserFactory.create()
+    for number in range(3):
+        follow(UserFactory.create(), had, at=now - timedelta(days=9 + number))
+    first = ids.compose(now - timedelta(days=8), 0)
+    posts = [ItemFactory.create(pk=first + number, sender=sender) for number, sender in enumerate((carries, had))]
+
+    def popular(at: datetime) -> list[int]:
+        refreshing.refresh_popular(now=at)
+        return list(PopularItem.objects.order_by("-popularity").values_list("item_id", flat=True))
+
+    assert popular(now) == [posts[0].pk, posts[1].pk]
+    assert popular(now - timedelta(days=7)) == [posts[1].pk, posts[0].pk]
 
 
 def test_tasks() -> None:
