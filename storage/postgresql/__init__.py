@@ -26,6 +26,17 @@ def bound(seconds: float) -> None:
     DatabaseWrapper.seconds = seconds
 
 
+@contextmanager
+def bounded(seconds: float) -> Iterator[None]:
+    """Bound each statement of this process within the block, on the connections that it makes there."""
+    before = DatabaseWrapper.seconds
+    bound(seconds)
+    try:
+        yield
+    finally:
+        bound(before)
+
+
 def bound_thread_long() -> None:
     """Bound the statements of this thread by `LONG_SECONDS`, where the process has a bound; before it connects."""
     wrapper = _wrapper()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import shutil
 import time
@@ -29,6 +30,7 @@ from operation.models import Sample
 from relations.models import CsvImport, Mute
 from runtime.embedded import wait_for
 from storage.parking import PARKED, park
+from storage.postgresql.base import DatabaseWrapper
 from tests.support.clusters import ValkeyCluster
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.servers import Valkey, frozen
@@ -347,6 +349,7 @@ def test_the_command_tells_people_and_programs() -> None:
     with pytest.raises(SystemExit):
         call_command("doctor", "--json", "--stream", "http://127.0.0.1:1", stdout=written)
     assert exit_of_people.value.code == 1
+    assert DatabaseWrapper.seconds == math.inf, "the patience of the command alone"
     assert "  error  workers: none answers\n         → Start `manage.py up`" in told.getvalue()
     answer = json.loads(written.getvalue())
     assert answer["state"] == ERROR

@@ -30,8 +30,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, json: bool, web: str, stream: str, grpc: str, **options: Any) -> None:
         """Print the findings, and exit with 1 on an error."""
-        postgresql.bound(STATEMENT_SECONDS)
-        findings = examine(now=timezone.now(), web=web, stream=stream, grpc_place=grpc)
+        with postgresql.bounded(STATEMENT_SECONDS):
+            findings = examine(now=timezone.now(), web=web, stream=stream, grpc_place=grpc)
         state = worst(findings)
         if json:
             self.stdout.write(msgspec.json.encode({"state": state, "findings": findings}).decode())
