@@ -65,6 +65,11 @@ class Worker:
             self.start()
         return True
 
+    def stand(self, signal_number: int) -> None:
+        """Have all its processes stand still by SIGSTOP, or go on by SIGCONT."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal_number)
+
     def kill(self) -> None:
         """Kill -9, children and all."""
         if self.process is not None:
