@@ -255,12 +255,14 @@ def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
     a millisecond has no id left gets one of the next, as where a source knows days only.
     """
     posts = dataset.posts()
+    # A millisecond's first id → the id after the last post of that time. Each post takes the lowest that is free, so
+    # later chunks, which find those of earlier ones taken, go on; those of a full millisecond where these ended.
+    following: dict[int, int] = {}
     while chunk := list(islice(posts, CHUNK)):
         firsts = [ids.compose(post.created_at, 0) for post in chunk]
         known = set(firsts)  # the first ids of the milliseconds of which it is known what is taken
         taken = _taken(known)
-        # Each post takes the lowest id that is free, so later chunks, which find those of earlier ones taken, go on.
-        following: dict[int, int] = {}  # a millisecond's first id → the id after the chunk's last of its time
+        following = {first: after for first, after in following.items() if after >= first + 2**ids.SEQUENCE_BITS}
         item_ids = []
         for first in firsts:
             item_id = following.get(first, first)
