@@ -16,7 +16,8 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from clientapi.entities import Account, Facts, account_of
 from items.hydrate import Sender
-from relations.rules import blocks
+from items.visibility import for_followers
+from relations.rules import READER, may_know_of
 from relations.visibility import is_username
 from storage.connections import fetch, id_array
 
@@ -31,7 +32,7 @@ COUNTS = f"""
     SELECT asked.id, (
         SELECT count(*) FROM (
             SELECT FROM items_item i WHERE i.sender_id = asked.id AND i.status = 'published'
-                AND i.reply_to_id IS NULL AND i.visibility IN ('public', 'followers') LIMIT {COUNTED}
+                AND i.reply_to_id IS NULL AND {for_followers("i")} LIMIT {COUNTED}
         ) post
     ) FROM unnest(%(ids)s::bigint[]) AS asked (id)
 """  # noqa: S608 (a constant)
@@ -48,8 +49,8 @@ BY_ID_AND_NAME = f"""
     {BY_ID}
     UNION ALL
     SELECT {FACTS} FROM accounts_user u
-    WHERE lower(u.username) = ANY(%(names)s::text[]) AND NOT u.id = ANY(%(ids)s::bigint[]) AND u.is_active
-        AND NOT {blocks("u.id", "%(reader)s")}
+    WHERE lower(u.username) = ANY(%(names)s::text[]) AND NOT u.id = ANY(%(ids)s::bigint[])
+        AND {may_know_of("u", READER)}
 """  # noqa: S608 (constants)
 
 

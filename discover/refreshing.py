@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from discover import decay
 from discover.decay import log_decay
-from items.visibility import public_post
+from items.visibility import public, public_post
 from relations.rules import followers
 from storage import ids
 
@@ -62,10 +62,10 @@ POPULAR = f"""
             SELECT item_id, created_at FROM items_like ORDER BY id DESC LIMIT {ACTS}) liked
         WHERE created_at < %(now)s
         UNION ALL
-        SELECT coalesce(root_id, repost_of_id), {REPLY} FROM (
+        SELECT coalesce(said.root_id, said.repost_of_id), {REPLY} FROM (
             SELECT root_id, repost_of_id, status, visibility FROM items_item
             WHERE id < %(below)s ORDER BY id DESC LIMIT {ACTS}) said
-        WHERE coalesce(root_id, repost_of_id) IS NOT NULL AND status = 'published' AND visibility = 'public'
+        WHERE coalesce(said.root_id, said.repost_of_id) IS NOT NULL AND {public("said")}
     ), engaged AS (
         SELECT item_id AS id, sum(weight) AS engagement FROM acts WHERE item_id < %(below)s GROUP BY 1
     ), pool AS (

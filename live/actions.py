@@ -27,6 +27,7 @@ from items.links import is_link
 from live import covers
 from live.models import LiveSession, Review, State
 from live.signals import replay_made, session_changed
+from live.visibility import in_lineup
 from media.offering import telling
 from storage import ids
 from storage.connections import fetch
@@ -51,12 +52,11 @@ EARLIER = 1_000
 HOST = "INSERT INTO live_host (user_id, applied, scheduled) VALUES (%s, 0, 0) ON CONFLICT DO NOTHING"
 LOCK = "SELECT user_id FROM live_host WHERE user_id = %s FOR NO KEY UPDATE"
 NEXT_ID = "SELECT feedsite_next_id()"
-RESCHEDULE = """
+RESCHEDULE = f"""
     UPDATE live_host SET version = greatest(version + 1, feedsite_next_id()), scheduled = (
-        SELECT count(*) FROM live_livesession
-        WHERE host_id = %(host)s AND state IN ('upcoming', 'live') AND hidden_at IS NULL)
+        SELECT count(*) FROM live_livesession s WHERE s.host_id = %(host)s AND {in_lineup("s")})
     WHERE user_id = %(host)s RETURNING version
-"""
+"""  # noqa: S608 (constants)
 
 
 class WrongStateError(Exception):

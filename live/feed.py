@@ -25,9 +25,10 @@ from django.conf import settings
 
 from accounts import policy
 from accounts.models import User
-from live.lineup import SCHEDULED, SCORE, Lineup, Scheduled
+from live.lineup import SCORE, Lineup, Scheduled
 from live.pull import HOSTS
 from live.snapshot import Slice, Snapshot, SnapshotExpiredError, UnknownSnapshotError
+from live.visibility import in_lineup, unhidden
 from live.walk import Context, Entries, News, Page, Walk
 from relations import rules
 from relations.rules import follows
@@ -72,12 +73,12 @@ NEXT = f"{READER} FROM accounts_user u WHERE u.id = %(reader)s"
 LINEUPS = f"""
     SELECT h.user_id, h.version, s.id, {SCORE} FROM unnest(%(hosts)s::bigint[]) AS wanted (id)
     CROSS JOIN LATERAL (SELECT * FROM live_host h WHERE h.user_id = wanted.id OFFSET 0) h
-    LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {SCHEDULED}
+    LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {in_lineup("s")}
     UNION ALL
     SELECT s.host_id, 0, s.id, (extract(epoch FROM s.started_at) * 1000)::bigint
     FROM unnest(%(hosts)s::bigint[]) AS wanted (id)
     JOIN live_livesession s ON s.host_id = wanted.id AND s.state = 'replay' AND s.position >= %(frozen)s
-        AND s.hidden_at IS NULL
+        AND {unhidden("s")}
 """  # noqa: S608
 
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from live.hydrate import COLUMNS, SESSIONS, VISIBLE, SessionBody, bodies
-from live.models import Host
-from relations.models import Follow, FollowRequest
-from relations.rules import READER, followees, is_wanted, mutes
-from relations.visibility import users_visible_to
+from accounts.rows import user_columns, user_of
+from live.hydrate import COLUMNS, SESSIONS, SessionBody, bodies
+from live.visibility import VISIBLE, shown
+from relations.rules import READER, followees, is_wanted, may_be_proposed, mutes
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID
 
@@ -43,8 +43,8 @@ VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bi
 STARTED = f"""
     SELECT count(*) FROM (
         SELECT FROM ({followees(READER)}) f JOIN live_host host ON host.user_id = f.followee_id AND host.scheduled > 0
-            JOIN accounts_user h ON h.id = f.followee_id AND h.is_active
-            JOIN live_livesession l ON l.host_id = f.followee_id AND l.state = 'live' AND l.hidden_at IS NULL
+            JOIN accounts_user h ON h.id = f.followee_id
+            JOIN live_livesession l ON l.host_id = f.followee_id AND l.state = 'live' AND {shown("l", "h")}
         WHERE l.started_at > %(since)s AND l.id <> ALL(%(known)s::bigint[])
             AND {is_wanted(READER, "f.followee_id")}
         LIMIT %(count)s
@@ -84,11 +84,16 @@ def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
 
     For readers to whom the feed has nothing to show.
     """
-    hosts = users_visible_to(reader).exclude(pk=reader.pk).filter(pk__in=Host.objects.filter(scheduled__gt=0))
-    hosts = hosts.exclude(pk__in=Follow.objects.filter(follower=reader).values("followee"))
-    hosts = hosts.exclude(pk__in=FollowRequest.objects.filter(follower=reader).values("followee"))
-    hosts = hosts.exclude(pk__in=reader.blocks.values("blocked")).exclude(pk__in=reader.mutes.values("muted"))
-    return list(hosts.order_by("-follower_count", "pk")[:count])
+    return [user_of(row) for row in fetch(_to_follow(), {"reader": reader.pk, "count": count})]
+
+
+@cache
+def _to_follow() -> str:
+    return f"""
+        SELECT {user_columns("u")} FROM live_host host JOIN accounts_user u ON u.id = host.user_id
+        WHERE host.scheduled > 0 AND {may_be_proposed("u", READER)}
+        ORDER BY u.follower_count DESC, u.id LIMIT %(count)s
+    """  # noqa: S608 (columns of our own model)
 
 
 # --- Changes since a page was made -----------------------------------------------------------------------

@@ -19,8 +19,7 @@ from live.models import State
 from live.pull import newest, pull_bodies
 from live.replays import Replays
 from live.snapshot import Snapshot, SnapshotExpiredError
-from relations import rules
-from relations.rules import follows, is_wanted
+from live.visibility import active_only, belongs, of_interest, shown, unhidden
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, id_array, pipelined
 from storage.queue import enqueue
 from storage.window import NO_SLICE, Entry, Window
@@ -39,15 +38,14 @@ BOUND = 2_000
 REFILLS = 3
 """Rounds over the replays before the rest of the page comes from PostgreSQL."""
 
-BELONGS = f"({follows(rules.READER, 'l.host_id')} AND {is_wanted(rules.READER, 'l.host_id')})"
+BELONGS = belongs("l.host_id")
 # Of the replays that are pulled only those are candidates which may be seen.
 PULLED_HOSTS = f"""
-    SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) CROSS JOIN LATERAL (
-        SELECT FROM accounts_user u WHERE u.id = l.host_id AND u.is_active OFFSET 0
-    ) u WHERE {BELONGS}
+    SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) {active_only("l.host_id")}
+    WHERE {BELONGS}
 """  # noqa: S608
 VERIFY = f"""
-    WITH {newest(PULLED_HOSTS, "l.pulled AND l.hidden_at IS NULL")},
+    WITH {newest(PULLED_HOSTS, f"l.pulled AND {unhidden('l')}")},
     wanted AS (
         SELECT id, false AS is_pulled FROM unnest(%(ids)s::bigint[]) AS entry (id)
         UNION ALL
@@ -57,7 +55,7 @@ VERIFY = f"""
         SELECT id, true FROM pulled
     )
     SELECT wanted.is_pulled, {BELONGS},
-        l.hidden_at IS NULL AND h.is_active AND l.state IN ('upcoming', 'live', 'replay'), l.position, {COLUMNS}
+        {shown("l", "h")} AND {of_interest("l")}, l.position, {COLUMNS}
     FROM wanted
     CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = wanted.id OFFSET 0) l
     CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h

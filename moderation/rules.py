@@ -20,6 +20,7 @@ from accounts.review import Submission
 from items.matching import Matcher, Word, fold, marked
 from items.models import Item, Visibility
 from items.text import links
+from items.visibility import for_others
 from media import captioning
 from media.store import StoreError
 from moderation import hashes
@@ -62,9 +63,10 @@ CONTEXT = """
     WHERE u.id = %(sender)s
 """
 WORDS = "SELECT id, text, whole FROM moderation_wordrule WHERE is_enabled"
-BEFORE = (
-    "SELECT title, content, media FROM items_item WHERE id = %(item)s AND status = 'published' AND visibility <> 'self'"
-)
+BEFORE = f"""
+    SELECT i.title, i.content, i.media FROM items_item i
+    WHERE i.id = %(item)s AND i.status = 'published' AND {for_others("i")}
+"""  # noqa: S608 (constants)
 
 
 class Reason(NamedTuple):

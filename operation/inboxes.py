@@ -16,6 +16,7 @@ import numpy as np
 from django.conf import settings
 
 from accounts import policy
+from items.visibility import for_followers
 from operation.graphs import SHARES, GraphError
 from operation.simulation import KEPT_DAYS, Costs, Floats, Graph, Integers, Mask, window_bytes
 from relations.rules import followees
@@ -53,7 +54,7 @@ SAMPLE = f"""
                 SELECT count(*) AS items, min(newest.id) AS oldest FROM (
                     SELECT i.id FROM items_item i
                     WHERE i.sender_id = followee.id AND i.status = 'published' AND i.reply_to_id IS NULL
-                        AND i.visibility IN ('public', 'followers') AND i.id > %(since)s
+                        AND {for_followers("i")} AND i.id > %(since)s
                     ORDER BY i.id DESC LIMIT {NEWEST}
                 ) newest
             ) written

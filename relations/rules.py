@@ -36,9 +36,10 @@ def asks(follower: str, followee: str, also: str = "") -> str:
     return _exists("relations_followrequest f", condition)
 
 
-def blocks(blocker: str, blocked: str) -> str:
-    """Whether one blocks the other."""
-    return _exists("relations_block b", f"b.blocker_id = {blocker} AND b.blocked_id = {blocked}")
+def blocks(blocker: str, blocked: str, *, is_probe: bool = True) -> str:
+    """Whether one blocks the other; `is_probe` as of `follows`."""
+    condition = f"b.blocker_id = {blocker} AND b.blocked_id = {blocked}"
+    return _exists("relations_block b", condition, is_probe=is_probe)
 
 
 def mutes(muter: str, muted: str, also: str = "") -> str:
@@ -95,6 +96,29 @@ def is_wanted_at_home(reader: str, sender: str) -> str:
 def is_told(reader: str, sender: str) -> str:
     """Whether a reader is told of what a user does: neither blocks the other, and no mute takes notifications in."""
     return f"({unblocked(reader, sender)} AND NOT {mutes(reader, sender, 'AND m.notifications')})"
+
+
+def may_know_of(user: str, reader: str, *, is_probe: bool = True) -> str:
+    """Whether a reader may know of a user, of whose row `user` is the alias: the user is active and does not block the
+    reader. Users whom the reader blocks stay visible. `is_probe` as of `follows`; false for a file of all.
+    """
+    return f"{user}.is_active AND NOT {blocks(f'{user}.id', reader, is_probe=is_probe)}"
+
+
+def may_be_named(user: str, reader: str) -> str:
+    """The same of users whom the reader names: also those who block the reader, if the reader blocks them."""
+    return f"{user}.is_active AND (NOT {blocks(f'{user}.id', reader)} OR {blocks(reader, f'{user}.id')})"
+
+
+def may_be_proposed(user: str, reader: str) -> str:
+    """Whether a user may be proposed to a reader: active, another than the reader, whom the reader neither follows nor
+    asks to, and no block or mute lies between them.
+    """
+    other = f"{user}.id"
+    return (
+        f"{user}.is_active AND {other} <> {reader} AND NOT {follows(reader, other)} AND NOT {asks(reader, other)} "
+        f"AND {is_wanted(reader, other)}"
+    )
 
 
 def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:

@@ -21,6 +21,7 @@ from django.db.models.functions import Now
 from accounts import policy
 from accounts.models import Level
 from items.models import Item, Status, Visibility
+from items.visibility import for_others
 from relations import rules
 from relations.followers import FIRST_PART, LAST_ID, PART, Part, follower_parts, part_of
 from runtime import metrics
@@ -55,7 +56,7 @@ INSERT = """
 # all inboxes. Of a sender whom few follow, the first followers come with the claim, and the sender among them. The
 # claim may wait for a transaction that publishes the item again. Everything that it reads is older than the row then,
 # so it takes only the row that its snapshot sees.
-FEW = """(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND i.visibility <> 'self')"""
+FEW = f"(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND {for_others('i')})"
 FIRST = part_of(
     "s.id",
     after="0",
@@ -130,7 +131,7 @@ class Claim:
 
     @property
     def to_followers(self) -> bool:
-        """Whether followers receive the item: it is published, and not for its sender only."""
+        """Whether followers receive the item: it is published, and for others (items.visibility)."""
         return self.status == Status.PUBLISHED and self.visibility != Visibility.SELF
 
     @property

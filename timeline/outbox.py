@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from accounts import policy
 from items.models import Visibility
+from items.visibility import in_circle
 from storage import keys
 from storage.connections import FeedsUnavailableError, feeds, feeds_errors, feeds_for_tasks, fetch, pipelined
 from storage.queue import enqueue
@@ -19,7 +20,7 @@ EPOCH = f"SELECT {policy.OUTBOX_EPOCH} FROM accounts_user u WHERE u.id = %s AND 
 # The newest of each visibility, and of those the newest.
 PULL = f"""
     SELECT entry.id FROM unnest('{{{",".join(Visibility.values)}}}'::text[]) AS kind (visibility) CROSS JOIN LATERAL (
-        SELECT i.id FROM items_item i WHERE i.sender_id = %(sender)s AND i.visibility = kind.visibility
+        SELECT i.id FROM items_item i WHERE i.sender_id = %(sender)s AND {in_circle("i", "kind.visibility")}
             AND i.status = 'published' AND i.reply_to_id IS NULL
         ORDER BY i.id DESC LIMIT %(count)s
     ) entry ORDER BY entry.id DESC LIMIT %(count)s

@@ -123,6 +123,7 @@ HELD = {
     "items/visibility.py": "tests/architecture/test_access.py",
     "live/host_views.py": "tests/live/test_views.py",
     "live/hosting.py": "tests/live/test_actions.py",
+    "live/visibility.py": "tests/properties/test_live.py",
     "live/hydrate.py": "tests/moderation/test_sessions.py",
     "live/measuring.py": "tests/live/test_lineup.py",
     "live/oracle.py": "tests/properties/test_live.py",
