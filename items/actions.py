@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import User
-from items import attachments, idempotency, versions
+from items import attachments, idempotency, pins, versions
 from items.counts import stage
 from items.indexing import index
 from items.models import Bookmark, Item, ItemType, Status, Visibility
@@ -439,6 +439,8 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         stage(item, 1)
         if is_wider:
             Item.objects.filter(pk=item.pk).update(published_at=Now())
+        if visibility != Visibility.PUBLIC:
+            pins.unpin(item_id=item.pk)
         item_published.send(sender=Item, item=item, again=True)
         item_edited.send(sender=Item, item=item, visibility_before=before)
     return True
@@ -457,6 +459,7 @@ def _withdraw(item: Item, status: Status) -> bool:
     attachments.withdraw(item)
     if before == Status.PUBLISHED:
         stage(item, -1)
+        pins.unpin(item_id=item.pk)
         item_withdrawn.send(sender=Item, item=item)
     return True
 

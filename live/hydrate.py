@@ -12,8 +12,7 @@ from msgspec import UNSET, UnsetType
 from accounts.api import UserCard
 from accounts.models import User
 from items.links import is_link
-from live.actions import SHORT
-from live.models import State
+from live.models import SHORT, State
 from live.visibility import VISIBLE, hidden, of_interest
 from media.objects import MediaObject, medium_of
 from notifications.sessions import SessionCard

@@ -100,7 +100,8 @@ def is_told(reader: str, sender: str) -> str:
 
 def may_know_of(user: str, reader: str, *, is_probe: bool = True) -> str:
     """Whether a reader may know of a user, of whose row `user` is the alias: the user is active and does not block the
-    reader. Users whom the reader blocks stay visible. `is_probe` as of `follows`; false for a file of all.
+    reader. Users whom the reader blocks stay visible; strangers may know of every active user. `is_probe` as of
+    `follows`; false for a file of all.
     """
     return f"{user}.is_active AND NOT {blocks(f'{user}.id', reader, is_probe=is_probe)}"
 
