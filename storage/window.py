@@ -34,7 +34,7 @@ A new kind of window (timeline.inbox, timeline.outbox and live.replays are those
 
 - a key in storage/keys.py, with its line in the table there;
 - an epoch that is drawn anew wherever something comes into the timeline that no delivery brings;
-- a task that takes the snapshot, between `begin` and `complete`;
+- a task that takes the snapshot, between `begin` and `complete` (storage/construction.py);
 - a delivery row that lives until `deliver` is done;
 - a statement that verifies each entry before it is shown.
 
@@ -56,7 +56,7 @@ from django.conf import settings
 from redis.exceptions import AskError
 
 from storage.cluster import Cluster
-from storage.connections import Command, feeds_for_tasks, lanes, pipelined, script
+from storage.connections import Command, lanes, pipelined, script
 from storage.replies import replies
 
 INFINITY = 2**53
@@ -366,14 +366,6 @@ class Window:
     def drop(self) -> Command:
         """Lose the window. Always safe: readers take PostgreSQL."""
         return ("UNLINK", self.key)
-
-
-def is_under_construction(window: Window, token: str) -> bool:
-    """Whether the construction that `token` began is still to be completed.
-
-    See docs/decisions.md: A construction that is over is not pulled for.
-    """
-    return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 
 
 def scored(entries: Iterable[Entry]) -> list[str | int]:

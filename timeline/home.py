@@ -9,6 +9,7 @@ folded). At the end the page tells Redis its findings, in one round trip.
 
 See docs/decisions.md: A page has a bound of work, and answers short at it.
 See docs/decisions.md: Windows are read first, then one statement judges them.
+See docs/decisions.md: Home and the live feed share windows, and no walk.
 See docs/decisions.md: Experiments for speed are kept by their processor time.
 """
 
