@@ -3,14 +3,13 @@
 import ast
 import re
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from django.conf import settings
-
-from tests.support.plans import strings
 
 ROOT = Path(settings.BASE_DIR)
 ROOMS: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
@@ -54,8 +53,12 @@ def texts() -> dict[str, str]:
     """The strings of each file of the packages, in lines of their own."""
     files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py") if "migrations" not in file.parts]
     assert len(files) > 500
-    said = {file: [text for _, text in strings(ast.parse(file.read_text()))] for file in files}
-    return {str(file.relative_to(ROOT)): "\n".join(some) for file, some in said.items()}
+    return {str(file.relative_to(ROOT)): "\n".join(strings(ast.parse(file.read_text()))) for file in files}
+
+
+def strings(tree: ast.AST) -> Iterator[str]:
+    """The strings of a source, and the parts of its f-strings, also of those inside others."""
+    return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 @pytest.mark.slow

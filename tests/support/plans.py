@@ -60,12 +60,12 @@ def texts() -> list[Text]:
         for room in ROOMS
         for file in sorted((ROOT / room).rglob("*.py"))
         if "migrations" not in file.parts and "generated" not in file.parts
-        for line, text in strings(ast.parse(file.read_text()))
+        for line, text in _strings(ast.parse(file.read_text()))
         if STATEMENT.match(text)
     ]
 
 
-def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Constants and f-strings, with {} for what these fill in."""
     inner = {
         id(part)
