@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from items.actions import publish
 from items.models import Item, Status
 from relations.models import Block, Follow, Mute
 from tests.support.browsers import Visit, Visitor
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -18,10 +17,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 @pytest.fixture
 def author() -> Any:
     return UserFactory.create(username="author", display_name="An Author")
-
-
-def say(sender: Any, text: str) -> Item:
-    return publish(sender=sender, content={"text": text})
 
 
 def test_sign_up_publish_and_be_read(visit: Visit, javascript: bool) -> None:

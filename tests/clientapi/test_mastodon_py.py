@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mastodon import Mastodon, MastodonAPIError, MastodonNotFoundError, MastodonUnauthorizedError
@@ -13,7 +12,7 @@ from items import actions as items
 from items.models import Item, Visibility
 from relations import actions as relations
 from tests.support.clients import ClientSite
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pictures import jpeg
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
@@ -38,10 +37,6 @@ def logged_in(site: ClientSite, user: User, scopes: list[str] = SCOPES) -> Masto
     code = site.let_in(api.auth_request_url(scopes=scopes), user)
     api.log_in(code=code, scopes=scopes)
     return api
-
-
-def say(sender: User, text: str, **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def test_the_first_day(site: ClientSite, tmp_path: Path) -> None:

@@ -29,17 +29,13 @@ from storage.events import Edited, Entry, Event, FiltersChanged, Notified, Posit
 from stream.connections import GONE, REFUSED
 from stream.sockets import MESSAGES
 from tests.support.clients import token_of
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.statements import statements
 from tests.support.streams import Client, RefusedError, StreamServer
 
 ALL = frozenset({"read"})
 HOME = stream_of("user", ALL, User(pk=1))
 PUBLIC = stream_of("public:local", ALL, User(pk=1))
-
-
-def say(sender: User, text: str = "words", **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def hearer(user: User, *streams: Stream, is_socket: bool = False) -> Hearer:

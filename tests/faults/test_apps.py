@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -390,18 +389,21 @@ def test_a_revocation_ends_connections_while_postgresql_is_frozen(
         each.close()
 
 
-def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamServer, fan: User) -> None:
+def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamServer, author: User, fan: User) -> None:
     """Its token was asked for before; it is refused, and not open until the next look."""
-    made = lists.create(owner=fan, title="a list")
+    made, others = lists.create(owner=fan, title="a list"), Apps(patient, author)
     bearer = f"Bearer {token_of(fan, 'read')}"
     with ThreadPoolExecutor(1) as pool:
         with locked("relations_list"):
             path = f"/api/v1/streaming/list?list={made.pk}"
             answer = pool.submit(patient.get, path, Authorization=bearer)
             until(is_waiting_for_a_lock, SOON)
-            accounts.revoke_app_token(token_id=AccessToken.objects.order_by("pk")[0].pk)
-            time.sleep(0.5)  # the hub hears of it
+            accounts.revoke_app_token(token_id=AccessToken.objects.get(user=fan).pk)
+            for token in AccessToken.objects.filter(user=author):
+                accounts.revoke_app_token(token_id=token.pk)
+            others.wait_for_the_end(SOON)  # so the hub has heard of the revocation before these, too
         assert answer.result().status == 503
+    others.close()
 
 
 # --- Clients that do not read --------------------------------------------------------------------------

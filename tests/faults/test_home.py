@@ -6,11 +6,11 @@ import time
 import pytest
 
 from accounts.models import User
-from items import actions as items
 from items.models import Item
 from storage import keys
 from storage.connections import feeds_breaker, feeds_for_tasks, pipelined
 from tests.support.effort import tries
+from tests.support.factories import say
 from tests.support.patience import SHORT, waits_once_a_second
 from tests.support.servers import Valkey, dead, frozen, restart
 from tests.support.sites import FOLLOWERS, Worker, until
@@ -24,10 +24,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
 def fans() -> list[User]:
     return list(User.objects.filter(username__startswith="fan").order_by("pk"))
-
-
-def say(sender: User) -> Item:
-    return items.publish(sender=sender, content={"text": "words"})
 
 
 def read(user: User) -> list[int]:

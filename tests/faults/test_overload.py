@@ -126,7 +126,7 @@ def test_those_who_wait_behind_frozen_threads_are_refused(web: Queueing, members
             stuck = [pool.submit(insist, token, f"stuck {place}") for place, token in enumerate(tokens[:2])]
             assert wait_for(lambda: waiting_for_locks() == 2, 60)
             late = pool.submit(web.publish, tokens[2], "late")
-            time.sleep(WAIT * 2)
+            time.sleep(WAIT * 2)  # the clock of its queue is all that makes it late
             next_one = pool.submit(web.ask, f"{API}/users/{members[3].username}", tokens[3])
             assert is_refused(late.result(20)), "a request waits for a thread, however long that takes"
         assert [each.result().status for each in stuck] == [201, 201], "a request that was begun is answered"

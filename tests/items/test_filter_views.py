@@ -4,11 +4,10 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from items import actions as items
 from items import filters
-from items.models import Filter, Item
+from items.models import Filter
 from relations import actions as relations
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,10 +28,6 @@ def reader(client: Client, author: User) -> User:
 
 def add(owner: User, phrase: str, action: str = "warn") -> Filter:
     return filters.create(owner=owner, phrase=phrase, whole_word=True, action=action)
-
-
-def say(sender: User, text: str, **fields: Item) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def test_a_filter_is_made_changed_and_deleted(client: Client, reader: User) -> None:

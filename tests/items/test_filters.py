@@ -23,7 +23,7 @@ from relations import actions as relations
 from relations import lists
 from storage.connections import count_asked
 from tests.support.at_once import at_once
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.patience import BUSY, cpu
 from timeline.home import home_page
 from timeline.lists import list_page
@@ -45,10 +45,6 @@ def reader(author: User) -> User:
 
 def add(owner: User, phrase: str, *, whole_word: bool = True, **fields: Any) -> Filter:
     return filters.create(owner=owner, phrase=phrase, whole_word=whole_word, **fields)
-
-
-def say(sender: User, text: str, **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def met(item: Item, reader: User) -> ItemBody:

@@ -16,7 +16,7 @@ from relations import actions as relations
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once
 from tests.support.deletions import settle
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,10 +30,6 @@ def author() -> User:
 @pytest.fixture
 def api(author: User) -> APIClient:
     return client_of(author)
-
-
-def say(sender: User, text: str = "words", **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def shown(client: Any = None) -> list[str]:

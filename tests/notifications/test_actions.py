@@ -22,7 +22,7 @@ from relations import actions as relations
 from storage import events, ids, keys
 from storage.events import Notified
 from tests.support.at_once import at_once
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.index_reads import entries_read, old_snapshot
 from tests.support.statements import statements
 
@@ -42,10 +42,6 @@ def bob() -> User:
 @pytest.fixture
 def cid() -> User:
     return UserFactory(username="cid")
-
-
-def say(sender: User, text: str = "words", **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 @pytest.fixture

@@ -273,12 +273,15 @@ with settings.SERVERS.ensure():
 
     before = listening()
     programs.append(subprocess.Popen(web.args))
-    beside = wait_for(lambda: listening() == 2 * before, 120)
-    time.sleep(1)
+    def asked_meanwhile():
+        before = answers.total()
+        return wait_for(lambda: answers.total() > before + 100, 60)
+
+    beside = wait_for(lambda: listening() == 2 * before, 120) and asked_meanwhile()
     programs.remove(web)
     web.terminate()
     first = web.wait(60)
-    time.sleep(1)
+    alone = asked_meanwhile()
     is_over.set()
     for thread in threads:
         thread.join()

@@ -16,8 +16,8 @@ from accounts.actions import edit_preferences, edit_profile
 from accounts.models import User
 from discover.refreshing import refresh_popular
 from items import actions
-from items.models import Item, Visibility
-from tests.support.factories import UserFactory
+from items.models import Visibility
+from tests.support.factories import UserFactory, say
 from tests.support.picture_posts import posted, sent
 
 pytestmark = pytest.mark.django_db
@@ -28,10 +28,6 @@ ATOM = "{http://www.w3.org/2005/Atom}"
 @pytest.fixture
 def sender() -> Any:
     return UserFactory.create(username="sender", display_name="Sen <b>der</b>")
-
-
-def say(sender: User, text: str, **fields: Any) -> Item:
-    return actions.publish(sender=sender, content={"text": text}, **fields)
 
 
 def xml(answer: Any) -> ElementTree.Element:

@@ -10,7 +10,7 @@ from items import actions as items
 from items.models import Visibility
 from relations import actions as relations
 from relations import lists
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,10 +34,6 @@ def there(reader: User, friend: User) -> int:
     made = lists.create(owner=reader, title="Friends", is_exclusive=True)
     lists.add(owner=reader, list_id=made.pk, member=friend)
     return made.pk
-
-
-def say(sender: User, text: str) -> int:
-    return items.publish(sender=sender, content={"text": text}).pk
 
 
 def test_the_page_and_what_came_since(client: Client, friend: User, there: int) -> None:
@@ -82,7 +78,7 @@ def test_posts_that_arrive_late_count_as_new_and_are_marked(
 
 
 def test_pages_go_on(client: Client, friend: User, there: int) -> None:
-    ids = [say(friend, f"word{number}") for number in range(21)]
+    ids = [say(friend, f"word{number}").pk for number in range(21)]
     first = client.get(f"/lists/{there}")
     assert first.context["page"].has_more
     rest = client.get(f"/lists/{there}?last_id={first.context['page'].last_id}", **PART)

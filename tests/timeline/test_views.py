@@ -7,11 +7,11 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from items.actions import delete, publish
+from items.actions import delete
 from relations.actions import follow
 from storage.connections import broker_breaker, feeds_breaker
 from tests.support import servers
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 from tests.support.statements import statements
 from timeline.views import SETTLED
@@ -30,10 +30,6 @@ def reader(client: Client, other: Any) -> Any:
     client.force_login(reader)
     follow(follower=reader, followee=other)
     return reader
-
-
-def say(sender: Any, text: str = "words", **fields: Any) -> Any:
-    return publish(sender=sender, content={"text": text}, **fields)
 
 
 def test_home_is_walked_without_gap_or_repetition(client: Client, reader: Any, other: Any) -> None:
