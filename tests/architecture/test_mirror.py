@@ -292,6 +292,7 @@ def test_every_module_has_a_test_file_or_a_reason() -> None:
     assert without == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "test"), PLACES.items())
 def test_the_list_is_of_now(module: str, test: str) -> None:
     assert (settings.BASE_DIR / module).exists()

@@ -55,6 +55,7 @@ def said(page: Page, text: str) -> None:
     expect(page.locator("#toast")).to_have_text(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1280])
 def test_home_has_two_tabs(visit: Visit, reader: Any, posts: list[Item], javascript: bool, width: int) -> None:
     follow(follower=reader, followee=posts[0].sender)

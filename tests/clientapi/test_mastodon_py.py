@@ -236,6 +236,7 @@ def logged_in_again(site: ClientSite, api: Mastodon) -> None:
     Mastodon(access_token=api.access_token or "gone", api_base_url=site.address).me()
 
 
+@pytest.mark.long
 def test_scopes_and_strangers(site: ClientSite) -> None:
     ann, bob = UserFactory(username="ann"), UserFactory(username="bob")
     public, hidden = say(bob, "for all"), say(bob, "for few", visibility=Visibility.FOLLOWERS)

@@ -209,6 +209,7 @@ def test_what_waits_begins_the_next_visit(client: Client, reader: Any, posts: li
     assert not client.cookies[COMING].value
 
 
+@pytest.mark.slow
 def test_nothing_in_the_background_is_no_news(client: Client, reader: Any) -> None:
     say(UserFactory.create())
     first = client.get("/discover")
@@ -251,6 +252,7 @@ def test_a_walk_must_have_a_name(client: Client, reader: Any) -> None:
     assert client.put("/discover").status_code == 405
 
 
+@pytest.mark.slow
 def test_a_cookie_that_is_none_counts_as_not_there(client: Client, reader: Any, posts: list[Item]) -> None:
     client.cookies[CURRENT] = client.cookies[COMING] = "x"
     assert len(shown(client.get("/discover"))) == 20

@@ -202,6 +202,7 @@ def is_waiting_for_a_lock() -> bool:
 
 
 # --- Servers that go, and come back --------------------------------------------------------------------
+@pytest.mark.long
 def test_the_stream_process_killed(streams: StreamServer, author: User, fan: User) -> None:
     """Apps come back, and are told of each status once: by the stream, or by the home that they ask for."""
     apps = Apps(streams, fan)
@@ -312,6 +313,7 @@ def test_a_socket_that_cannot_be_opened_now_is_told_so(streams: StreamServer, fa
     assert answers[-1] == 401
 
 
+@pytest.mark.long
 def test_apps_that_come_while_the_process_ends_are_told_to_come_back(streams: StreamServer, fan: User) -> None:
     """Those for whom a thread waits already hear nothing; the others get 503, and none gets 500."""
     path = f"/api/v1/streaming/user?access_token={token_of(fan, 'read')}"
@@ -374,6 +376,7 @@ def test_a_revocation_is_met_while_a_batch_waits(patient: StreamServer, author: 
         each.close()
 
 
+@pytest.mark.long
 @pytest.mark.sessions
 def test_a_revocation_ends_connections_while_postgresql_is_frozen(
     patient: StreamServer, author: User, fan: User
@@ -389,6 +392,7 @@ def test_a_revocation_ends_connections_while_postgresql_is_frozen(
         each.close()
 
 
+@pytest.mark.long
 def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamServer, author: User, fan: User) -> None:
     """Its token was asked for before; it is refused, and not open until the next look."""
     made, others = lists.create(owner=fan, title="a list"), Apps(patient, author)

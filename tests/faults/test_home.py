@@ -37,7 +37,7 @@ def delivered(sender: User, item: Item) -> int:
     return sum(reply is not None for reply in replies)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_killed_amid_fan_outs_lose_nothing(star: User, worker: Worker) -> None:
     worker.start()
     first = say(star)
@@ -74,7 +74,7 @@ def test_publishing_with_the_broker_dead(star: User, worker: Worker, broker_serv
     assert delivered(star, item) == FOLLOWERS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_publishing_with_the_broker_frozen(star: User, broker_server: Valkey) -> None:
     with frozen(broker_server):
         start = time.monotonic()

@@ -76,6 +76,7 @@ def is_refused(answer: Answer) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_an_overload_is_refused_and_what_was_acknowledged_is_there(web: Queueing, members: list[User]) -> None:
     tokens = tokens_of(members)
     assert web.publish(tokens[0], "before").status == 201

@@ -105,6 +105,7 @@ def test_hostile_queries(client: Client, reader: Any) -> None:
     assert 'data-text="@reader"' in shown
 
 
+@pytest.mark.slow
 def test_names_of_nobody_are_no_links(client: Client, reader: Any, django_assert_max_num_queries: Any) -> None:
     hidden = UserFactory.create(username="hidden")
     relations.block(blocker=hidden, blocked=reader)

@@ -71,6 +71,7 @@ def test_others_meet_no_filter(client: Client, reader: User, author: User) -> No
     assert client.get("/settings/filters")["Location"].startswith("/login")
 
 
+@pytest.mark.slow
 def test_warned_items_are_folded_and_hidden_ones_left_out(client: Client, reader: User, author: User) -> None:
     add(reader, "zebra")
     add(reader, "giraffe", "hide")
@@ -91,6 +92,7 @@ def test_warned_items_are_folded_and_hidden_ones_left_out(client: Client, reader
     assert "filtered" not in client.get(f"/items/{giraffe.pk}").content.decode()
 
 
+@pytest.mark.slow
 def test_threads_keep_what_is_answered(client: Client, reader: User, author: User) -> None:
     add(reader, "giraffe", "hide")
     root = say(author, "a giraffe")

@@ -138,6 +138,7 @@ def test_every_change_counts_at_once(reader: User, author: User) -> None:
     assert met(said, reader).filtered == []
 
 
+@pytest.mark.slow
 def test_every_feed_is_marked_and_none_is_changed(reader: User, author: User, say_all: Callable[[], Any]) -> None:
     feeds = say_all()
     before = {name: read() for name, read in feeds.items()}
@@ -213,6 +214,7 @@ def test_bounds_hold_under_concurrent_calls(reader: User, monkeypatch: pytest.Mo
 HOSTILE = ["a", "ab", "\u0301", "ﷺ", "ﷺﷻ ", "㌖", "a\u0301", "猫", " ", "(", "a\u200b", "İ", "ß"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_the_longest_text_is_read_in_a_moment(piece: str) -> None:
     """In 20 ms, by the most and longest phrases, which nearly match everywhere."""

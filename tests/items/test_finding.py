@@ -150,6 +150,7 @@ def test_the_search_page(client: Client, ann: User) -> None:
     assert "No results for “&lt;b&gt; zebra”" in nothing
 
 
+@pytest.mark.slow
 def test_people_come_first_and_more_of_them_on_their_own_page(client: Client, ann: User) -> None:
     for number in range(7):
         UserFactory.create(username=f"sam-{number}")

@@ -86,6 +86,7 @@ def test_items_that_cannot_be_pinned(api: APIClient, author: User) -> None:
     assert not Pin.objects.exists()
 
 
+@pytest.mark.slow
 def test_the_bound_holds_under_concurrent_calls(api: APIClient, author: User) -> None:
     said = [say(author) for _ in range(8)]
     made = at_once(*(partial(pins.pin, item=item) for item in said))
@@ -130,6 +131,7 @@ def test_readers_see_no_more_than_anywhere(client: Client, author: User) -> None
     assert shown(client_of(reader)) == []
 
 
+@pytest.mark.slow
 def test_a_deleted_account_leaves_no_pins(author: User) -> None:
     pins.pin(item=say(author))
     delete_account(user=author)

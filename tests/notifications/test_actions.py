@@ -219,6 +219,7 @@ def test_an_entry_moves_once_in_a_while(ann: User, bob: User, cid: User, still: 
     assert Notification.objects.get().position == Act.objects.latest("id").pk
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_many_like_at_once() -> None:
     ann = UserFactory()
@@ -350,6 +351,7 @@ def test_old_entries_are_dropped_in_batches(
     assert len(told(ann)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_sweep_passes_what_it_has_dropped_once_though_nothing_is_cleared(
     ann: User, settings: Any, monkeypatch: pytest.MonkeyPatch

@@ -141,6 +141,7 @@ def test_the_servers_of_the_containers_are_reached_and_keep_what_they_acknowledg
         assert command[command.index("--appendfsync") + 1] == fsync
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["feeds", "plays", "broker"])
 def test_a_server_starts_with_its_file_and_keeps_what_the_embedded_one_keeps(tmp_path: Path, name: str) -> None:
     home = embedded.Home(tmp_path)

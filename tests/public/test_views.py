@@ -58,6 +58,7 @@ def test_members_find_their_home(client: Client, sender: User) -> None:
     assert b"words of nobody" not in page.content
 
 
+@pytest.mark.slow
 def test_more_of_what_is_new(client: Client, sender: User) -> None:
     for number in range(25):
         say(sender, f"post {number:02}")
@@ -123,6 +124,7 @@ def test_veiled_pictures_stay_so(client: Client, sender: User, media_folder: Pat
         assert "secret" not in page[: page.index("<body")]
 
 
+@pytest.mark.slow
 def test_members_and_circles_have_no_previews(client: Client, sender: User) -> None:
     item = say(sender, "words", visibility=Visibility.FOLLOWERS)
     client.force_login(sender)

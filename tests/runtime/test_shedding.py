@@ -91,6 +91,7 @@ def test_no_more_threads_than_are_wanted_and_none_too_few() -> None:
     assert len(told(*asked)) == 5
 
 
+@pytest.mark.slow
 def test_a_thread_refuses_what_has_waited_for_too_long() -> None:
     counter = Counter()
     first, second = counter.ask(), counter.ask("/write")
@@ -101,6 +102,7 @@ def test_a_thread_refuses_what_has_waited_for_too_long() -> None:
     assert counter.answered == [HOME], "a request that is refused was begun"
 
 
+@pytest.mark.slow
 def test_the_door_refuses_what_is_late_while_no_thread_comes() -> None:
     counter = Counter()
     first, second = counter.ask(), counter.ask()
@@ -113,6 +115,7 @@ def test_the_door_refuses_what_is_late_while_no_thread_comes() -> None:
     assert told(first, third) == [[200], [200]]
 
 
+@pytest.mark.slow
 def test_questions_about_health_wait_on() -> None:
     counter = Counter()
     first = counter.ask()
@@ -144,6 +147,7 @@ def test_the_door_of_a_body_stays_until_it_is_answered() -> None:
     assert counter.queue.held == 0
 
 
+@pytest.mark.slow
 def test_bodies_leave_a_door() -> None:
     counter = Counter()
     posts = [counter.post() for _ in range(HELD)]

@@ -66,6 +66,12 @@ class StreamServer:
     def said(self) -> str:
         return (self.folder / "stream.log").read_text()
 
+    def holds_connections(self) -> bool:
+        """Whether a connection to it is open on its side, also one that its client has closed."""
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        own = f":{self.port:04X}"
+        return any(local.endswith(own) and state in ("01", "08") for _, local, _, state, *_ in lines)
+
     def kill(self) -> None:
         """Kill -9, children and all."""
         if self.process is not None:
