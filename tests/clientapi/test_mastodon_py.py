@@ -25,7 +25,7 @@ def site(tmp_path: Path) -> Iterator[ClientSite]:
     site = ClientSite(tmp_path)
     site.start()
     yield site
-    site.kill()
+    site.end()
 
 
 def logged_in(site: ClientSite, user: User, scopes: list[str] = SCOPES) -> Mastodon:

@@ -216,7 +216,7 @@ def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
     """One process for all tests here, for its start takes longer than most of them."""
     server = StreamServer(tmp_path_factory.mktemp("stream"))
     yield server
-    server.kill()
+    server.end()
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ def patient(tmp_path: Path) -> Iterator[StreamServer]:
     server = StreamServer(tmp_path, **times)
     server.start()
     yield server
-    server.kill()
+    server.end()
 
 
 def publish(author: User, text: str = "words") -> Item:

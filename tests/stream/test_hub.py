@@ -44,7 +44,7 @@ def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
     """One process for all tests here, for its start takes longer than most of them."""
     server = StreamServer(tmp_path_factory.mktemp("stream"), FEEDSITE_STREAM_USER_LIMIT="3", FEEDSITE_STREAM_LIMIT="5")
     yield server
-    server.kill()
+    server.end()
 
 
 @pytest.fixture
