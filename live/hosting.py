@@ -18,6 +18,8 @@ from storage.ids import MAX_ID
 STARTED_CAP = 99
 LOOKED_AT = 100
 """Live sessions among which those are found that a reader may see, whomever they follow."""
+PROPOSED_OF = 1_000
+"""Hosts among which those are found that a reader may follow."""
 
 # In the order of the feed: live ones, the newest start first, then upcoming ones, the soonest first.
 SCHEDULED = f"""
@@ -80,18 +82,22 @@ def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, li
 
 
 def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
-    """The most followed hosts with something scheduled whom the reader neither follows nor has turned away from.
+    """The most followed hosts with something scheduled whom the reader neither follows nor has turned away from, of the
+    `PROPOSED_OF` hosts with something scheduled whose accounts are the newest.
 
     For readers to whom the feed has nothing to show.
     """
-    return [user_of(row) for row in fetch(_to_follow(), {"reader": reader.pk, "count": count})]
+    params = {"reader": reader.pk, "count": count, "of": PROPOSED_OF}
+    return [user_of(row) for row in fetch(_to_follow(), params)]
 
 
 @cache
 def _to_follow() -> str:
     return f"""
-        SELECT {user_columns("u")} FROM live_host host JOIN accounts_user u ON u.id = host.user_id
-        WHERE host.scheduled > 0 AND {may_be_proposed("u", READER)}
+        SELECT {user_columns("u")}
+        FROM (SELECT user_id FROM live_host WHERE scheduled > 0 ORDER BY user_id DESC LIMIT %(of)s) host
+            JOIN accounts_user u ON u.id = host.user_id
+        WHERE {may_be_proposed("u", READER)}
         ORDER BY u.follower_count DESC, u.id LIMIT %(count)s
     """  # noqa: S608 (columns of our own model)
 

@@ -208,7 +208,6 @@ HELD = {
         "items/indexing.py": "tests/items/test_reindex.py",
         "items/previews.py": "tests/public/test_views.py",
         "items/tags.py": "tests/items/test_finding.py",
-        "live/hosting.py": "tests/live/test_actions.py",
         "live/measuring.py": "tests/live/test_lineup.py",
         "live/review.py": "tests/moderation/test_sessions.py",
         "live/snapshot.py": "tests/live/test_feed.py",
