@@ -385,8 +385,9 @@ STREAM_RECHECK_SECONDS = env.number("FEEDSITE_STREAM_RECHECK_SECONDS")
 # Threads that open connections; each has a connection to PostgreSQL.
 STREAM_THREADS = env.whole("FEEDSITE_STREAM_THREADS")
 
-# --- Moderation: items held for review before they are published; 0 turns a rule off ---------------------- Items with
-# links of accounts younger than this.
+# --- Moderation: items held for review before they are published; 0 turns a rule off ----------------------
+
+# Items with links of accounts younger than this.
 MODERATION_LINK_AGE = timedelta(days=env.whole("FEEDSITE_MODERATION_LINK_DAYS"))
 # More than so many items of one sender within the span; the same text more often than this within an hour.
 MODERATION_BURST = env.whole("FEEDSITE_MODERATION_BURST")

@@ -418,7 +418,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     if before == visibility:
         return False
     if item.repost_of_id:
-        raise RepostError("A repost is seen by whoever sees its original.")
+        raise RepostError("A repost has the audience of its original.")
     is_published = item.status == Status.PUBLISHED
     if is_published:
         stage(item, -1)

@@ -82,8 +82,8 @@ def search_items(
 
 
 def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
-    """The ids of the newest `count` items that hold every word and tag of a query, whatever their status and whoever
-    may see them; for moderators. Senders are not looked at. And whether there may be older ones: that many were found,
+    """The ids of the newest `count` items that hold every word and tag of a query, whatever their status and
+    audience; for moderators. Senders are not looked at. And whether there may be older ones: that many were found,
     or more than `INDEXED` would be looked at.
 
     See docs/decisions.md: Search walks before it asks the index.

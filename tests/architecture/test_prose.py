@@ -1,4 +1,4 @@
-"""Prose of the sources: the subject of a sentence is the thing (docs/layout.md)."""
+"""Prose of the sources: the subject of a sentence is the thing (CONTRIBUTING.md, Style)."""
 
 import ast
 import io
