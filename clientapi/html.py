@@ -47,9 +47,9 @@ class Rendered(NamedTuple):
 
     parts: tuple[str | Name, ...]
     names: tuple[str, ...]
-    """The mentioned names in lower case, each once, ..."""
+    """The mentioned names in lower case, each once."""
     tags: tuple[str, ...]
-    """... and the hashtags in canonical form."""
+    """The hashtags of the text in canonical form."""
 
     def html(self, known: Collection[str]) -> str:
         """The HTML for a reader to whom these names lead somewhere."""

@@ -152,7 +152,7 @@ TEMPLATES = [
 
 # --- PostgreSQL: the truth -------------------------------------------------------------------------------
 DATABASES = {"default": database(env.text("FEEDSITE_DATABASE_URL", SERVERS.database_url))}
-# Over TCP, a server that is lost on the way is given up after these times, whoever waits, and for whatever.
+# Over TCP, a server that is lost on the way is given up after these times, whatever waits for it.
 LOST_ON_THE_WAY = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 DATABASES["default"] |= {
     "ENGINE": "storage.postgresql",

@@ -242,7 +242,7 @@ def _insert(item: Item) -> Item:
 
 
 def _insert_past(item: Item, written_at: datetime, modified_at: datetime) -> Item:
-    """The same for an item of an earlier time, which decides on its id."""
+    """Insert an item of an earlier time, which decides on its id."""
     try:
         first = ids.compose(written_at, 0)
     except ValueError as error:

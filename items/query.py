@@ -34,7 +34,7 @@ class Query:
 
     @property
     def tsquery(self) -> str:
-        """As PostgreSQL reads it."""
+        """The query as a tsquery of PostgreSQL."""
         last = len(self.phrases) - 1
         return " & ".join(
             phrase(list(part), is_open=self.is_open and place == last) for place, part in enumerate(self.phrases)

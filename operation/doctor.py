@@ -63,7 +63,7 @@ DURABLE = {
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"})
 GIB = 2**30
 YOUNG = timedelta(minutes=3)
-"""So long after their start nothing is held against beat and workers for what they have not written yet."""
+"""The time after a start in which beat and workers need not have written anything yet."""
 MEDIA_LOOKED_AT = 500
 """Rows of media whose files are looked for, and files whose rows are asked for at once."""
 MEDIA_LISTED = 1_000

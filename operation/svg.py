@@ -135,7 +135,7 @@ class PowersOfTen:
 
 
 def number(value: float) -> str:
-    """As people write it: 1,000,000 or 0.002."""
+    """A number as people write it: 1,000,000 or 0.002."""
     return f"{value:,.0f}" if value >= 1 else f"{value:.10f}".rstrip("0").rstrip(".")
 
 

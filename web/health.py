@@ -26,7 +26,7 @@ from storage.postgresql.base import probe
 PATIENCE = 0.5  # seconds for one server to take a connection, and again to answer
 DEADLINE = 0.9  # seconds for the whole page
 SHARED_SECONDS = 1.0
-"""For so long everybody who asks `/readyz` gets the same answer of a process."""
+"""Seconds for which a process gives all who ask `/readyz` the same answer."""
 
 
 class ProbeMiddleware:

@@ -18,7 +18,7 @@ from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 LISTS = "/settings/import-export"
 ARCHIVES = "/settings/import-archive"
 LIST_BYTES = 1 << 20
-"""Of an uploaded list of follows, blocks or mutes."""
+"""Bytes at most of an uploaded list of follows, blocks or mutes."""
 FILES_AT_ONCE = 4
 """Files that one body may have, of pages too."""
 ROOM = 256 * 1024
