@@ -2,6 +2,8 @@
 
 The parts of a text are those of items/text.py, as on pages. All that people wrote is escaped; the only tags are p, br,
 a and span, with the attributes that are spelled here.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""The query of a search, in its parts."""
+"""The query of a search, in its parts.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import re
 import unicodedata

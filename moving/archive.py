@@ -3,6 +3,8 @@
 An archive may hold anything. Known files alone are taken, each up to its bound; no name of the archive becomes a path,
 links and devices are passed over, and so are files that are encrypted or damaged. All that is unpacked and read is
 bounded as a whole, whatever the archive says of itself.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import gzip

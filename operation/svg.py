@@ -2,6 +2,7 @@
 them. Colours are told apart by the colour-blind (Okabe and Ito); nothing is said by colour alone.
 
 See docs/decisions.md: Charts are drawn by 300 lines of our own.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""Filters of a server without the commands BF.*: strings of bits, which scripts read and write."""
+"""Filters of a server without the commands BF.*: strings of bits, which scripts read and write.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import logging
 import math

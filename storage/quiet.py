@@ -6,6 +6,7 @@ message through the broker, a process that wakes up, a session with PostgreSQL. 
 once in `UNASKED_SECONDS` whatever it says: a query that overlooks something delays that, and loses nothing.
 
 See docs/decisions.md: Beat asks before it sends.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import logging

@@ -1,6 +1,8 @@
 """Is the process alive (`/healthz`), do its servers answer (`/readyz`), and what was counted (`/metrics`)?
 
 Probes ask by the machine's address, so they are answered whatever Host they name.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import threading

@@ -2,6 +2,8 @@
 
 The WSGI application (feedsite.wsgi) writes such a body to the disk as it comes, before Django sees it; Django's parser
 then takes the files apart. A file is never whole in memory.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import re

@@ -26,7 +26,7 @@ DANGLING = re.compile(
 WORD = re.compile(r"\b(?:nobody|whoever|everybody)\b", re.IGNORECASE)
 """Words that name no thing anywhere in a sentence."""
 SAID = re.compile(
-    r"(?:^|(?<=[.!?])\s+|(?<=[.!?]\*\*)\s+)\W*(?:who|whoever|nobody|everybody|everyone|somebody|no one|what)\b"
+    r"(?:^|(?<=[.!?])\s+|(?<=[.!?]\*\*)\s+)[*(“]*(?:who|whoever|nobody|everybody|everyone|somebody|no one|what)\b"
     r"(?:[^.!?]|[.!?](?=\w))*(?:[.!?]|$)",
     re.IGNORECASE,
 )
