@@ -143,7 +143,7 @@
     if (id) lastId = id;
     if (kind === "item" && whole && data.reply_to) soon(`reply ${data.id}`, SPREAD, () => addReply(data.id));
     else if (kind === "item" && counter()?.id === "news") {
-      // What a member of an exclusive list says is in no home; which list has it, its page asks.
+      // An item of a member of an exclusive list is in no home; the list's page asks whether the list has it.
       if (!data.exclusive || "list" in counter().dataset) ask(SPREAD);
     }
     else if (kind === "reset") ask(RESET_SPREAD);
