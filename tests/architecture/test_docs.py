@@ -1,4 +1,4 @@
-"""The files, names, commands, settings and headings that documents and sources send a reader to are there."""
+"""The files, names, commands and headings that documents and sources send a reader to are there."""
 
 import re
 import subprocess
@@ -18,7 +18,6 @@ IN_SOURCES = re.compile(r"(?<![\w/.{}*<>-])((?:[a-z]\w*/)+\w+\.(?:py|md|html|js|
 OF_FOLDER = re.compile(r"^\|[^|\n]*`([\w/]+/)`[^|\n]*\|.*\n\|[-| ]+\|\n((?:\|.*\n?)+)", re.MULTILINE)
 """A table whose first heading says in which folder the files of its first column lie."""
 COMMAND = re.compile(r"(?:`|^)(?:python3 |\.venv/bin/python )?manage\.py ([a-z_]+)", re.MULTILINE)
-SETTING = re.compile(r"\bFEEDSITE_[A-Z0-9_]+\b(?![*{])")
 DEFAULT = re.compile(r"`(FEEDSITE_[A-Z0-9_]+)` \(([\d.]+)\b")
 LINK = re.compile(r"\]\(([^)\s#]*)#([^)\s]+)\)")
 ABSENT = frozenset({"utils.py", "helpers.py"})
@@ -61,11 +60,12 @@ def misplaced(text: str) -> list[str]:
 
 
 def unknown(text: str) -> list[str]:
-    """Commands and settings in a page that the site does not have, and defaults that are others."""
+    """Commands in a page that the site does not have, and defaults of settings that are others. A test of
+    runtime/options.py holds the settings' names.
+    """
     commands = [f"manage.py {name}" for name in COMMAND.findall(text) if name not in COMMANDS]
-    names = [name for name in SETTING.findall(text) if name not in OPTIONS]
     defaults = [f"{name}={value}" for name, value in DEFAULT.findall(text) if OPTIONS[name].default not in ("", value)]
-    return commands + names + defaults
+    return commands + defaults
 
 
 def anchors(page: Path) -> set[str]:
@@ -119,5 +119,5 @@ def test_names_that_lead_nowhere_are_found() -> None:
     assert lies(text) == ["`storage/nowhere.py`", "`storage/events.py: no_such_name`"]
     table = "| file in `tests/support/` | what |\n|---|---|\n| `grown.py` | `x.py` |\n| `test_docs.py` | |\n"
     assert misplaced(table) == ["tests/support/test_docs.py"]
-    text = "`manage.py up` `manage.py no_such`, `FEEDSITE_RATE_*`, `FEEDSITE_NO_SUCH`, `FEEDSITE_CHECK_READERS` (21)"
-    assert unknown(text) == ["manage.py no_such", "FEEDSITE_NO_SUCH", "FEEDSITE_CHECK_READERS=21"]
+    text = "`manage.py up` `manage.py no_such`, `FEEDSITE_CHECK_READERS` (21), `FEEDSITE_CHECK_SECONDS` (2 s)"
+    assert unknown(text) == ["manage.py no_such", "FEEDSITE_CHECK_READERS=21"]
