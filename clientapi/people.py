@@ -139,13 +139,13 @@ class People:
 
     @property
     def by_name(self) -> dict[str, Account]:
-        """The same by name."""
+        """The accounts by user name."""
         if self._by_name is None:
             self._by_name = {account.username.lower(): account for account in self.by_id.values()}
         return self._by_name
 
     def without(self, names: Collection[str]) -> "People":
-        """The same for a reader who may not know of these names."""
+        """The people without these names, for a reader who may not know of them."""
         some = People(self.by_id)
         some._by_name = {name: account for name, account in self.by_name.items() if name not in names}
         return some

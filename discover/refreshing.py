@@ -18,11 +18,11 @@ from storage import ids
 SAMPLE = 100_000
 """The newest documents, from which the rarity of words is taken."""
 COMMON = 0.005
-"""Words in a larger share of the documents tell nothing, ..."""
+"""The share of the documents above which a word tells nothing."""
 FEW = 5
-"""... but on a small site words of so many documents may tell something, ..."""
+"""Documents up to which a word may tell something all the same, on a small site."""
 SMALL = 20
-"""... and of so many, where they are not in a quarter of all."""
+"""Documents up to which a word may tell something all the same, if it is not in a quarter of all."""
 
 # The lexemes of a sample as ts_stat counts them. It runs its query by itself, so the bounds stand in its text. Single
 # characters and numbers, which are mostly those of issues, tell nothing.
@@ -38,13 +38,13 @@ RARITY = f"""
 """  # noqa: S608
 
 RECENT = 5_000
-"""The newest posts, which may be popular even if nobody has liked them yet, because their senders are."""
+"""The newest posts, which may be popular even without a like, because their senders are."""
 ACTS = 50_000
 """The newest likes, and the newest items (of which the replies and reposts count), by which posts become popular."""
 REPLY = 2
-"""The weight of a reply or repost; a like counts 1, ..."""
+"""The weight of a reply or repost; a like counts 1."""
 FOLLOWER = 0.02
-"""... and a follower of the sender so much, of whom at most MOST_FOLLOWERS are counted."""
+"""The weight of a follower of the sender, of whom at most MOST_FOLLOWERS are counted."""
 MOST_FOLLOWERS = 200
 PAST = timedelta(hours=1)
 """At a moment longer ago than this the follows of then are counted, for simulations: on a site of 50 million items they

@@ -242,7 +242,7 @@ def _insert(item: Item) -> Item:
 
 
 def _insert_past(item: Item, written_at: datetime, modified_at: datetime) -> Item:
-    """The same for an item of an earlier time, which decides on its id."""
+    """Insert an item of an earlier time, which decides on its id."""
     try:
         first = ids.compose(written_at, 0)
     except ValueError as error:
@@ -418,7 +418,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     if before == visibility:
         return False
     if item.repost_of_id:
-        raise RepostError("A repost is seen by whoever sees its original.")
+        raise RepostError("A repost has the audience of its original.")
     is_published = item.status == Status.PUBLISHED
     if is_published:
         stage(item, -1)

@@ -139,7 +139,7 @@ class ItemForm(forms.Form):
         self.fields["text"].required = not self.taken
 
     def _find_media(self, owner: User) -> None:
-        """Those that were taken before, in their order."""
+        """Find the media that were uploaded before, in their order."""
         columns = [self.data.getlist(name) for name in ("media", "description", "focus")]  # type: ignore[attr-defined]
         kept = self.data.getlist("keep") if "keeps" in self.data else columns[0]  # type: ignore[attr-defined]
         ids = [parse_id(one) or 0 for one in columns[0] if one in kept][: self.MOST]

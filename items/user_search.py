@@ -64,7 +64,7 @@ def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
 
 @cache
 def _known() -> str:
-    """Those of the users found that the reader may know of, in this order."""
+    """The users found that the reader may know of, in the order of the search."""
     return f"""
         SELECT {user_columns("u")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS found (id, place)
         JOIN accounts_user u ON u.id = found.id WHERE {VISIBLE_USER} ORDER BY found.place

@@ -38,9 +38,9 @@ from storage.window import INFINITY
 REPAIRS = 200
 """Lineups that one page writes at most."""
 WRITTEN_WITHIN = timedelta(seconds=5)
-"""How long after the first page a snapshot that is not there may still be on its way, ..."""
+"""The time after the first page for which a missing snapshot may still be on its way."""
 PATIENCE = 0.5
-"""... and how many seconds a page waits for it then."""
+"""Seconds that a page waits for a snapshot on its way."""
 PAUSE = 0.02
 
 # Replays of hosts who were big-V are pulled; who has some is few, who one follows may be many.
@@ -147,7 +147,9 @@ def _freeze(walk: Walk) -> list[tuple[int, int]]:
 
 
 def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int]]:
-    """The same for hosts whose lineup cannot be used; `repairs` of them are written again when the page is sent."""
+    """Sessions of hosts whose lineup cannot be used, from PostgreSQL; `repairs` of them are written again when the page
+    is sent.
+    """
     walk.sources.add("sql")
     versions: dict[int, int] = {}
     lineups: dict[int, list[Scheduled]] = {}

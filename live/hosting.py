@@ -111,7 +111,9 @@ def started_since(reader: User, since: datetime, *, known: list[int]) -> tuple[i
 
 
 def changed_among(shown: Mapping[int, int], reader: User | AnonymousUser) -> dict[int, int]:
-    """Of sessions in the versions that a page shows, those that have another now; 0 where there is nothing to see."""
+    """Sessions whose version is no longer the one that a page shows, with the version now; 0 where there is nothing to
+    see.
+    """
     if not shown:
         return {}
     now = dict(fetch(VERSIONS, {"ids": id_array(shown), "reader": reader.pk or 0}))

@@ -113,7 +113,8 @@ class Lineup:
 
     @staticmethod
     def packed(host_id: int) -> bytes:
-        """As `reading`. RESP by hand: a page reads as many lineups as its reader follows hosts."""
+        """`reading` of a host's lineup as bytes of RESP, by hand: a page reads as many lineups as its reader follows
+        hosts."""
         key = keys.lineup(host_id).encode()
         return READING % (len(key), key)
 

@@ -32,9 +32,9 @@ logger = logging.getLogger(__name__)
 SLACK = 2
 """Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
 DEEPER = 8
-"""Each round over what Redis holds is so many times as long as the one before, ..."""
+"""The length of a round over what Redis holds, in lengths of the round before."""
 LONGEST = 500
-"""... and at most so long."""
+"""The length of the longest round, in entries."""
 BOUND = 2_000
 """Entries of a snapshot that one page looks at; then it answers short."""
 REFILLS = 3
@@ -73,7 +73,7 @@ class Verified(NamedTuple):
     """Whether the reader follows its host; the window forgets a session that does not belong."""
     is_visible: bool
     position: int | None
-    """Of a replay."""
+    """The position of a replay in the feed; None of other sessions."""
     columns: Sequence[Any]
     """live.hydrate.COLUMNS"""
 
@@ -125,16 +125,16 @@ class Context:
     generation: int
     """The policy's; 0: neither window nor lineup is to be used."""
     pending: list[int]
-    """Positions of followed hosts' replays whose fan-out is not complete, ..."""
+    """Positions of followed hosts' replays whose fan-out is not complete."""
     pending_bound: int
-    """... complete above this one."""
+    """The position above which `pending` is complete."""
     pulled: list[int]
     """Followed hosts some of whose replays are pulled."""
     frozen: int = 0
     hosts: list[int] = field(default_factory=list)
-    """Followed hosts who have something scheduled, ..."""
+    """Followed hosts who have something scheduled."""
     versions: list[int] = field(default_factory=list)
-    """... and the versions of their lineups."""
+    """The versions of the lineups of `hosts`, in their order."""
     scheduled: int = 0
 
     @property
@@ -219,10 +219,12 @@ class Walk:
     """The position that the replays have come to."""
     news: News
     window: WindowSlice | None = None
-    """The inbox of replays, read `window_count` deep below `below`; None where that is still to be done, ..."""
+    """The inbox of replays, read `window_count` deep below `below`; None while that is still to be done, and if it
+    cannot be used.
+    """
     window_count: int = 0
     is_windowless: bool = False
-    """... or where it cannot be used."""
+    """Whether the inbox of replays cannot be used."""
     shown: list[SessionBody] = field(default_factory=list)
     scanned: int | None = None
     ended: bool = False

@@ -143,7 +143,7 @@ def reasons(item: Item) -> list[Reason]:
 
 
 def reasons_of(submission: Submission) -> list[Reason]:
-    """The same of a text that is no item: a live session's, a profile's, a name at sign-up."""
+    """The reasons to hold a text that is no item: a live session's, a profile's, a name at sign-up."""
     author, now = submission.author, timezone.now()
     if author.pk is None:
         version = fetch("SELECT version FROM moderation_wordlistversion")
@@ -196,7 +196,7 @@ def with_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, 
 
 
 def _scaled(items: int) -> int:
-    """As the rates are, for load tests; 0 stays no limit."""
+    """A limit scaled as the rates are, for load tests; 0 stays no limit."""
     return int(items * settings.RATE_SCALE)
 
 

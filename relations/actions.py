@@ -52,7 +52,7 @@ class FollowCapError(Exception):
 
 
 class RequestCapError(Exception):
-    """So many requests of the follower are waiting already (`REQUEST_CAP`)."""
+    """Raised when as many requests of the follower wait as may (`REQUEST_CAP`)."""
 
 
 def _pair(user: User, other: User) -> None:

@@ -27,7 +27,7 @@ BYTES = LIST_BYTES
 ROWS = 5_000
 """More than one may follow."""
 NAME_LENGTH = 100
-"""Of a name that is no user's here, so much is kept to be told."""
+"""Characters that are kept to be told of a name that is no user's here."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of a cell that a spreadsheet takes for a formula."""
 

@@ -108,8 +108,8 @@ def people_page(
     since_id: int = 0,
     min_id: int | None = None,
 ) -> PeoplePage:
-    """Those to whom `user` stands in a relation, below `last_id` and above `since_id`, as far as `reader` may know of
-    them; with `min_id` those directly above it, newest relation first all the same.
+    """A page of the people to whom `user` stands in a relation, below `last_id` and above `since_id`, as far as
+    `reader` may know of them; with `min_id` those directly above it, newest relation first all the same.
     """
     order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
     params = {

@@ -71,7 +71,7 @@ def wanted(reader: str, sender: str) -> dict[str, str]:
 
 
 def wanted_at_home(reader: str, sender: str) -> dict[str, str]:
-    """The same of the reader's home, which members of exclusive lists leave."""
+    """The conditions by which a sender is wanted in the reader's home, which members of exclusive lists leave."""
     return wanted(reader, sender) | {"exclusive": unlisted(reader, sender)}
 
 
@@ -128,12 +128,12 @@ def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
 
 # --- Lists: queries that end with a condition, to which others may be added with AND ------------------------
 def followees(follower: str, columns: str = "followee_id") -> str:
-    """Those whom a user follows; `columns` are of relations.models.Follow."""
+    """The users whom a user follows; `columns` are of relations.models.Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE follower_id = {follower}"  # noqa: S608
 
 
 def followees_without_reposts(follower: str) -> str:
-    """Those whom a user follows without their reposts, as `followee_id`: few, by an index of their own."""
+    """The users whom a user follows without their reposts, as `followee_id`: few, by an index of their own."""
     return followees(follower) + " AND NOT reposts"
 
 
@@ -148,17 +148,17 @@ def followers(followee: str, columns: str = "follower_id") -> str:
 
 
 def blocked_by(blocker: str) -> str:
-    """Those whom a user blocks, as `blocked_id`."""
+    """The users whom a user blocks, as `blocked_id`."""
     return f"SELECT blocked_id FROM relations_block WHERE blocker_id = {blocker}"  # noqa: S608
 
 
 def blockers_of(blocked: str) -> str:
-    """Those who block a user, as `blocker_id`."""
+    """The users who block a user, as `blocker_id`."""
     return f"SELECT blocker_id FROM relations_block WHERE blocked_id = {blocked}"  # noqa: S608
 
 
 def muted_by(muter: str) -> str:
-    """Those whom a user mutes, as `muted_id`."""
+    """The users whom a user mutes, as `muted_id`."""
     return f"SELECT muted_id FROM relations_mute WHERE muter_id = {muter}"  # noqa: S608
 
 

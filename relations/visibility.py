@@ -42,9 +42,9 @@ class Standing(NamedTuple):
     hiding_reposts: bool
     """Whether the reader follows without the user's reposts."""
     requested: bool
-    """Whether a request of the reader to follow waits, ..."""
+    """Whether a request of the reader to follow waits."""
     requested_by: bool
-    """... or one of the user's to follow the reader."""
+    """Whether a request of the user to follow the reader waits."""
     muted_until: datetime | None
     """When the reader's mute ends, if it is for a time."""
     muting_notifications: bool
@@ -81,7 +81,7 @@ VISIBLE_NAMES = f"""
 
 
 def visible_names(names: Iterable[str], reader: User | AnonymousUser) -> set[str]:
-    """Those of these names, in lower case, that are names of users whom `reader` may know of; one query."""
+    """The names among these, in lower case, that are names of users whom `reader` may know of; one query."""
     asked = [name for name in names if is_username(name)]
     if not asked:
         return set()

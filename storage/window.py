@@ -65,7 +65,7 @@ BUILD_SECONDS = 60
 FORGET_WITHIN = 2.0
 """Seconds within which a reading may lead to a lazy delete. Delivering again waits longer (fanout.AGAIN_AFTER)."""
 MEASURE_EVERY = 8
-"""Of so many items one asks how long the windows have become; the slack has room for the others."""
+"""Items of which one asks how long the windows have become; the slack has room for the others."""
 READ_MOST = 32
 """Windows that one script reads, which nothing else passes meanwhile."""
 PIPELINE_LENGTH = 500
@@ -434,7 +434,7 @@ def _send(connections: Sequence[Any], deliveries: Sequence[bytes]) -> None:
 def _deliver_one_by_one(
     client: redis.Redis, entry: Entry, windows: Mapping[int, str], caps: Sequence[int]
 ) -> Iterator[int]:
-    """As `deliver`, wherever the windows are by now."""
+    """Deliver an entry window by window, wherever the windows are by now."""
     commands: list[Command] = []
     for position, key in windows.items():
         commands += [("ZSCORE", key, "floor"), ("ZADD", key, entry.item_id, entry.member)]

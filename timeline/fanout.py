@@ -108,14 +108,14 @@ class Claim:
     status: str
     visibility: str
     level: int
-    """Of the sender; 0 where the policy gives them no inbox, and in a range, which serves followers only."""
+    """The sender's level; 0 if the policy gives them no inbox, and in a range, which serves followers only."""
     is_big_v: bool
     selective: bool
     """Whether it goes only to followers of at least `push_level`: the sender is a big-V, and no demotion fills
-    everybody's inbox.
+    all inboxes.
     """
     followers: int
-    """Of the sender, as last folded: only to know whether the work may need splitting."""
+    """The sender's followers, as last folded: only to know whether the work may need splitting."""
     push_level: int
     generation: int | None
     """The policy's; None where no window counts."""
@@ -177,7 +177,7 @@ def _claim(item_id: int) -> Claim | None:
 
 
 def _few() -> int:
-    """So many followers, as last folded, are surely not enough for two ranges."""
+    """Followers, as last folded, that are surely not enough for two ranges."""
     few: int = settings.FAN_OUT_RANGE // 2
     return few
 

@@ -74,7 +74,7 @@ def _is_held(sender: str, is_active: str, for_mutuals: str) -> str:
 
 OF_ITEM = ("i.sender_id", "s.is_active", f"({for_mutuals('i')})")
 HOLDS, HELD = _holds(*OF_ITEM), _is_held(*OF_ITEM)
-"""The same of one item and its sender `s`."""
+"""`_holds` and `_is_held`, of one item `i` and its sender `s`."""
 
 
 def original_shown(entry: str) -> str:
@@ -100,15 +100,16 @@ READ_FOR = {
     "mutuals": "",
     "self": "WHERE senders.id = %(reader)s",
 }
-"""Of which `senders` a stream is read. Reposts are for all followers, so no other stream has any."""
+"""The condition on the `senders` of whom a stream is read. Reposts are for all followers, so no other stream has any.
+"""
 STREAM_BELONGS = f"(stream.id = %(reader)s OR {is_wanted_at_home(READER, 'stream.id')})"
-"""Whether the entries of a `stream` belong into the reader's windows, ..."""
+"""Whether the entries of a `stream` belong into the reader's windows."""
 STREAM_HELD = f"{STREAM_BELONGS} AND " + _is_held(
     "stream.id",
     "EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0)",
     "(stream.circle = 'mutuals')",
 )
-"""... and are in their home just now."""
+"""Whether they belong there, and are in the reader's home just now."""
 
 
 def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DESC") -> str:
