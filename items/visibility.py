@@ -18,7 +18,7 @@ def in_circle(item: str, circle: str) -> str:
 
 
 def for_all(item: str) -> str:
-    """Whether an item is for everybody."""
+    """Whether an item is for all readers."""
     return in_circle(item, "'public'")
 
 

@@ -107,7 +107,9 @@ def may_know_of(user: str, reader: str, *, is_probe: bool = True) -> str:
 
 
 def may_be_named(user: str, reader: str) -> str:
-    """The same of users whom the reader names: also those who block the reader, if the reader blocks them."""
+    """Whether a user whom the reader names may be shown: as `may_know_of`, and those whom the reader blocks too, though
+    they block the reader.
+    """
     return f"{user}.is_active AND (NOT {blocks(f'{user}.id', reader)} OR {blocks(reader, f'{user}.id')})"
 
 
