@@ -167,6 +167,7 @@ HELD = {
     "relations/suggestions.py": "tests/relations/test_views.py",
     "relations/visibility.py": "tests/web/test_rest.py",
     "runtime/cluster_address.py": "tests/storage/test_cluster.py",
+    "runtime/disk.py": "tests/operation/test_backup.py",
     "runtime/counting.py": "tests/runtime/test_metrics.py",
     "runtime/management/commands/bench.py": "tests/benchmarks/test_bench.py",
     "runtime/management/commands/document_settings.py": "tests/runtime/test_environment.py",
