@@ -175,6 +175,7 @@ def test_the_first_who_proves_an_address_has_it() -> None:
     assert addresses.owner("both@example.org") == ann
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_two_who_prove_an_address_at_once() -> None:
     users: list[User] = [UserFactory(), UserFactory()]

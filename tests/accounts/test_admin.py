@@ -60,7 +60,7 @@ def test_the_list_sorts_by_followers(admin_client: Client) -> None:
         assert shown == users
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("sign", ["-", ""])
 def test_sorting_by_followers_reads_an_index(admin_client: Client, sign: str) -> None:
     """However many users there are, and however many of them have equally many followers."""
@@ -517,6 +517,7 @@ def test_a_new_password_ends_what_the_old_one_opened(admin_client: Client, admin
     assert LogEntry.objects.filter(user=admin_user).count() == 2
 
 
+@pytest.mark.slow
 def test_staff_sees_apps_and_their_tokens_and_takes_them_away(admin_client: Client) -> None:
     user, apps = UserFactory(username="holder"), [app_of("read"), app_of("read")]
     tokens = [token_of(user, "read", app=app) for app in (apps[0], apps[0], apps[1])]

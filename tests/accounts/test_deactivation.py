@@ -21,6 +21,7 @@ def test_away_and_back() -> None:
     assert User.objects.get(pk=user.pk).is_active is True
 
 
+@pytest.mark.slow
 def test_sessions_and_tokens_do_not_come_back_with_the_user(client: Client) -> None:
     user = UserFactory.create()
     client.force_login(user)

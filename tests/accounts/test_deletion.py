@@ -224,7 +224,7 @@ def test_what_was_under_way_is_met(ann: User) -> None:
     exact()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_workers_and_followers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(purge, "BATCH", 5)
@@ -253,6 +253,7 @@ def test_workers_and_followers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     exact()
 
 
+@pytest.mark.slow
 def test_the_admin_shows_what_is_left_and_brings_nobody_back(admin_client: Client, ann: User) -> None:
     actions.delete_account(user=ann)
     name = User.objects.get(pk=ann.pk).username

@@ -64,6 +64,7 @@ def test_an_avatar(client: APIClient, ann: User, media_folder: Path) -> None:
     assert files_of(media_folder) == []
 
 
+@pytest.mark.slow
 def test_a_banner(client: APIClient) -> None:
     drawn = client.get(f"{API}/users/me").json()["banner_url"]
     assert client.get(drawn)["Content-Type"] == "image/svg+xml"

@@ -33,6 +33,7 @@ def link() -> str:
     return urlsplit(found[0]).path
 
 
+@pytest.mark.slow
 def test_the_link_makes_one_superuser_who_is_led_into_the_admin(client: Client) -> None:
     path, other = link(), link()
     page = client.get(path)

@@ -70,6 +70,7 @@ def test_one_address_at_many_names(way: Way, limits: dict[str, str]) -> None:
     assert way(Client(), "name9", "wrong", "10.0.0.2").status_code == REFUSED[way]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_many_addresses_at_one_name_do_not_keep_its_owner_out(way: Way, ann: User, limits: dict[str, str]) -> None:
     limits["login_name"] = "4/hour"
@@ -174,6 +175,7 @@ def guess(way: Way, device: str, address: str, password: str = "") -> int:
     return status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", ["/settings/password", "/settings/log-out-everywhere", "password", "sessions"])
 def test_old_devices_get_no_guesses_of_their_own(ann: User, limits: dict[str, str], ends: str) -> None:
     """After another password and after logging out everywhere; the browser in which that was done goes on."""

@@ -202,6 +202,7 @@ def test_members_make_small_invitations(mode: Mode, fields: dict[str, Any]) -> N
         invitations.make(user=UserFactory(), **fields)
 
 
+@pytest.mark.slow
 def test_a_member_has_fifty_good_invitations(mode: Mode) -> None:
     ann = UserFactory()
     mode(SignUp.OPEN, members_invite=True)
@@ -232,6 +233,7 @@ def invite(client: Client, address: str) -> Any:
     return client.post("/settings/invitations", {"most_uses": "1", "days": "7", "email": address})
 
 
+@pytest.mark.slow
 def test_a_letter_brings_an_invitation(inviting: tuple[User, Client]) -> None:
     ann, client = inviting
     assert invite(client, "Friend@Example.org").status_code == 302
@@ -278,6 +280,7 @@ def test_no_letter_goes_to_what_is_no_address(inviting: tuple[User, Client], add
     assert not Invitation.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_of_two_at_once_for_the_last_use_one_gets_in(mode: Mode, keeper: User) -> None:
     mode(SignUp.INVITE)
@@ -519,6 +522,7 @@ def test_a_sign_up_leads_to_this_site_only(mode: Mode, target: str) -> None:
 
 
 # --- One's own data --------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_invitations_are_in_the_archive_and_go_with_the_account(mode: Mode, keeper: User) -> None:
     mode(SignUp.INVITE, members_invite=True)
     ann = joining.join(joining.Candidate("ann", PASSWORD), invite=invitations.make(user=keeper).code)

@@ -74,6 +74,7 @@ def test_staff_without_the_permission_decide_nothing(client: Client) -> None:
     assert Application.objects.exists()
 
 
+@pytest.mark.slow
 def test_invitations_are_listed_and_revoked(page: Client) -> None:
     keeper = User.objects.get(username="keeper")
     row = invitations.make(user=keeper)
@@ -86,6 +87,7 @@ def test_invitations_are_listed_and_revoked(page: Client) -> None:
     assert not invitations.is_good(other.code)
 
 
+@pytest.mark.slow
 def test_members_make_invitations_where_the_site_lets_them(client: Client) -> None:
     ann = UserFactory(username="ann")
     client.force_login(ann)

@@ -76,6 +76,7 @@ def test_unknown_and_suspended_users_are_not_noted_as_seen() -> None:
     assert touch([suspended.pk]) == []
 
 
+@pytest.mark.slow
 @committed
 def test_raised_levels_are_announced_after_the_commit() -> None:
     heard: list[list[int]] = []
@@ -97,6 +98,7 @@ def test_raised_levels_are_announced_after_the_commit() -> None:
     assert heard == [users[:3]]
 
 
+@pytest.mark.slow
 @committed
 def test_two_requests_at_once_raise_once() -> None:
     for _ in range(5):
@@ -188,6 +190,7 @@ def test_users_being_changed_wait_for_the_next_time() -> None:
     assert User.objects.get(pk=busy.pk).level == Level.WEEKLY
 
 
+@pytest.mark.slow
 @committed
 def test_lowering_and_being_seen_at_once_ends_at_the_top() -> None:
     for _ in range(5):

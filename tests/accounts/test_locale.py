@@ -170,6 +170,7 @@ def test_a_page_asks_for_its_reader_once(client: Client, reader: User) -> None:
     assert sum('FROM "accounts_user"' in query for query in asked) == 1
 
 
+@pytest.mark.slow
 def test_times_are_those_of_the_reader(client: Client, reader: User) -> None:
     with time_machine.travel(NOON, tick=False):
         item = Item.objects.get(pk=ItemFactory(sender=reader).pk)

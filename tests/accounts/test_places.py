@@ -79,6 +79,7 @@ def test_sessions_of_an_earlier_password_or_epoch_are_not_listed(ann: User) -> N
     assert places.sessions(ann, None) == []
 
 
+@pytest.mark.slow
 def test_a_session_whose_row_is_lacking_gets_one_when_it_is_seen(ann: User) -> None:
     client = log_in(FIREFOX)
     UserSession.objects.all().delete()

@@ -61,6 +61,7 @@ def test_a_stranger_and_a_wrong_token_count_for_nobody(client: Client) -> None:
     assert not is_seen(user)
 
 
+@pytest.mark.slow
 def test_being_here_is_written_once_in_the_interval(client: Client) -> None:
     user = away()
     client.force_login(user)
@@ -99,6 +100,7 @@ def test_an_open_stream_counts(settings: Any) -> None:
     assert not is_seen(other)
 
 
+@pytest.mark.slow
 @pytest.mark.sessions
 def test_a_database_that_only_reads_fails_no_page(client: Client) -> None:
     user = away()

@@ -504,6 +504,7 @@ def test_an_archive_that_fails_is_an_error_and_not_half_a_file(
     assert response["Content-Type"].startswith("text/html")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_archive_is_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Items published while the archive is written are in none of its files, or the files would not agree."""
@@ -533,6 +534,7 @@ def test_every_page_asks_who_it_is_for(client: Client) -> None:
     assert client.post("/settings/log-out-everywhere")["Location"] == "/login"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("media_folder")
 def test_the_archive_holds_pictures(page: Client, ann: User) -> None:
     row = media.upload(owner_id=ann.pk, file=upload(jpeg()), description="a cat")

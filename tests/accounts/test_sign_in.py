@@ -145,6 +145,7 @@ def test_a_code_counts_once_and_none_of_an_earlier_step_after_it(guarded: User) 
     assert token(code=code_at(now + 30)).status_code == 200  # a clock that is fast
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_code_counts_once_of_many_at_once(guarded: User) -> None:
     code = code_at(time.time())
@@ -203,6 +204,7 @@ def test_setting_up_and_removing_an_app(ann: User) -> None:
     assert token().status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "scope"),
     [
@@ -410,6 +412,7 @@ def signed_bytes(*ends: bytes) -> list[str]:
     return [websafe_encode(bytes(32) + b"\x80" + bytes(4) + end) for end in ends]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["AA", *signed_bytes(b"", b"\x82\x61", b"\x18", b"\x81" * 3_000)])
 def test_bytes_that_no_passkey_signs(ann: User, data: str) -> None:
     said = websafe_encode(b'{"type": "webauthn.get", "challenge": "AA", "origin": "x"}')

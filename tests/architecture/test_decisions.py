@@ -64,6 +64,7 @@ def test_the_index_names_every_record_under_its_room() -> None:
     assert len({address for _, address in expected}) == len(expected), "two headings have one address"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.title)
 def test_a_record_and_its_code_name_each_other(record: Record) -> None:
     places = [record.text.find(f"\n{part} ") for part in PARTS]

@@ -51,6 +51,7 @@ def test_every_run_tries_a_flow_in_some_of_its_settings(
     assert len(usual) == (2 if both else 1)
 
 
+@pytest.mark.slow
 def test_settings_of_flows_leave_out_no_other_test(request: pytest.FixtureRequest) -> None:
     """pytest hands a folder's hook the tests of all folders: this one once left 5,025 of them out of every run."""
     others = [item for item in request.session.items if flows.FOLDER not in item.path.parents]

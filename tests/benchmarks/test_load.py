@@ -57,7 +57,7 @@ def alone(work: Coroutine[Any, Any, list[Made]]) -> list[Made]:
         return thread.submit(asyncio.run, work).result()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_site_that_stands_still_delays_every_call_of_that_time() -> None:
     made = alone(served(pauses=True))
     assert 200 < len(made) < 400
@@ -66,7 +66,7 @@ def test_a_site_that_stands_still_delays_every_call_of_that_time() -> None:
     assert len(late) > 10, "calls that would have come in the pause were left out"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_answers_are_told_with_their_headers() -> None:
     shed = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n"
     made = alone(served(pauses=False, answer=shed))

@@ -12,6 +12,7 @@ from storage import events
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 
+@pytest.mark.long
 def test_the_bare_writer_hears_what_comes_between_two_waits() -> None:
     with served(BARE) as (port, pid), Listeners(port, [request("/")] * 3, PAGE_IS_OPEN) as listeners:
         os.kill(pid, signal.SIGSTOP)

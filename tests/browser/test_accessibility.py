@@ -42,7 +42,7 @@ from tests.support.addresses import page_names
 from tests.support.browsers import Visit, Visitor
 from tests.support.clients import OUT_OF_BAND, app_of
 from tests.support.effort import EVERYTHING
-from tests.support.factories import PASSWORD, UserFactory
+from tests.support.factories import PASSWORD, UserFactory, say
 from tests.support.pictures import jpeg
 
 pytestmark = pytest.mark.slow
@@ -80,23 +80,23 @@ class World:
             follow(follower=person, followee=self.reader)
         follow(follower=self.friend, followee=self.writer)
         mute(muter=self.reader, muted=self.friend, lasts=timedelta(days=7))
-        self.root = self.say(self.writer, "zebra, see https://example.org/ and #books, @reader\n\n第二段 #小事")
-        self.long = self.say(self.writer, "words " * 300)
-        self.say(self.writer, "for followers", visibility="followers")
-        self.say(self.writer, "for mutuals", visibility="mutuals")
+        self.root = say(self.writer, "zebra, see https://example.org/ and #books, @reader\n\n第二段 #小事")
+        self.long = say(self.writer, "words " * 300)
+        say(self.writer, "for followers", visibility="followers")
+        say(self.writer, "for mutuals", visibility="mutuals")
         publish(
             sender=self.writer,
             type="link",
             title="A title",
             content={"text": "zebra", "url": "https://example.org/zebra"},
         )
-        self.answer = self.say(self.friend, "an answer with a zebra", reply_to=self.root)
-        self.nested = self.say(self.writer, "an answer to it", reply_to=self.answer)
-        self.deep = self.say(self.reader, "and so on", reply_to=self.nested)
-        self.say(self.friend, "too", reply_to=self.deep)
-        self.own = self.say(self.reader, "mine", visibility="self")
-        hold(item=self.say(self.reader, "looked at"), reasons=["words"])
-        reject(item=self.say(self.reader, "refused"))
+        self.answer = say(self.friend, "an answer with a zebra", reply_to=self.root)
+        self.nested = say(self.writer, "an answer to it", reply_to=self.answer)
+        self.deep = say(self.reader, "and so on", reply_to=self.nested)
+        say(self.friend, "too", reply_to=self.deep)
+        self.own = say(self.reader, "mine", visibility="self")
+        hold(item=say(self.reader, "looked at"), reasons=["words"])
+        reject(item=say(self.reader, "refused"))
         for person in (self.reader, self.friend):
             like(user=person, item=self.root)
             repost(sender=person, item=self.root)
@@ -144,7 +144,7 @@ class World:
         self.empty_list = lists.create(owner=self.reader, title="Nobody yet", is_exclusive=True)
         self.filter = filters.create(owner=self.reader, phrase="giraffe", whole_word=True)
         filters.create(owner=self.reader, phrase="猫", whole_word=False, action="hide")
-        self.say(self.writer, "a giraffe, which the reader does not want to read of")
+        say(self.writer, "a giraffe, which the reader does not want to read of")
         pin(item=self.root)
         pin(item=self.mine)
 
@@ -170,12 +170,8 @@ class World:
         )
 
     def own_public(self) -> Item:
-        self.mine = self.say(self.reader, "mine for all, @writer")
+        self.mine = say(self.reader, "mine for all, @writer")
         return self.mine
-
-    @staticmethod
-    def say(sender: Any, text: str, **fields: Any) -> Item:
-        return publish(sender=sender, content={"text": text}, **fields)
 
 
 class Look(NamedTuple):
@@ -278,7 +274,7 @@ ALL_IS_LOADED = """(() => {
 
 
 def fetch_in_the_background(page: Page) -> None:
-    World.say(UserFactory.create(), "since then")
+    say(UserFactory.create(), "since then")
     Visitor(page, "").holds(ALL_IS_LOADED)
     page.evaluate("scrollTo(0, 0)")
     page.evaluate("htmx.trigger('#fresh', 'due')")

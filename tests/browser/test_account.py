@@ -14,11 +14,11 @@ from playwright.sync_api import expect
 from accounts import purge
 from accounts.models import Deletion, User
 from items import filters
-from items.actions import like, publish
+from items.actions import like
 from items.models import Item, Status
 from relations.actions import follow, mute
 from tests.support.browsers import Visit, Visitor
-from tests.support.factories import PASSWORD, UserFactory
+from tests.support.factories import PASSWORD, UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -28,10 +28,6 @@ NEW = "sesame-seeds-7"
 @pytest.fixture
 def author() -> Any:
     return UserFactory.create(username="author", display_name="An Author")
-
-
-def say(sender: Any, text: str) -> Item:
-    return publish(sender=sender, content={"text": text})
 
 
 def is_in(visitor: Visitor, tag: str) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, expect
 
-from items.actions import like, publish, repost
+from items.actions import like, repost
 from items.models import Item, Like
 from relations.actions import follow
 from tests.support.browsers import Visit, Visitor
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -59,10 +59,6 @@ def visitor(visit: Visit, reader: Any, javascript: bool, locale: str) -> Visitor
     visitor = visit(java_script_enabled=javascript, locale=locale)
     visitor.enter(reader)
     return visitor
-
-
-def say(sender: Any, text: str, **fields: Any) -> Item:
-    return publish(sender=sender, content={"text": text}, **fields)
 
 
 def button(card: Locator, name: str, count: str = "") -> Locator:

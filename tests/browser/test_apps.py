@@ -55,6 +55,7 @@ def app_address() -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.long
 def test_an_app_that_opens_a_window_gets_its_code(visit: Visit, app_address: str) -> None:
     visitor, user, back = visit(), UserFactory(), f"{app_address}/back"
     app = app_of("read", back)

@@ -13,7 +13,7 @@ from items.models import Item
 from relations.actions import follow
 from relations.models import Follow
 from tests.support.browsers import UNREACHABLE, Visit, Visitor
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -29,10 +29,6 @@ def reader(settings: Any) -> Any:
 @pytest.fixture
 def posts(db: None) -> list[Item]:
     return write(45)
-
-
-def say(sender: Any, text: str) -> Item:
-    return publish(sender=sender, content={"text": text})
 
 
 def write(count: int, words: str = "words") -> list[Item]:
@@ -59,6 +55,7 @@ def said(page: Page, text: str) -> None:
     expect(page.locator("#toast")).to_have_text(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1280])
 def test_home_has_two_tabs(visit: Visit, reader: Any, posts: list[Item], javascript: bool, width: int) -> None:
     follow(follower=reader, followee=posts[0].sender)

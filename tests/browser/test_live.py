@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Response, expect
 
-from items.actions import delete, edit, publish
+from items.actions import delete, edit
 from items.models import Item
 from runtime.embedded import wait_for
 from storage import events
 from tests.support.browsers import Visit, Visitor, is_live
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.streams import StreamServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -20,10 +20,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 @pytest.fixture
 def author() -> Any:
     return UserFactory.create(username="author", display_name="An Author")
-
-
-def say(sender: Any, text: str, **fields: Any) -> Item:
-    return publish(sender=sender, content={"text": text}, **fields)
 
 
 def open_home(visit: Visit, user: Any, **options: Any) -> Visitor:

@@ -10,7 +10,7 @@ from items.models import Item
 from relations.actions import follow
 from relations.models import Block, Mute
 from tests.support.browsers import Visit, Visitor
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -35,10 +35,6 @@ def visitor(visit: Visit, screen: dict[str, Any], reader: Any, javascript: bool)
     visitor = visit(java_script_enabled=javascript, **screen)
     visitor.enter(reader)
     return visitor
-
-
-def say(sender: Any, text: str) -> Item:
-    return publish(sender=sender, content={"text": text})
 
 
 def test_a_link_is_copied(visitor: Visitor, author: Any, javascript: bool) -> None:

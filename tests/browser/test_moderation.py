@@ -43,6 +43,7 @@ def signed_in(visit: Visit, user: User, **options: Any) -> Visitor:
     return visitor
 
 
+@pytest.mark.long
 def test_held_approved_and_read(visit: Visit, author: User, reader: User, moderator: User, javascript: bool) -> None:
     publish(sender=author, content={"text": "Before"})
     writing = signed_in(visit, author, java_script_enabled=javascript)

@@ -17,7 +17,7 @@ from tests.support.factories import UserFactory
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_user_is_told_and_reads_it(visit: Visit, javascript: bool) -> None:
     ann: Any = UserFactory(username="ann")
     post = items.publish(sender=ann, content={"text": "my first words"})

@@ -5,19 +5,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from items.actions import publish
-from items.models import Item, Pin
+from items.models import Pin
 from relations import lists
 from relations.models import List, ListMember
 from tests.support.browsers import Visit, is_live
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.streams import StreamServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
-
-
-def say(sender: Any, text: str) -> Item:
-    return publish(sender=sender, content={"text": text})
 
 
 def test_a_list_is_made_filled_and_told_of_news(visit: Visit, streams: StreamServer, reader: Any, author: Any) -> None:

@@ -68,6 +68,7 @@ def shown(visitor: Visitor) -> Locator:
     return box(visitor).locator(".light-stage img:not(.before)")
 
 
+@pytest.mark.long
 def test_grids_keep_their_place(home: Visitor, card: Callable[[str], Locator]) -> None:
     """A card is as high before its pictures are loaded as after."""
     heights = {}

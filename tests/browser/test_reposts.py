@@ -6,16 +6,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from items.actions import publish, repost
+from items.actions import repost
 from items.models import Item
 from tests.support.browsers import Visit
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
-
-
-def say(sender: Any, text: str) -> Item:
-    return publish(sender=sender, content={"text": text})
 
 
 def test_an_own_repost_is_no_new_post(visit: Visit, screen: dict[str, Any], reader: Any, author: Any) -> None:

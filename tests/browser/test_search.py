@@ -18,6 +18,7 @@ LANGUAGES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("locale", LANGUAGES)
 def test_people_and_posts_are_found(visit: Visit, javascript: bool, locale: str) -> None:
     field, button = LANGUAGES[locale]

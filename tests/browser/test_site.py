@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from items.actions import publish
 from items.models import Item, Status
 from relations.models import Block, Follow, Mute
 from tests.support.browsers import Visit, Visitor
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -18,10 +17,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 @pytest.fixture
 def author() -> Any:
     return UserFactory.create(username="author", display_name="An Author")
-
-
-def say(sender: Any, text: str) -> Item:
-    return publish(sender=sender, content={"text": text})
 
 
 def test_sign_up_publish_and_be_read(visit: Visit, javascript: bool) -> None:
@@ -44,6 +39,7 @@ def test_sign_up_publish_and_be_read(visit: Visit, javascript: bool) -> None:
     assert reader.shown() == ["Second words", "First words <b>here</b>\nand 第二行"]  # line breaks are told apart
 
 
+@pytest.mark.long
 def test_scrolling_while_posts_arrive(visit: Visit, reader: Any, author: Any) -> None:
     for number in range(70):
         say(author, f"old {number}")
@@ -66,6 +62,7 @@ def test_scrolling_while_posts_arrive(visit: Visit, reader: Any, author: Any) ->
     visitor.is_at_top()
 
 
+@pytest.mark.long
 def test_paging_while_posts_arrive_without_javascript(visit: Visit, reader: Any, author: Any) -> None:
     for number in range(70):
         say(author, f"old {number}")
@@ -82,6 +79,7 @@ def test_paging_while_posts_arrive_without_javascript(visit: Visit, reader: Any,
     expect(visitor.page.get_by_text("new 2")).to_be_visible()
 
 
+@pytest.mark.long
 def test_the_pill_counts_what_came_and_moves_nothing(visit: Visit, reader: Any, author: Any) -> None:
     for number in range(30):
         say(author, f"old {number}")
@@ -99,6 +97,7 @@ def test_the_pill_counts_what_came_and_moves_nothing(visit: Visit, reader: Any, 
     expect(visitor.page.locator("[aria-live=polite]").filter(has=visitor.page.locator(".pill"))).to_have_count(1)
 
 
+@pytest.mark.long
 def test_publishing_shows_what_came_meanwhile(visit: Visit, reader: Any, author: Any, settings: Any) -> None:
     settings.HOME_POLL_SECONDS = 1000
     say(author, "before")
@@ -113,6 +112,7 @@ def test_publishing_shows_what_came_meanwhile(visit: Visit, reader: Any, author:
     expect(visitor.page.get_by_role("status").get_by_text("Published.")).to_be_visible()
 
 
+@pytest.mark.long
 def test_editing(visit: Visit, reader: Any, javascript: bool) -> None:
     say(reader, "befor")
     visitor = visit(java_script_enabled=javascript)
@@ -145,6 +145,7 @@ def test_deleting(visit: Visit, reader: Any, author: Any, javascript: bool) -> N
     assert Item.objects.get(sender=reader).status == Status.DELETED
 
 
+@pytest.mark.long
 def test_a_declined_question_deletes_nothing(visit: Visit, reader: Any) -> None:
     say(reader, "stays")
     visitor = visit()
@@ -156,6 +157,7 @@ def test_a_declined_question_deletes_nothing(visit: Visit, reader: Any) -> None:
     visitor.shows(["stays"])
 
 
+@pytest.mark.long
 def test_relations_on_the_profile(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
     say(author, "heard")
     visitor = visit(java_script_enabled=javascript)
@@ -212,6 +214,7 @@ def test_an_empty_home_leads_on(visit: Visit, author: Any, javascript: bool) -> 
         expect(main.get_by_role("button", name="Unfollow @author")).to_be_visible()
 
 
+@pytest.mark.long
 def test_settings_and_log_out(visit: Visit, reader: Any, javascript: bool) -> None:
     visitor = visit(java_script_enabled=javascript)
     visitor.log_in(reader)
@@ -242,6 +245,7 @@ def test_nothing_is_wider_than_the_screen(visit: Visit, reader: Any, author: Any
         assert _overflow(visitor) <= 0, path
 
 
+@pytest.mark.long
 def test_keys_lead_through_the_page(visit: Visit, reader: Any, author: Any) -> None:
     for number in range(3):
         say(author, f"words {number}")

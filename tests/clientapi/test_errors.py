@@ -50,6 +50,7 @@ def refused(response: Any, *statuses: int) -> None:
     assert isinstance(response.json()["error"], str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["max_id", "since_id", "min_id", "limit"])
 @pytest.mark.parametrize("value", NUMBERS)
 def test_numbers_that_are_none(caller: Caller, name: str, value: str) -> None:
@@ -220,6 +221,7 @@ def test_a_blocker_is_not_found_and_not_told(caller: Caller, user: User) -> None
     assert caller.get("v2/search?q=bob")["accounts"] == []
 
 
+@pytest.mark.slow
 def test_addresses_that_are_none_speak_mastodons_errors(caller: Caller) -> None:
     for path in ("v1/statuses/1/nowhere", "v2/notifications", "v1/push/subscription", "v2/nowhere", "v1/polls/1"):
         for method in ("get", "post", "delete"):

@@ -110,6 +110,7 @@ def test_whatever_was_typed_no_other_tags_come_out(text: str, known: set[str]) -
     assert "".join(shown.split()) == "".join(text.replace("\0", "").split()) or "\0" in text
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_mentions_and_hashtags_are_those_of_the_text(text: str) -> None:
     found = html.rendered(text)

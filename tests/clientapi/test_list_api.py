@@ -27,6 +27,7 @@ def followees(owner: User, count: int) -> list[User]:
     return users
 
 
+@pytest.mark.slow
 def test_many_members_cost_as_many_statements_as_one(owner: User) -> None:
     caller, users = Caller(owner), followees(owner, 12)
     path = f"v1/lists/{lists.create(owner=owner, title='Some').pk}/accounts"
@@ -64,6 +65,7 @@ def test_taking_out_does_not_tell_whether_an_account_is_there(owner: User) -> No
     assert [caller.delete(path, {"account_ids": [str(one)]}) for one in (hidden.pk, 999_999)] == [{}, {}]
 
 
+@pytest.mark.slow
 def test_members_are_walked_both_ways(owner: User) -> None:
     caller, users = Caller(owner), followees(owner, 5)
     listed = lists.create(owner=owner, title="Some")

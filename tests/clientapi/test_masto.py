@@ -80,7 +80,7 @@ def sites(tmp_path: Path) -> Iterator[tuple[ClientSite, StreamServer]]:
         server.start()
     yield site, stream
     for server in (site, stream):
-        server.kill()
+        server.end()
 
 
 def test_a_day_and_the_types_of_every_answer(

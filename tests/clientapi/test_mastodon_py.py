@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mastodon import Mastodon, MastodonAPIError, MastodonNotFoundError, MastodonUnauthorizedError
@@ -13,7 +12,7 @@ from items import actions as items
 from items.models import Item, Visibility
 from relations import actions as relations
 from tests.support.clients import ClientSite
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pictures import jpeg
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
@@ -26,7 +25,7 @@ def site(tmp_path: Path) -> Iterator[ClientSite]:
     site = ClientSite(tmp_path)
     site.start()
     yield site
-    site.kill()
+    site.end()
 
 
 def logged_in(site: ClientSite, user: User, scopes: list[str] = SCOPES) -> Mastodon:
@@ -38,10 +37,6 @@ def logged_in(site: ClientSite, user: User, scopes: list[str] = SCOPES) -> Masto
     code = site.let_in(api.auth_request_url(scopes=scopes), user)
     api.log_in(code=code, scopes=scopes)
     return api
-
-
-def say(sender: User, text: str, **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def test_the_first_day(site: ClientSite, tmp_path: Path) -> None:
@@ -241,6 +236,7 @@ def logged_in_again(site: ClientSite, api: Mastodon) -> None:
     Mastodon(access_token=api.access_token or "gone", api_base_url=site.address).me()
 
 
+@pytest.mark.long
 def test_scopes_and_strangers(site: ClientSite) -> None:
     ann, bob = UserFactory(username="ann"), UserFactory(username="bob")
     public, hidden = say(bob, "for all"), say(bob, "for few", visibility=Visibility.FOLLOWERS)

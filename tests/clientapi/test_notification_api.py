@@ -7,14 +7,13 @@ import pytest
 
 from accounts.models import User
 from items import actions as items
-from items.models import Item
 from notifications import actions, ungrouped
 from notifications.feed import notifications_page
 from notifications.models import Act, Notification
 from notifications.tasks import forget_old
 from relations import actions as relations
 from tests.support.clients import Caller
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 
 pytestmark = pytest.mark.django_db
 
@@ -27,10 +26,6 @@ def ann() -> User:
 @pytest.fixture
 def bob() -> User:
     return UserFactory(username="bob")
-
-
-def say(sender: User, text: str = "words", **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def listed(user: User) -> list[tuple[str, str]]:

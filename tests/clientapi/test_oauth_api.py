@@ -151,6 +151,7 @@ def test_a_code_becomes_one_token_and_counts_once(user: User) -> None:
     assert AccessToken.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_a_code_is_its_apps_and_its_addresses(user: User) -> None:
     app, other = registered(redirect_uris=f"{OUT_OF_BAND} https://a.example/"), registered()
     code = code_of(app, user)
@@ -199,6 +200,7 @@ def test_a_token_in_no_users_name_reads_what_everybody_reads(user: User) -> None
     assert Client().get("/api/v1/users/me", **caller.headers).status_code in (401, 403)
 
 
+@pytest.mark.slow
 def test_an_app_has_so_many_tokens_in_no_users_name(user: User, settings: Any) -> None:
     settings.TOKEN_CAP = 2
     app, other, own = registered(), registered(), token_of(user)

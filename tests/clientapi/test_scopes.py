@@ -134,6 +134,7 @@ def test_a_token_that_is_none_is_refused(kind: str, user: User) -> None:
         assert Client().get(path, HTTP_AUTHORIZATION=f"Bearer {token}").status_code == 401
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_an_app_with_few_scopes_uses_up_nothing_of_its_users(settings: Any) -> None:
     settings.RATES = settings.RATES | {"publish": "2/minute", "password": "2/hour", "attempt": "9/minute"}

@@ -16,6 +16,7 @@ def user() -> User:
     return UserFactory(username="ann")
 
 
+@pytest.mark.slow
 def test_an_edit_describes_the_pictures(user: User) -> None:
     first, second = sent(user, description="one"), sent(user, description="two")
     item = posted(user, first, second, text="Look")
@@ -26,6 +27,7 @@ def test_an_edit_describes_the_pictures(user: User) -> None:
     assert "Look here" in shown["content"]
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_form_describes_too(user: User) -> None:
     picture = sent(user, description="one")
     item = posted(user, picture, text="Look")
@@ -35,6 +37,7 @@ def test_an_edit_of_a_form_describes_too(user: User) -> None:
     assert shown["media_attachments"][0]["description"] == "new"
 
 
+@pytest.mark.slow
 def test_an_edit_is_done_as_a_whole_or_not_at_all(user: User) -> None:
     picture = sent(user, description="one")
     item = posted(user, picture, text="Look")

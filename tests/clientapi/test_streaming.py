@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from socket import create_connection
 from typing import Any
 
@@ -29,17 +28,13 @@ from storage.events import Edited, Entry, Event, FiltersChanged, Notified, Posit
 from stream.connections import GONE, REFUSED
 from stream.sockets import MESSAGES
 from tests.support.clients import token_of
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.statements import statements
 from tests.support.streams import Client, RefusedError, StreamServer
 
 ALL = frozenset({"read"})
 HOME = stream_of("user", ALL, User(pk=1))
 PUBLIC = stream_of("public:local", ALL, User(pk=1))
-
-
-def say(sender: User, text: str = "words", **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def hearer(user: User, *streams: Stream, is_socket: bool = False) -> Hearer:
@@ -216,12 +211,21 @@ class TestStreams:
             heard(full, {"type": "subscribe", "stream": "user"}, ALL)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[StreamServer]:
-    server = StreamServer(tmp_path)
-    server.start()
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[StreamServer]:
+    """One process for all tests here, for its start takes longer than most of them."""
+    server = StreamServer(tmp_path_factory.mktemp("stream"))
     yield server
-    server.kill()
+    server.end()
+
+
+@pytest.fixture
+def server(process: StreamServer) -> StreamServer:
+    """The process, while it holds no connection."""
+    if process.process is None or process.process.poll() is not None:
+        process.start()
+    assert wait_for(lambda: not process.holds_connections(), 30)
+    return process
 
 
 Connect = Callable[..., websocket.WebSocket]
@@ -295,9 +299,8 @@ class TestServer:
         assert Browser().post("/oauth/revoke", fields).status_code == 200
         assert wait_for(lambda: named.has_ended and public.has_ended, 5)
 
-    @pytest.mark.parametrize(
-        ("path", "scopes", "status"),
-        [
+    def test_refusals(self, listen: Listen) -> None:
+        for path, scopes, status in (
             ("user", "read:accounts", 403),
             ("user/notification", "read:statuses", 403),
             ("list?list=1", "read", 404),
@@ -305,14 +308,12 @@ class TestServer:
             ("nothing", "read", 400),
             ("", "read", 404),
             ("user", "", 401),
-        ],
-    )
-    def test_refusals(self, listen: Listen, path: str, scopes: str, status: int) -> None:
-        token = token_of(UserFactory(), scopes) if scopes else "x"
-        with pytest.raises(RefusedError) as refusal:
-            listen(path, token=token)
-        assert refusal.value.args[0] == status
-        assert "error" in json.loads(refusal.value.args[1])
+        ):
+            token = token_of(UserFactory(), scopes) if scopes else "x"
+            with pytest.raises(RefusedError) as refusal:
+                listen(path, token=token)
+            assert refusal.value.args[0] == status, (path, scopes)
+            assert "error" in json.loads(refusal.value.args[1])
 
     def test_a_socket(self, server: StreamServer, connect: Connect) -> None:
         sender, reader = UserFactory.create_batch(2)

@@ -73,7 +73,7 @@ def site(tmp_path: Path) -> Iterator[ClientSite]:
     site = ClientSite(tmp_path)
     site.start()
     yield site
-    site.kill()
+    site.end()
 
 
 def test_the_first_day(site: ClientSite, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_the_logins_work_and_are_for_their_owner_only(data_dir: Path) -> None:
     assert not any(user.has_usable_password() for user in User.objects.exclude(username__in=by_name))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_sites_have_the_same_people_and_other_passwords() -> None:
     first, second = site(), site()
     assert first["said"] == second["said"]
@@ -162,7 +162,7 @@ def test_if_empty_leaves_a_site_with_users_alone(data_dir: Path) -> None:
     assert not (data_dir / "demo.txt").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_size_is_a_choice() -> None:
     demo("--users", "200")
     assert User.objects.count() == 200

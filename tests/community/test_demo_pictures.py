@@ -101,6 +101,7 @@ def test_the_same_seed_draws_the_same() -> None:
     assert face(1).tobytes() != face(2).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", PAINTERS)
 def test_scenes(scene: str) -> None:
     """A scene fills its canvas in every aspect, differs by its seed, and is more than a surface of one colour."""
@@ -123,7 +124,7 @@ def test_the_light_turns() -> None:
     assert all(isinstance(frame, Image.Image) for frame in frames)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_store_that_takes_nothing_ends_the_pictures_and_not_the_demo(
     db: None, media_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

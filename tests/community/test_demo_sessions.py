@@ -47,6 +47,7 @@ def test_a_demo_that_runs_for_hours_is_not_dead() -> None:
     assert unread_count(waiting).unread >= 1
 
 
+@pytest.mark.slow
 def test_the_smallest_community_has_shows_too() -> None:
     demo.make(size=demo.SMALLEST)
     assert LiveSession.objects.filter(state=State.LIVE).exists()

@@ -75,6 +75,7 @@ def counts() -> tuple[int, ...]:
     return tuple(model._default_manager.count() for model in models)
 
 
+@pytest.mark.slow
 @committed
 def test_everything_is_there(load: Load) -> None:
     stranger = User.objects.create(username="stranger")
@@ -97,6 +98,7 @@ def test_everything_is_there(load: Load) -> None:
     assert dict(ImportedUser.objects.values_list("original_id", "user__username")) == dict(USERS)
 
 
+@pytest.mark.slow
 @committed
 def test_the_big_vs_have_outboxes(load: Load, workers: Workers, feeds: redis.Redis, settings: Any) -> None:
     settings.BIG_V_THRESHOLD = 2
@@ -348,6 +350,7 @@ def test_all_wrong_lines_are_told_at_once(load: Load, folder: Path, tmp_path: Pa
     assert counts() == (1, 0, 0, 0, 0)
 
 
+@pytest.mark.slow
 def test_thousands_of_wrong_lines_are_counted_by_their_kind(load: Load, folder: Path, tmp_path: Path) -> None:
     packed(folder / "follows.csv.gz", ["follower_id,followee_id", *["3,5"] * 3_000, *["7,7"] * 2_000])
     with pytest.raises(CommandError) as refusal:

@@ -56,6 +56,7 @@ def test_a_name_is_written_in_ascii(text: str) -> None:
     assert next(candidates(text, 7)) == KNOWN[text]
 
 
+@pytest.mark.slow
 @given(TEXTS, st.integers(1, 2**63 - 1))
 def test_any_text_makes_permitted_names_without_end(text: str, number: int) -> None:
     names = list(islice(candidates(text, number), 5))
@@ -83,6 +84,7 @@ def mapped(texts: list[str], naming: Naming | None = None) -> list[str]:
     return [one.username for one in named]
 
 
+@pytest.mark.slow
 @given(texts=st.lists(TEXTS, max_size=12), more=st.lists(TEXTS, max_size=4))
 def test_names_are_unique_and_stay_when_rows_are_appended(texts: list[str], more: list[str]) -> None:
     names = mapped(texts + more)

@@ -35,6 +35,7 @@ def shown(page: FeedPage) -> list[int]:
 
 
 # --- Scenario 1: refresh ---------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_refresh_returns_a_page_and_caches_the_rest(reader: User, publish: Publish, feeds: redis.Redis) -> None:
     made = publish(50)
     page = refresh(reader, limit=20)
@@ -43,6 +44,7 @@ def test_a_refresh_returns_a_page_and_caches_the_rest(reader: User, publish: Pub
     assert 1800 - SHORT <= feeds.ttl(f"feed:cache:{reader.pk}") <= 1800
 
 
+@pytest.mark.slow
 def test_a_refresh_drops_what_was_cached(reader: User, publish: Publish, feeds: redis.Redis) -> None:
     made = publish(30)
     refresh(reader, limit=5)
@@ -232,6 +234,7 @@ def test_a_repeated_empty_call_stays_empty(reader: User, publish: Publish) -> No
     assert len(refresh(reader, limit=5, request_id="b").items) == 3
 
 
+@pytest.mark.slow
 def test_request_ids_are_each_readers_own(reader: User, publish: Publish) -> None:
     publish(30)
     other = User.objects.exclude(pk=reader.pk).first()
@@ -265,7 +268,7 @@ def test_concurrent_calls_of_both_kinds_share_nothing(reader: User, publish: Pub
     assert set(found.values()) == {1}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_concurrent_repeats_get_one_page(reader: User, publish: Publish) -> None:
     publish(100)
     pages = at_once(*[lambda: load_more(reader, limit=5, request_id="a")] * 8)
@@ -340,6 +343,7 @@ def test_pages_wait_until_redis_is_back(reader: User, publish: Publish, feeds_se
     assert record_issued_pages() == 1
 
 
+@pytest.mark.slow
 def test_recorders_at_once_record_each_page_once(reader: User, publish: Publish) -> None:
     publish(60)
     for _ in range(10):

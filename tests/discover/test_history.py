@@ -475,6 +475,7 @@ def test_the_archive_has_what_one_opened_and_does_not_want(ann: User) -> None:
     assert data["account.json"][0]["keeps_history"] is False
 
 
+@pytest.mark.slow
 def test_the_archive_says_where_redis_did_not_answer(ann: User, feeds_server: Valkey) -> None:
     open_all(ann, ItemFactory())
     target = io.BytesIO()

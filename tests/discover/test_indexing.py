@@ -307,7 +307,7 @@ def test_writers_take_turns(opensearch: OpenSearch) -> None:
 
 
 # --- The first load --------------------------------------------------------------------------------------
-@pytest.mark.slow
+@pytest.mark.long
 def test_loading_goes_on_where_it_was(opensearch: OpenSearch) -> None:
     many(2 * PART + 10)
     create()
@@ -345,6 +345,7 @@ def test_bodies_are_bounded(opensearch: OpenSearch, monkeypatch: pytest.MonkeyPa
     assert len([path for _, path, _ in opensearch.requests if path.endswith("_bulk")]) > 5
 
 
+@pytest.mark.slow
 def test_an_index_that_somebody_deleted_is_made_again(opensearch: OpenSearch) -> None:
     many(5)
     work()

@@ -138,6 +138,7 @@ def test_of_what_is_too_old_for_a_score_the_newest_comes_first(reader: User) -> 
     assert [one.item_id for one in recalled(reader, count=2)][1] == old[4001].pk
 
 
+@pytest.mark.slow
 def test_the_score_is_what_the_server_computes(opensearch: OpenSearch, reader: User) -> None:
     """For every candidate, whatever it is liked for: else the order would not be the server's."""
     friend, far, kindred = UserFactory.create_batch(3)
@@ -209,6 +210,7 @@ def test_clauses_and_queries_are_bounded(opensearch: OpenSearch, reader: User) -
     assert 40 < len(clauses) < 200
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_what_it_has_not_heard_of_is_not_shown(opensearch: OpenSearch, reader: User) -> None:
     """It is a hint: PostgreSQL is asked before anything is shown."""
@@ -313,7 +315,7 @@ def test_postgresql_recalls_when_it_fails(
     assert source(reader) == "opensearch"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_one_search_at_a_time_finds_out_however_long_it_waits(
     opensearch: OpenSearch, reader: User, settings: Any, monkeypatch: pytest.MonkeyPatch

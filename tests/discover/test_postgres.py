@@ -202,6 +202,7 @@ ACTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 def test_what_will_be_is_not_known(act: Any) -> None:
     world = World()
@@ -263,7 +264,7 @@ def test_follows_and_likes_of_any_age(reader: User) -> None:
     assert recall(reader)[0].item_id == item.pk
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_reader_of_two_thousand(reader: User) -> None:
     senders = User.objects.bulk_create(User(username=f"s{number}", password="!") for number in range(2_100))
     Follow.objects.bulk_create(

@@ -127,6 +127,7 @@ def test_clearing_forgets_all_of_one_reader(feeds: redis.Redis) -> None:
     assert len(feeds.keys("user:views:*")) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_two_devices_at_once_lose_and_double_nothing(feeds: redis.Redis) -> None:
     def read(first: int) -> None:

@@ -11,12 +11,12 @@ from accounts.actions import edit_profile
 from accounts.models import User
 from discover.models import IssuedPage
 from discover.views import COMING, CURRENT, WALK
-from items.actions import delete, publish
+from items.actions import delete
 from items.models import Item
 from relations.actions import follow
 from storage.connections import feeds_breaker
 from tests.support import servers
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 from tests.support.statements import statements
 
@@ -34,10 +34,6 @@ def reader(client: Client) -> Any:
 def posts(db: None) -> list[Item]:
     """Of so many people that no page holds too many of one."""
     return [say(UserFactory.create(), f"number {number}.") for number in range(45)]
-
-
-def say(sender: Any, text: str = "words", **fields: Any) -> Item:
-    return publish(sender=sender, content={"text": text}, **fields)
 
 
 def shown(response: Any) -> list[str]:
@@ -213,6 +209,7 @@ def test_what_waits_begins_the_next_visit(client: Client, reader: Any, posts: li
     assert not client.cookies[COMING].value
 
 
+@pytest.mark.slow
 def test_nothing_in_the_background_is_no_news(client: Client, reader: Any) -> None:
     say(UserFactory.create())
     first = client.get("/discover")
@@ -255,6 +252,7 @@ def test_a_walk_must_have_a_name(client: Client, reader: Any) -> None:
     assert client.put("/discover").status_code == 405
 
 
+@pytest.mark.slow
 def test_a_cookie_that_is_none_counts_as_not_there(client: Client, reader: Any, posts: list[Item]) -> None:
     client.cookies[CURRENT] = client.cookies[COMING] = "x"
     assert len(shown(client.get("/discover"))) == 20

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -161,7 +160,7 @@ def patient(tmp_path: Path) -> Iterator[StreamServer]:
     server = StreamServer(tmp_path, **times)
     server.start()
     yield server
-    server.kill()
+    server.end()
 
 
 def publish(author: User, text: str = "words") -> Item:
@@ -203,6 +202,7 @@ def is_waiting_for_a_lock() -> bool:
 
 
 # --- Servers that go, and come back --------------------------------------------------------------------
+@pytest.mark.long
 def test_the_stream_process_killed(streams: StreamServer, author: User, fan: User) -> None:
     """Apps come back, and are told of each status once: by the stream, or by the home that they ask for."""
     apps = Apps(streams, fan)
@@ -313,6 +313,7 @@ def test_a_socket_that_cannot_be_opened_now_is_told_so(streams: StreamServer, fa
     assert answers[-1] == 401
 
 
+@pytest.mark.long
 def test_apps_that_come_while_the_process_ends_are_told_to_come_back(streams: StreamServer, fan: User) -> None:
     """Those for whom a thread waits already hear nothing; the others get 503, and none gets 500."""
     path = f"/api/v1/streaming/user?access_token={token_of(fan, 'read')}"
@@ -375,6 +376,7 @@ def test_a_revocation_is_met_while_a_batch_waits(patient: StreamServer, author: 
         each.close()
 
 
+@pytest.mark.long
 @pytest.mark.sessions
 def test_a_revocation_ends_connections_while_postgresql_is_frozen(
     patient: StreamServer, author: User, fan: User
@@ -390,18 +392,22 @@ def test_a_revocation_ends_connections_while_postgresql_is_frozen(
         each.close()
 
 
-def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamServer, fan: User) -> None:
+@pytest.mark.long
+def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamServer, author: User, fan: User) -> None:
     """Its token was asked for before; it is refused, and not open until the next look."""
-    made = lists.create(owner=fan, title="a list")
+    made, others = lists.create(owner=fan, title="a list"), Apps(patient, author)
     bearer = f"Bearer {token_of(fan, 'read')}"
     with ThreadPoolExecutor(1) as pool:
         with locked("relations_list"):
             path = f"/api/v1/streaming/list?list={made.pk}"
             answer = pool.submit(patient.get, path, Authorization=bearer)
             until(is_waiting_for_a_lock, SOON)
-            accounts.revoke_app_token(token_id=AccessToken.objects.order_by("pk")[0].pk)
-            time.sleep(0.5)  # the hub hears of it
+            accounts.revoke_app_token(token_id=AccessToken.objects.get(user=fan).pk)
+            for token in AccessToken.objects.filter(user=author):
+                accounts.revoke_app_token(token_id=token.pk)
+            others.wait_for_the_end(SOON)  # so the hub has heard of the revocation before these, too
         assert answer.result().status == 503
+    others.close()
 
 
 # --- Clients that do not read --------------------------------------------------------------------------

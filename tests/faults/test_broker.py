@@ -27,6 +27,7 @@ delivered in the end.
 """
 
 
+@pytest.mark.long
 def test_fault_8_the_broker_restarted_again_and_again(web: WebServer, worker: Worker, broker_server: Valkey) -> None:
     """Every publish is 201, with the broker there or not; in the end everything is delivered, by the same workers."""
     now = timezone.now()

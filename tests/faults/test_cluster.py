@@ -91,6 +91,7 @@ def test_slots_move_and_a_primary_is_killed(
     assert list(differences([user.pk for user in (*readers, *senders)])) == []
 
 
+@pytest.mark.long
 def test_streams_follow_who_takes_over(cluster: ValkeyCluster, tmp_path: Path) -> None:
     """A `reset` makes up for the events that the former primary took with it: open pages ask."""
     author, fan = UserFactory(), UserFactory()

@@ -43,7 +43,7 @@ def issued(reader: User) -> list[int]:
     return [item_id for page in pages for item_id in page]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feeds_server: Valkey) -> None:
     """Several devices a reader, a server that is emptied all the time and killed now and then."""
     got: dict[int, Counter[str]] = {reader.pk: Counter() for reader in readers}

@@ -28,7 +28,7 @@ from timeline.oracle import home_ids
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
 
-READERS = tries(150, 2_000)
+READERS = tries(60, 2_000)
 CIRCLES = 40
 AT_ONCE = 500
 WRITES = 5

@@ -6,11 +6,11 @@ import time
 import pytest
 
 from accounts.models import User
-from items import actions as items
 from items.models import Item
 from storage import keys
 from storage.connections import feeds_breaker, feeds_for_tasks, pipelined
 from tests.support.effort import tries
+from tests.support.factories import say
 from tests.support.patience import SHORT, waits_once_a_second
 from tests.support.servers import Valkey, dead, frozen, restart
 from tests.support.sites import FOLLOWERS, Worker, until
@@ -26,10 +26,6 @@ def fans() -> list[User]:
     return list(User.objects.filter(username__startswith="fan").order_by("pk"))
 
 
-def say(sender: User) -> Item:
-    return items.publish(sender=sender, content={"text": "words"})
-
-
 def read(user: User) -> list[int]:
     return [int(item.id) for item in home_page(User.objects.get(pk=user.pk)).items]
 
@@ -41,7 +37,7 @@ def delivered(sender: User, item: Item) -> int:
     return sum(reply is not None for reply in replies)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_killed_amid_fan_outs_lose_nothing(star: User, worker: Worker) -> None:
     worker.start()
     first = say(star)
@@ -78,7 +74,7 @@ def test_publishing_with_the_broker_dead(star: User, worker: Worker, broker_serv
     assert delivered(star, item) == FOLLOWERS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_publishing_with_the_broker_frozen(star: User, broker_server: Valkey) -> None:
     with frozen(broker_server):
         start = time.monotonic()

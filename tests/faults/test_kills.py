@@ -80,6 +80,7 @@ def people(transactional_db: None) -> list[User]:
     return people
 
 
+@pytest.mark.long
 @pytest.mark.sessions
 def test_fault_1_kills_amid_publish_and_fan_out(people: list[User], tmp_path: Path) -> None:
     """Processes that publish, deliver, change, relate and sweep are killed -9 at `KILLS` random points. Pages equal the

@@ -132,7 +132,7 @@ def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
         assert [int(item.id) for item in page.items] == [session_id for session_id, _ in feed(reader.pk)][:100]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_end_is_seen_at_once_and_delivered_by_whichever_worker_lives(readers: list[User], worker: Worker) -> None:
     live = list(LiveSession.objects.filter(state=State.LIVE).select_related("host"))
     worker.start()

@@ -76,6 +76,7 @@ def is_refused(answer: Answer) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_an_overload_is_refused_and_what_was_acknowledged_is_there(web: Queueing, members: list[User]) -> None:
     tokens = tokens_of(members)
     assert web.publish(tokens[0], "before").status == 201
@@ -126,7 +127,7 @@ def test_those_who_wait_behind_frozen_threads_are_refused(web: Queueing, members
             stuck = [pool.submit(insist, token, f"stuck {place}") for place, token in enumerate(tokens[:2])]
             assert wait_for(lambda: waiting_for_locks() == 2, 60)
             late = pool.submit(web.publish, tokens[2], "late")
-            time.sleep(WAIT * 2)
+            time.sleep(WAIT * 2)  # the clock of its queue is all that makes it late
             next_one = pool.submit(web.ask, f"{API}/users/{members[3].username}", tokens[3])
             assert is_refused(late.result(20)), "a request waits for a thread, however long that takes"
         assert [each.result().status for each in stuck] == [201, 201], "a request that was begun is answered"

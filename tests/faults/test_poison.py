@@ -33,6 +33,7 @@ SAMPLES = 60
 MEASUREMENTS = 5
 
 
+@pytest.mark.long
 def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Client) -> None:
     """Parked after five attempts, shown all the same, counted, found in the admin, and delivered when it is mended. The
     others' lag from publishing to the inbox, each right behind an attempt at poison, is under twice what it is without

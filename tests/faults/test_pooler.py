@@ -110,6 +110,7 @@ def test_many_clients_read_and_write_in_few_sessions(pooled: Pooler, settings: A
         in_threads(*[lambda reader=reader: [read(reader) for _ in range(20)] for reader in readers])
 
 
+@pytest.mark.long
 def test_a_statement_ends_soon_after_its_client_gave_up(pooled: Pooler) -> None:
     with direct() as session:
         session.execute("ALTER ROLE feedsite SET client_connection_check_interval = '1s'")
@@ -130,6 +131,7 @@ def test_a_statement_ends_soon_after_its_client_gave_up(pooled: Pooler) -> None:
             session.execute("ALTER ROLE feedsite RESET client_connection_check_interval")
 
 
+@pytest.mark.long
 def test_a_long_statement_leaves_its_bound_to_no_one(pooled: Pooler) -> None:
     postgresql.bound(0.5)
     try:

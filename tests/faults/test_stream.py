@@ -67,6 +67,7 @@ def no_database() -> Iterator[None]:
             session.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
 
 
+@pytest.mark.long
 def test_the_stream_server_dead_costs_nothing_but_liveness(streams: StreamServer, author: User, fan: User) -> None:
     client = streams.listen(fan)
     first = publish(author)
@@ -115,6 +116,7 @@ def test_the_feeds_server_killed(streams: StreamServer, author: User, fan: User,
         one.close()
 
 
+@pytest.mark.long
 def test_postgresql_gone(streams: StreamServer, author: User, fan: User) -> None:
     client = streams.listen(fan)
     item = publish(author)
@@ -134,6 +136,7 @@ def test_postgresql_gone(streams: StreamServer, author: User, fan: User) -> None
     client.close()
 
 
+@pytest.mark.long
 def test_a_client_that_does_not_read_is_dropped(streams: StreamServer, author: User, fan: User) -> None:
     slow = http.client.HTTPConnection("127.0.0.1", streams.port, timeout=60)
     slow.request("GET", PATH, headers={"Authorization": f"Token {issue_token(user=fan)}"})
@@ -190,6 +193,7 @@ def test_an_error_that_is_no_outage(streams: StreamServer, author: User, fan: Us
         one.close()
 
 
+@pytest.mark.long
 def test_an_error_of_one_dialect_is_its_own(streams: StreamServer, author: User, fan: User) -> None:
     """A statement that only the messages of apps need fails: pages hear of the item, and of no loss."""
     page, app = streams.listen(fan), app_of(streams, fan)

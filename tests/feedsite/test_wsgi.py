@@ -115,6 +115,7 @@ def form(rf: RequestFactory, token: str, data: bytes, path: str = "/api/v1/me/me
     return environ
 
 
+@pytest.mark.slow
 def test_files_go_by_the_disk(rf: RequestFactory, media_folder: Path) -> None:
     token = issue_token(user=UserFactory.create())
     assert status_of(form(rf, token, jpeg())) == 201

@@ -123,6 +123,7 @@ def test_items_are_hidden_and_brought_back(admin_client: Client, items: list[Ite
     assert not Item.objects.filter(status=Status.DELETED).exists()
 
 
+@pytest.mark.slow
 def test_earlier_versions_are_hidden(admin_client: Client, items: list[Item]) -> None:
     first, second, _ = items
     actions.edit(item=first, content={"text": "other words"})

@@ -62,6 +62,7 @@ def test_an_article(client: APIClient) -> None:
     assert "content" in client.post(f"{API}/items", {**words, "content": {"text": "x" * 20_001}}).json()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_used(client: APIClient, ann: User) -> None:
     mine, video, others = sent(ann), sent(ann, mp4()), sent(UserFactory.create())
     used = sent(ann)
@@ -128,6 +129,7 @@ def test_an_idempotency_key(client: APIClient, ann: User) -> None:
     assert client.post(f"{API}/items", words, headers={"Idempotency-Key": "one"}).json() == first.json()
 
 
+@pytest.mark.slow
 def test_an_edit_changes_order_and_words(client: APIClient, ann: User) -> None:
     one, two, three = sent(ann), sent(ann), sent(ann)
     item = posted(ann, one, two)

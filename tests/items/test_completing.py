@@ -8,9 +8,8 @@ from django.test import Client
 from accounts.models import User
 from items import actions
 from items.completing import completions
-from items.models import Item
 from relations import actions as relations
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.servers import Valkey, dead, frozen, full
 from tests.support.statements import statements
 
@@ -20,10 +19,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def reader() -> Any:
     return UserFactory.create(username="reader")
-
-
-def say(sender: User, text: str, **fields: Any) -> Item:
-    return actions.publish(sender=sender, content={"text": text}, **fields)
 
 
 def texts(typed: str, reader: User) -> list[str]:
@@ -110,6 +105,7 @@ def test_hostile_queries(client: Client, reader: Any) -> None:
     assert 'data-text="@reader"' in shown
 
 
+@pytest.mark.slow
 def test_names_of_nobody_are_no_links(client: Client, reader: Any, django_assert_max_num_queries: Any) -> None:
     hidden = UserFactory.create(username="hidden")
     relations.block(blocker=hidden, blocked=reader)

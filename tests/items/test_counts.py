@@ -87,6 +87,7 @@ def test_a_like_costs_one_statement(item: Item) -> None:
     assert len(own) == 1
 
 
+@pytest.mark.slow
 @committed
 def test_many_likes_at_once_and_folds_between_them() -> None:
     item = ItemFactory.create()

@@ -69,6 +69,7 @@ def test_filters_are_paged(api: APIClient) -> None:
     assert (first["has_more"], rest["has_more"]) == (True, False)
 
 
+@pytest.mark.slow
 def test_others_meet_no_filter(api: APIClient) -> None:
     made, other = make(api)["id"], client_of(UserFactory())
     for number in (made, "12345678", "0", "x", "9" * 40):

@@ -4,11 +4,10 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from items import actions as items
 from items import filters
-from items.models import Filter, Item
+from items.models import Filter
 from relations import actions as relations
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,10 +28,6 @@ def reader(client: Client, author: User) -> User:
 
 def add(owner: User, phrase: str, action: str = "warn") -> Filter:
     return filters.create(owner=owner, phrase=phrase, whole_word=True, action=action)
-
-
-def say(sender: User, text: str, **fields: Item) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def test_a_filter_is_made_changed_and_deleted(client: Client, reader: User) -> None:
@@ -76,6 +71,7 @@ def test_others_meet_no_filter(client: Client, reader: User, author: User) -> No
     assert client.get("/settings/filters")["Location"].startswith("/login")
 
 
+@pytest.mark.slow
 def test_warned_items_are_folded_and_hidden_ones_left_out(client: Client, reader: User, author: User) -> None:
     add(reader, "zebra")
     add(reader, "giraffe", "hide")
@@ -96,6 +92,7 @@ def test_warned_items_are_folded_and_hidden_ones_left_out(client: Client, reader
     assert "filtered" not in client.get(f"/items/{giraffe.pk}").content.decode()
 
 
+@pytest.mark.slow
 def test_threads_keep_what_is_answered(client: Client, reader: User, author: User) -> None:
     add(reader, "giraffe", "hide")
     root = say(author, "a giraffe")

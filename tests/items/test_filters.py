@@ -23,7 +23,7 @@ from relations import actions as relations
 from relations import lists
 from storage.connections import count_asked
 from tests.support.at_once import at_once
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.patience import BUSY, cpu
 from timeline.home import home_page
 from timeline.lists import list_page
@@ -45,10 +45,6 @@ def reader(author: User) -> User:
 
 def add(owner: User, phrase: str, *, whole_word: bool = True, **fields: Any) -> Filter:
     return filters.create(owner=owner, phrase=phrase, whole_word=whole_word, **fields)
-
-
-def say(sender: User, text: str, **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def met(item: Item, reader: User) -> ItemBody:
@@ -142,6 +138,7 @@ def test_every_change_counts_at_once(reader: User, author: User) -> None:
     assert met(said, reader).filtered == []
 
 
+@pytest.mark.slow
 def test_every_feed_is_marked_and_none_is_changed(reader: User, author: User, say_all: Callable[[], Any]) -> None:
     feeds = say_all()
     before = {name: read() for name, read in feeds.items()}
@@ -217,6 +214,7 @@ def test_bounds_hold_under_concurrent_calls(reader: User, monkeypatch: pytest.Mo
 HOSTILE = ["a", "ab", "\u0301", "ﷺ", "ﷺﷻ ", "㌖", "a\u0301", "猫", " ", "(", "a\u200b", "İ", "ß"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_the_longest_text_is_read_in_a_moment(piece: str) -> None:
     """In 20 ms, by the most and longest phrases, which nearly match everywhere."""

@@ -2,7 +2,6 @@
 """Search and hashtag pages, as pages and over HTTP."""
 
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -12,10 +11,10 @@ from rest_framework.test import APIClient
 
 from accounts.models import User
 from items import actions
-from items.models import Item, Visibility
+from items.models import Visibility
 from relations import actions as relations
 from tests.support.api import API, client_of
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 from tests.support.statements import statements
 from tests.support.texts import PAYLOADS
@@ -26,10 +25,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def ann() -> User:
     return UserFactory.create(username="ann", display_name="安安")
-
-
-def say(sender: User, text: str, **fields: Any) -> Item:
-    return actions.publish(sender=sender, content={"text": text}, **fields)
 
 
 # --- API -------------------------------------------------------------------------------------------------
@@ -155,6 +150,7 @@ def test_the_search_page(client: Client, ann: User) -> None:
     assert "No results for “&lt;b&gt; zebra”" in nothing
 
 
+@pytest.mark.slow
 def test_people_come_first_and_more_of_them_on_their_own_page(client: Client, ann: User) -> None:
     for number in range(7):
         UserFactory.create(username=f"sam-{number}")

@@ -64,6 +64,7 @@ def test_a_hidden_picture_is_gone_and_comes_back(ann: User, media_folder: Path) 
     assert shown(item) == [one, two]
 
 
+@pytest.mark.slow
 def test_others_are_told_where_nothing_is_left(ann: User) -> None:
     reader = UserFactory.create()
     for words, left in (("words", 0), ("", 2)):
@@ -75,6 +76,7 @@ def test_others_are_told_where_nothing_is_left(ann: User) -> None:
     assert (body(whole, ann).removed, body(whole, reader).removed) == (0, 0)
 
 
+@pytest.mark.slow
 def test_an_edit_brings_nothing_back(client: APIClient, ann: User) -> None:
     one, two, three = sent(ann), sent(ann), sent(ann)
     item = posted(ann, one, two, three, text="words")
@@ -103,6 +105,7 @@ def test_an_edit_brings_nothing_back(client: APIClient, ann: User) -> None:
     assert shown(item) == [two, one, three]
 
 
+@pytest.mark.slow
 def test_hiding_stays_when_the_item_is_held_deleted_and_restored(ann: User) -> None:
     one, two = sent(ann), sent(ann)
     item = posted(ann, one, two)
@@ -122,6 +125,7 @@ def test_hiding_stays_when_the_item_is_held_deleted_and_restored(ann: User) -> N
     assert sorted(hiding.show_media(item=item)) == [int(one), int(two)]
 
 
+@pytest.mark.slow
 def test_hidden_files_go_with_their_item(ann: User, media_folder: Path) -> None:
     kept, gone = posted(ann, sent(ann)), posted(ann, sent(ann))
     for item in (kept, gone):

@@ -66,6 +66,7 @@ def test_the_key_holds_after_the_item_was_edited_and_says_when_it_was_deleted(se
     assert Item.objects.count() == 1
 
 
+@pytest.mark.slow
 @committed
 def test_the_same_call_many_times_at_once_publishes_once(sender: User) -> None:
     results = at_once(*[lambda: publish(sender=sender, content=words(), idempotency_key="one")] * 8)

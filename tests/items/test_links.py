@@ -71,6 +71,7 @@ def test_a_link_is_one_everywhere(address: str) -> None:
     assert links(f"see {address} there") == [address]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", BAD)
 def test_malformed_links_are_refused(address: str) -> None:
     assert not is_link(address)

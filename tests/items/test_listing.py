@@ -48,6 +48,7 @@ def hidden_reposts(sender: User, count: int) -> None:
         ItemFactory(sender=sender, repost_of=ItemFactory(status="deleted"))
 
 
+@pytest.mark.slow
 def test_a_profile_ends_short_at_its_bound_and_goes_on() -> None:
     sender = UserFactory()
     first = ItemFactory(sender=sender)

@@ -78,6 +78,7 @@ def test_nothing_is_found_without_words() -> None:
 letters = st.text("ab票 ", max_size=12)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text("ab票", min_size=1, max_size=4), max_size=6), letters)
 def test_every_place_is_found(words: list[str], text: str) -> None:
     matcher = Matcher(Word(number, word, False) for number, word in enumerate(words))
@@ -92,6 +93,7 @@ def test_every_place_is_found(words: list[str], text: str) -> None:
     assert set(places) == expected
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.text("ab 票", min_size=1, max_size=4), st.booleans()), max_size=6), st.text("ab 票"))
 def test_found_words_stand_somewhere(words: list[tuple[str, bool]], text: str) -> None:
     """Also with words that were found looked for no more; a whole word stands between no two letters of its kind."""
@@ -130,6 +132,7 @@ def test_hits_are_marked_as_they_were_written(text: str, hits: list[str]) -> Non
     assert [piece for piece, hit in pieces if hit] == hits
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40), st.text(max_size=4))
 def test_marking_loses_nothing(text: str, word: str) -> None:
     pieces = marked(text, Matcher([Word(1, fold(word), False)]))

@@ -16,7 +16,7 @@ from relations import actions as relations
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once
 from tests.support.deletions import settle
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,10 +30,6 @@ def author() -> User:
 @pytest.fixture
 def api(author: User) -> APIClient:
     return client_of(author)
-
-
-def say(sender: User, text: str = "words", **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def shown(client: Any = None) -> list[str]:
@@ -90,6 +86,7 @@ def test_items_that_cannot_be_pinned(api: APIClient, author: User) -> None:
     assert not Pin.objects.exists()
 
 
+@pytest.mark.slow
 def test_the_bound_holds_under_concurrent_calls(api: APIClient, author: User) -> None:
     said = [say(author) for _ in range(8)]
     made = at_once(*(partial(pins.pin, item=item) for item in said))
@@ -134,6 +131,7 @@ def test_readers_see_no_more_than_anywhere(client: Client, author: User) -> None
     assert shown(client_of(reader)) == []
 
 
+@pytest.mark.slow
 def test_a_deleted_account_leaves_no_pins(author: User) -> None:
     pins.pin(item=say(author))
     delete_account(user=author)

@@ -10,11 +10,11 @@ from django.test import Client
 from accounts.deactivation import deactivate
 from accounts.models import User
 from items import popular
-from items.actions import delete, publish
+from items.actions import delete
 from items.models import Item, Visibility
 from items.popular import popular_tags
 from relations.actions import block
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.servers import Valkey, dead, frozen, full
 from tests.support.statements import statements
 
@@ -26,10 +26,6 @@ STRANGER = AnonymousUser()
 @pytest.fixture
 def reader() -> User:
     return UserFactory(username="reader")
-
-
-def say(sender: User, text: str, **fields: Any) -> Item:
-    return publish(sender=sender, content={"text": text}, **fields)
 
 
 def use(tag: str, users: int, **fields: Any) -> list[Item]:

@@ -12,13 +12,9 @@ from items.hydrate import hydrate
 from items.models import CountChange, Item, ItemDocument, ItemTag, Like, Status
 from items.signals import item_withdrawn
 from tests.support.at_once import at_once
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 
 pytestmark = pytest.mark.django_db
-
-
-def say(sender: User, **fields: Any) -> Item:
-    return actions.publish(sender=sender, content={"text": "words"}, **fields)
 
 
 def counts(item: Item) -> tuple[int, int, int]:

@@ -97,6 +97,7 @@ class Seen(HTMLParser):
     handle_decl = handle_pi = unknown_decl = handle_comment
 
 
+@pytest.mark.slow
 @given(TEXTS, TEXTS)
 def test_no_text_gets_out_of_its_html(text: str, query: str) -> None:
     seen = Seen()
@@ -111,6 +112,7 @@ def test_no_text_gets_out_of_its_html(text: str, query: str) -> None:
     assert [href if "://" in href else unquote(href) for href in seen.hrefs] == wanted
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="ab 小事天\"'<&#@.", max_size=30), st.text(alphabet='ab 小事天"#@.', max_size=8))
 def test_marks_change_no_letter(text: str, query: str) -> None:
     seen = Seen()

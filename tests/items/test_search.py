@@ -151,6 +151,7 @@ def test_number_of_statements_does_not_depend_on_what_is_found(monkeypatch: pyte
     assert len(sent) == 6  # where the stretches end, three stretches, how many there may be, hydration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query", ['"pear apple"', '"pear apple pear"', "#ann #bob", "pear #bob", "#ann from:mallory", "pear from:mallory"]
 )

@@ -117,7 +117,7 @@ def test_a_canonical_tag_is_its_own_canonical_form(text: str) -> None:
     assert tag is None or (canonical_tag(tag) == tag == canonical_tag(tag.upper()) and hashtags(f"#{tag}") == [tag])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "piece",
     [

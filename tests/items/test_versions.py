@@ -14,7 +14,7 @@ from items.models import Item, ItemVersion, Status
 from items.views import _edit
 from relations.actions import follow
 from tests.support.at_once import at_once
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 
 pytestmark = pytest.mark.django_db
 
@@ -29,10 +29,6 @@ def bob(ann: Any) -> Any:
     bob = UserFactory.create(username="bob")
     follow(follower=bob, followee=ann)
     return bob
-
-
-def say(sender: User, text: str = "first", **fields: Any) -> Item:
-    return actions.publish(sender=sender, content={"text": text}, **fields)
 
 
 def edit(item: Item, text: str) -> Item:
@@ -123,7 +119,7 @@ def test_words_and_audience_changed_at_once(ann: Any, bob: Any) -> None:
 
 @pytest.mark.parametrize("verb", ["hold", "reject", "hide"])
 def test_moderators_hide_versions(verb: str, ann: Any, bob: Any) -> None:
-    item = say(ann)
+    item = say(ann, "first")
     edit(item, "second")
     acts: dict[str, Any] = {
         "hold": lambda: actions.hold(item=item, reasons=["words"]),
@@ -160,7 +156,7 @@ def test_versions_of_a_repost_are_those_of_its_original(ann: Any, bob: Any, clie
 
 
 def test_versions_are_exported_and_purged(ann: Any, bob: Any) -> None:
-    item, others = say(ann), say(bob)
+    item, others = say(ann, "first"), say(bob)
     edit(item, "second")
     edit(others, "third")
     versions.hide(item.pk)

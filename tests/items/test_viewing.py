@@ -54,6 +54,7 @@ def test_it_is_told_when_the_answer_has_been_sent(told: list[dict[str, Any]]) ->
     assert [one["item"].id for one in told] == [str(item.pk)]
 
 
+@pytest.mark.slow
 def test_views_of_own_items_and_by_strangers_are_not_told(client: Client, told: list[dict[str, Any]]) -> None:
     own: Item = ItemFactory()
     repost, _ = items.repost(sender=UserFactory(), item=own)

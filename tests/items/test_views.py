@@ -20,7 +20,7 @@ from items.text import TEXT_LENGTH
 from media.captioning import set_captions
 from media.models import NEVER, MediaFile
 from relations.actions import block, follow
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART, composed
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import jpeg, mp4, upload
@@ -40,10 +40,6 @@ def reader(client: Client) -> Any:
 @pytest.fixture
 def other() -> Any:
     return UserFactory.create(username="other")
-
-
-def say(sender: Any, text: str = "words", **fields: Any) -> Item:
-    return publish(sender=sender, content={"text": text}, **fields)
 
 
 # --- Publishing ------------------------------------------------------------------------------------------

@@ -203,6 +203,7 @@ def test_events_in_any_order_leave_the_same_lineup(feeds: redis.Redis, monkeypat
         assert Lineup.read(pipelined(feeds, [Lineup(host.pk).reading()])[0]) == (newest, []), order
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_broker_is_gone_and_the_sweeper_brings_it(
     broker_server: servers.Valkey, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch

@@ -47,6 +47,7 @@ def plan(host: User, **fields: Any) -> LiveSession:
     return actions.create(host=host, now=now, **{"title": "Show", "starts_at": now + timedelta(hours=2)} | fields)
 
 
+@pytest.mark.slow
 def test_from_a_plan_to_a_replay(api: APIClient, host: User, fan: User) -> None:
     starts_at = in_hours(3)
     made = api.post(LIVE, {"title": "Show", "starts_at": starts_at, "url": "https://watch.example/1"})

@@ -151,7 +151,7 @@ WAYS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("away", "pulled", "window"), WAYS)
 def test_replays_that_may_not_be_seen_are_not_looked_through(
     reader: User,
@@ -178,7 +178,7 @@ def test_replays_that_may_not_be_seen_are_not_looked_through(
     assert sum(looked_at) < ROWS, looked_at
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_window_is_built_past_any_number_of_replays_that_are_pulled(
     reader: User, hosts: list[User], looked_at: list[int]
 ) -> None:
@@ -190,7 +190,7 @@ def test_a_window_is_built_past_any_number_of_replays_that_are_pulled(
     assert sum(looked_at) < ROWS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_page_past_what_was_frozen_and_vanished_is_short_and_the_walk_exact(
     reader: User, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ REFUSED = ["another's", "used by an item", "used by a session", "a video", "bloc
 REFUSED += ["gone", "a number", "words", "too long", "a list", "empty"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", REFUSED)
 def test_covers_that_are_refused(api: APIClient, host: User, kind: str) -> None:
     cover = refused_cover(host, kind)
@@ -156,6 +157,7 @@ def test_words_and_focus_of_a_cover(api: APIClient, host: User) -> None:
     assert api.delete(medium).status_code == 404, "one that is used is not removed by itself"
 
 
+@pytest.mark.slow
 def test_words_of_a_cover_are_looked_at(api: APIClient, host: User) -> None:
     WordRule.objects.create(text="spam")
     assert plan(host, cover_id=int(sent(host, description="a tin of spam"))).review == "in_review"
@@ -232,6 +234,7 @@ def test_new_words_that_are_held_take_the_picture_away(host: User) -> None:
     assert not exists(kept)
 
 
+@pytest.mark.slow
 def test_a_deleted_account_takes_its_covers_along(host: User) -> None:
     session = covered(host)
     name = file_of(session.cover_id)
@@ -293,6 +296,7 @@ def test_one_medium_for_two_sessions_at_the_same_time(host: User) -> None:
 
 
 # --- The form --------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_form_takes_a_picture(browser: Client, host: User) -> None:
     response = browser.post("/live/new", form(picture=upload(jpeg()), description="a stage"))
     session = LiveSession.objects.get()
@@ -315,6 +319,7 @@ def test_the_form_takes_a_picture(browser: Client, host: User) -> None:
     assert sessions_of(host, host).items[0].cover is None
 
 
+@pytest.mark.slow
 def test_a_form_that_is_refused_keeps_its_picture(browser: Client, host: User) -> None:
     refused = browser.post("/live/new", form(title="", picture=upload(jpeg()), description="a stage"))
     assert refused.status_code == 422

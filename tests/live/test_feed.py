@@ -121,6 +121,7 @@ def test_a_page_costs_the_same_whatever_the_reader_follows(
     assert "sql" not in cost(page_size=1).sources, "the page has written what it missed"
 
 
+@pytest.mark.slow
 def test_an_end_under_way_at_the_freeze_comes_once(reader: User, workers: Workers) -> None:
     """It has drawn its position, another one ends meanwhile, and the walk begins before it commits."""
     (host, other) = hosts_of(reader, 2)
@@ -194,6 +195,7 @@ def test_a_page_is_filled_up_whatever_is_gone(reader: User, workers: Workers) ->
     assert not last.has_more
 
 
+@pytest.mark.slow
 def test_more_replays_than_an_inbox_holds(reader: User, workers: Workers, settings: Any) -> None:
     settings.LIVE_REPLAYS_CAP, settings.WINDOW_SLACK = 3, 0
     (host,) = hosts_of(reader, 1)
@@ -232,6 +234,7 @@ def test_a_replay_is_there_as_soon_as_the_session_has_ended(reader: User, worker
     assert ReplayDelivery.objects.exists()
 
 
+@pytest.mark.slow
 def test_an_inbox_of_before_a_follow_is_not_read(reader: User, workers: Workers) -> None:
     (host,) = hosts_of(reader, 1)
     ids = [session(host, State.REPLAY).pk]
@@ -246,6 +249,7 @@ def test_an_inbox_of_before_a_follow_is_not_read(reader: User, workers: Workers)
 
 
 # --- Snapshots -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_next_page_waits_for_a_snapshot_on_its_way(
     reader: User, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +270,7 @@ def test_the_next_page_waits_for_a_snapshot_on_its_way(
     assert len(pauses) == 3
 
 
+@pytest.mark.slow
 def test_a_lost_snapshot_is_said_to_be_lost(reader: User, workers: Workers, feeds: redis.Redis) -> None:
     for host in hosts_of(reader, 3):
         session(host, State.LIVE)
@@ -351,6 +356,7 @@ def orders(reader: User, workers: Workers, settings: Any) -> Iterator[Page]:
     return frozen()
 
 
+@pytest.mark.slow
 def test_walks_that_begin_in_the_same_order_share_a_snapshot(
     reader: User, orders: Iterator[Page], feeds: redis.Redis
 ) -> None:
@@ -380,6 +386,7 @@ def test_a_reader_has_so_many_snapshots_and_the_longest_unused_gives_way(
     assert page(reader, first, now=later).items, "others have their own"
 
 
+@pytest.mark.slow
 def test_an_index_that_is_lost_is_made_anew(reader: User, orders: Iterator[Page], feeds: redis.Redis) -> None:
     first = next(orders)
     feeds.delete(keys.snapshots(reader.pk))

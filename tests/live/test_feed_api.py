@@ -38,6 +38,7 @@ def api(reader: User) -> APIClient:
     return client_of(reader)
 
 
+@pytest.mark.slow
 def test_a_walk(api: APIClient, host: User, workers: Workers) -> None:
     ended, upcoming, live = (session(host, state) for state in (State.REPLAY, State.UPCOMING, State.LIVE))
     workers.work()

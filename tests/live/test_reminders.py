@@ -48,6 +48,7 @@ def told(session: LiveSession) -> list[int]:
     return sorted(Notification.objects.filter(session_id=session.pk).values_list("recipient_id", flat=True))
 
 
+@pytest.mark.slow
 def test_users_who_asked_read_it(session: LiveSession, client: Client) -> None:
     fan = UserFactory()
     actions.remind(user=fan, session=session)

@@ -108,6 +108,7 @@ def test_what_ended_hidden_is_delivered_when_it_is_shown(
     assert held(feeds, reader) == [ended.position]
 
 
+@pytest.mark.slow
 def test_a_window_holds_the_newest_and_knows_its_floor(
     host: User, reader: User, workers: Workers, feeds: redis.Redis, settings: object
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_window_holds_the_newest_and_knows_its_floor(
     assert feeds.zscore(keys.replays(reader.pk), "floor") == positions[1]
 
 
+@pytest.mark.slow
 def test_an_outage_is_waited_for_and_not_counted(
     host: User, reader: User, workers: Workers, feeds_server: Valkey
 ) -> None:
@@ -137,6 +139,7 @@ def test_an_outage_is_waited_for_and_not_counted(
     assert not ReplayDelivery.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_replay_that_always_fails_is_parked_and_can_be_tried_again(
     host: User, reader: User, workers: Workers, monkeypatch: pytest.MonkeyPatch, feeds: redis.Redis
 ) -> None:

@@ -28,6 +28,7 @@ def states(*sessions: LiveSession) -> list[str]:
     return [found[session.pk] for session in sessions]
 
 
+@pytest.mark.slow
 def test_as_time_goes_by(settings: Any) -> None:
     settings.LIVE_GRACE = timedelta(hours=2)
     show, brief, by_hand = plan(10, automatic=True, minutes=30), plan(15, automatic=True, minutes=5), plan(10)
@@ -60,6 +61,7 @@ def test_what_its_host_forgets_to_end_ends(settings: Any) -> None:
     assert states(session) == [State.REPLAY]
 
 
+@pytest.mark.slow
 def test_the_sessions_of_the_unseen_do_not_start_but_do_end() -> None:
     hidden, inactive, live = plan(1, automatic=True), plan(1, automatic=True), plan(0, automatic=True, minutes=5)
     timing.run(now=NOW)

@@ -191,6 +191,7 @@ def test_the_address_to_watch_is_shown_while_there_is_something_to_watch(host: A
     )
 
 
+@pytest.mark.slow
 def test_a_card_says_what_changed_since_it_was_shown(host: Any, fan: Any) -> None:
     one = session(host)
     client = of(fan)
@@ -226,6 +227,7 @@ def plan_of(**fields: str) -> dict[str, str]:
     return {"title": "Show", "starts_at": tomorrow, "minutes": "60", "zone": "UTC"} | fields
 
 
+@pytest.mark.slow
 def test_a_time_is_of_the_zone_that_the_form_was_shown_in(host: Any) -> None:
     client = of(host)
     client.cookies["time_zone"] = "Asia/Shanghai"

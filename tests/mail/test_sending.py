@@ -142,6 +142,7 @@ def test_a_server_that_dies_before_it_answers_may_get_a_letter_twice_and_says_so
     assert first["Message-ID"] == second["Message-ID"]
 
 
+@pytest.mark.slow
 def test_attempts_have_an_end(post: MailServer, settings: Any) -> None:
     settings.RATE_SCALE = 100
     letter = write()
@@ -208,6 +209,7 @@ def test_a_login_that_is_refused_leaves_the_server_alone(post: MailServer, setti
     assert "s3cret" not in Letter.objects.exclude(error="").get().error
 
 
+@pytest.mark.slow
 def test_two_workers_send_a_letter_once(post: MailServer) -> None:
     for number in range(20):
         write(f"reader{number}@example.org")

@@ -63,6 +63,7 @@ def test_an_item_shows_its_pictures_in_every_state(desk: Client, ann: User, cont
             assert "/media/" not in page.replace("/staff/media/", "").replace("/admin/media/", "").replace(MEDIA, "")
 
 
+@pytest.mark.slow
 def test_lists_ask_the_same_however_many_pictures(desk: Client, ann: User) -> None:
     def asked() -> int:
         with statements() as found:

@@ -79,6 +79,7 @@ def test_transparency_becomes_webp(client: APIClient) -> None:
     assert kept(answer.json()["id"]).format == "WEBP"
 
 
+@pytest.mark.slow
 def test_an_animation(client: APIClient) -> None:
     for kind in ("GIF", "WEBP", "PNG"):
         answer = send(client, animation(5, kind))

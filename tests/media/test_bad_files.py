@@ -158,7 +158,7 @@ def test_a_line(client: APIClient) -> None:
     assert answer.json()["meta"]["original"]["size"] == "3840x1"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_too_many_frames(client: APIClient, settings: Any) -> None:
     assert "500 frames" in refused(client, animation(10_000, size=(2, 2)), 413)
     settings.MEDIA_PIXELS = 1_000_000
@@ -172,7 +172,7 @@ def test_less_memory_than_a_picture_needs(client: APIClient, settings: Any) -> N
     assert send(client, jpeg(1600, 1200)).status_code == 201
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_fifty_megapixels(client: APIClient) -> None:
     image = Image.new("RGBA", (7071, 7071), (200, 30, 30, 90))
     answer = send(client, encoded(image, "PNG", compress_level=1))
@@ -188,6 +188,7 @@ def test_an_endless_decoder_is_ended(client: APIClient, settings: Any, monkeypat
     assert send(client, jpeg()).status_code == 201
 
 
+@pytest.mark.slow
 def test_a_program_that_was_killed_is_started_again(client: APIClient) -> None:
     assert send(client, jpeg()).status_code == 201
     program = decoder.decoder._program
@@ -291,6 +292,7 @@ def test_envelopes(client: APIClient) -> None:
     assert not MediaFile.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_session_needs_its_token(ann: User) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(ann)

@@ -26,6 +26,7 @@ from media.models import FileMove, MediaFile
 from media.serving import AT_ONCE, PREFIX, served
 from media.store import PREFIXES, StoreError, new_name, store
 from operation import backup, doctor
+from storage.breaker import BREAKER_SECONDS
 from tests.support.api import API
 from tests.support.buckets import SECRET, BucketServer, names_in
 from tests.support.pictures import files_of, jpeg, photo, upload
@@ -203,7 +204,7 @@ def test_a_frozen_bucket(
         finding = doctor._safely("media", doctor.media_files)[-1]
         assert finding.state == doctor.ERROR
         assert SECRET not in finding.text
-    time.sleep(1.1)  # the breaker's second
+    time.sleep(BREAKER_SECONDS * 1.1)  # so long the bucket is left alone after an error
     sweeping.sweep()
     assert not FileMove.objects.exists()
     assert get(first["url"])[0] == "404"

@@ -20,6 +20,7 @@ from media.store import StoreError, new_name
 from runtime.bucket_address import parse
 from tests.support.api import API
 from tests.support.buckets import BucketServer
+from tests.support.effort import some
 from tests.support.pictures import files_of, jpeg, upload
 
 SECRET = "s3cret/of+the=bucket"
@@ -78,7 +79,7 @@ def refusing(settings: Any) -> Iterator[Refusing]:
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("status", "code"), REFUSALS)
+@pytest.mark.parametrize(("status", "code"), some(3, REFUSALS))
 def test_a_store_that_refuses(
     client: APIClient,
     refusing: Refusing,
@@ -147,7 +148,7 @@ def test_a_bucket_named_in_the_host(server: BucketServer, tmp_path: Path, monkey
     assert {host for host in hosts if str(host).endswith(".test")} == {f"{name}.s3.amazonaws.test"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("secret", ["a b", "ünïcode", "%41%25", "a:b@c", "?x=y&z", "'\"<>", "a+b=c/d", "\\"])
 def test_secrets_of_unusual_letters(server: BucketServer, secret: str, tmp_path: Path) -> None:
     """A secret is what its percent-encoding says, whatever stands in it; the store is asked as ever."""

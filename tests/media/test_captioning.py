@@ -68,6 +68,7 @@ def test_captions_are_given_replaced_and_removed(client: APIClient, film: MediaF
     assert names(media_folder) == [".mp4"]
 
 
+@pytest.mark.slow
 def test_an_item_shows_the_captions_of_its_video(client: APIClient, film: MediaFile, media_folder: Path) -> None:
     url = put(client, film).json()["captions_url"]
     body = {"type": "video", "content": {"media": [str(film.pk)]}}

@@ -81,6 +81,7 @@ def quiet(folder: Path) -> bool:
     return before == {path: path.stat().st_mtime_ns for path in files_of(folder)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", some(1, ["while it is decoded", "while it is kept", "half of the body", "a video"]))
 def test_a_killed_process_leaves_nothing(ann: User, site: WebServer, media_folder: Path, stage: str) -> None:
     (token,) = tokens_of([ann])
@@ -149,6 +150,7 @@ decoder.stop()
 """
 
 
+@pytest.mark.long
 def test_a_full_disk_at_each_step(ann: User, tmp_path: Path) -> None:
     """Room for nothing, for the body alone, for the upload, for a picture without its preview: 503 until it is kept."""
     (token,) = tokens_of([ann])

@@ -40,6 +40,7 @@ def asked(client: Client, path: str, **headers: str) -> tuple[Any, bytes]:
     return answer, body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codename", ["view_mediafile", "view_item", "change_item", "decide_case"])
 def test_staff_see_a_file_in_every_state(ann: User, codename: str) -> None:
     client, medium = of(codename), sent(ann)
@@ -56,6 +57,7 @@ def test_staff_see_a_file_in_every_state(ann: User, codename: str) -> None:
             assert "sandbox" in answer["Content-Security-Policy"]
 
 
+@pytest.mark.slow
 def test_all_others_find_nothing(ann: User) -> None:
     medium = sent(ann)
     owner, staff_without, stranger_with = Client(), of("view_follow"), of("view_item", is_staff=False)
@@ -69,6 +71,7 @@ def test_all_others_find_nothing(ann: User) -> None:
     assert banned.get(address(medium)).status_code == 404
 
 
+@pytest.mark.slow
 def test_parts_of_a_video(ann: User) -> None:
     client, medium = of("view_item"), sent(ann, mp4())
     whole = asked(client, address(medium))[1]
@@ -81,6 +84,7 @@ def test_parts_of_a_video(ann: User) -> None:
     assert asked(client, address(medium, "preview"))[1] == whole
 
 
+@pytest.mark.slow
 def test_captions_of_a_video(ann: User) -> None:
     client, medium = of("view_item"), sent(ann, mp4())
     assert client.get(address(medium, "captions")).status_code == 404

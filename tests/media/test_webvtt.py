@@ -98,6 +98,7 @@ def test_references_and_empty_lines_within_words() -> None:
     assert kept.endswith("\na\ufffd&lt;b&gt;\nc\n--&gt; d\n")
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300))
 def test_words_are_never_more_than_words(words: str) -> None:
     """No cue of any words holds a tag, and what is written is read again as the same."""
@@ -110,6 +111,7 @@ def test_words_are_never_more_than_words(words: str) -> None:
     assert rewritten(kept.encode()) == kept
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200))
 def test_any_bytes(data: bytes) -> None:
     try:

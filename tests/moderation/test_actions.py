@@ -84,6 +84,7 @@ def test_an_edited_rejected_item_comes_back_for_review(held: Case, moderator: Us
     assert Case.objects.get(state=State.OPEN).item == held.item
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_of_two_moderators_one_decides(spam: WordRule, say: Say) -> None:
     one, two = UserFactory.create(username="one"), UserFactory.create(username="two")
@@ -99,6 +100,7 @@ def test_of_two_moderators_one_decides(spam: WordRule, say: Say) -> None:
         assert Decision.objects.filter(item=item).exclude(verb=Verb.HOLD).count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_an_edit_and_an_approval_at_once_do_not_deadlock(spam: WordRule, say: Say) -> None:
     moderator = UserFactory.create()
@@ -132,6 +134,7 @@ def test_many_words_at_once(spam: WordRule, moderator: User) -> None:
     assert actions.add_words(texts=["eggs"], whole=False, note="", by=moderator) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_word_removed_while_it_holds_items(say: Say) -> None:
     by = UserFactory.create()

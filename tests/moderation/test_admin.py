@@ -252,6 +252,7 @@ def test_what_no_page_sends_changes_nothing(desk: Client, held: Case, sent: dict
     assert held.state == State.OPEN
 
 
+@pytest.mark.slow
 def test_a_note_is_kept_without_characters_that_cannot_be_stored(desk: Client, held: Case) -> None:
     decide(desk, held, "reject", note="no\0t here")
     held.refresh_from_db()
@@ -308,6 +309,7 @@ def test_bans_of_many_ask_first(desk: Client, spam: WordRule, say: Say, moderato
     assert set(User.objects.filter(is_active=False)) == set(others)
 
 
+@pytest.mark.slow
 def test_too_many_at_once(desk: Client, spam: WordRule, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moderation.case_admin.AT_ONCE", 1)
     cases = [Case.objects.get(item=say(f"spam {number}")) for number in range(2)]
@@ -316,6 +318,7 @@ def test_too_many_at_once(desk: Client, spam: WordRule, say: Say, monkeypatch: p
 
 
 # --- Permissions -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_staff_without_the_permission_sees_nothing(client: Client, held: Case) -> None:
     client.force_login(UserFactory.create(is_staff=True))
     for address in (CASES, page_of(held), WORDS, f"{WORDS}many/", SENDERS, LOG, REPORTS):
@@ -324,6 +327,7 @@ def test_staff_without_the_permission_sees_nothing(client: Client, held: Case) -
     assert "Cases" not in text(client.get("/admin/"))
 
 
+@pytest.mark.slow
 def test_staff_who_may_only_look_cannot_decide(client: Client, held: Case) -> None:
     looker = UserFactory.create(is_staff=True)
     looker.user_permissions.add(Permission.objects.get(codename="view_case"))
@@ -344,6 +348,7 @@ def test_moderators_need_to_be_staff(client: Client, held: Case, moderator: User
     assert client.get(CASES)["Location"].startswith("/admin/login/")
 
 
+@pytest.mark.slow
 def test_cases_reports_and_the_log_cannot_be_changed(admin_client: Client, held: Case) -> None:
     line = Decision.objects.get()
     for address, row in ((CASES, held), (LOG, line)):
@@ -456,6 +461,7 @@ def test_reports_and_the_log_are_found(desk: Client, say: Say, moderator: User) 
 
 
 # --- Pictures --------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("content", [{}, {"sensitive": True}])
 def test_cases_and_reports_show_pictures(

@@ -141,6 +141,7 @@ def test_rules_that_are_none_are_refused(api: APIClient, say: Say, rule: Rule, w
     assert not Report.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_withdrawn_rule_is_named_no_more_and_kept_where_it_was(
     api: APIClient, say: Say, rule: Rule, client: Client
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_withdrawn_rule_is_named_no_more_and_kept_where_it_was(
     assert "Be &lt;kind&gt;." in client.get(f"/admin/moderation/case/{case.pk}/change/").content.decode()
 
 
+@pytest.mark.slow
 def test_the_queue_and_the_form_name_rules(reader: User, say: Say, rule: Rule, client: Client) -> None:
     item = say()
     client.force_login(reader)

@@ -78,6 +78,7 @@ def test_it_says_how_many_and_what_it_means(desk: Client, say: Say, session: Liv
     assert 'value="unban"' not in text(desk.get(f"{ACT}?users={others[0].pk}"))
 
 
+@pytest.mark.slow
 def test_it_asks_the_same_however_much_was_chosen(desk: Client, say: Say) -> None:
     def asked(count: int) -> int:
         chosen = ",".join(str(item.pk) for item in Item.objects.order_by("pk")[:count])
@@ -125,6 +126,7 @@ def test_items_are_rejected(desk: Client, moderator: User, say: Say) -> None:
     assert Item.objects.get(pk=first.pk).status == Status.PUBLISHED
 
 
+@pytest.mark.slow
 def test_an_open_case_is_the_one_that_is_decided(desk: Client, say: Say, held: Case) -> None:
     assert "1 was rejected." in do(desk, "reject", items=str(held.item_id))
     held.refresh_from_db()
@@ -156,6 +158,7 @@ def test_items_and_sessions_are_held(desk: Client, moderator: User, say: Say, se
     assert (item.status, session.review, session.hidden_at) == (Status.PUBLISHED, "", None)
 
 
+@pytest.mark.slow
 def test_items_held_by_hand_join_the_case_that_is_open(desk: Client, say: Say) -> None:
     item = say("odd")
     do(desk, "open", items=str(item.pk))
@@ -199,6 +202,7 @@ def test_sessions_are_ended_and_rejected(desk: Client, sender: User, session: Li
 
 
 # --- Users -----------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_warning_is_read_by_the_user(desk: Client, sender: User, say: Say) -> None:
     item = say("rude words")
     assert "A warning needs words." in do(desk, "warn", items=str(item.pk))
@@ -216,6 +220,7 @@ def test_a_warning_is_read_by_the_user(desk: Client, sender: User, say: Say) -> 
     assert verbs() == ["warn"]
 
 
+@pytest.mark.slow
 def test_a_ban_from_an_item(desk: Client, sender: User, moderator: User, say: Say) -> None:
     """Each sender once, and what was chosen of theirs is rejected; staff stays, and what they said too."""
     first, second, of_staff = say("rude"), say("ruder"), say("fine", by=moderator)
@@ -238,6 +243,7 @@ def test_a_ban_is_lifted_where_the_user_is(desk: Client, sender: User, moderator
     assert not SenderRule.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["delete", "delete_many", "change", "reactivate", "unlist"])
 def test_no_way_strands_an_account(admin_client: Client, sender: User, moderator: User, way: str) -> None:
     """Whatever takes the rule of a ban away lifts the ban, and whatever lifts the ban takes the rule away."""
@@ -261,6 +267,7 @@ def test_no_way_strands_an_account(admin_client: Client, sender: User, moderator
     assert Verb.UNBAN in verbs()
 
 
+@pytest.mark.slow
 def test_the_list_of_rules_bans_too(desk: Client, sender: User, moderator: User) -> None:
     text(desk.post(f"{SENDERS}add/", {"user": sender.pk, "kind": "ban", "reason": "r"}, follow=True))
     assert not User.objects.get(pk=sender.pk).is_active
@@ -295,6 +302,7 @@ def test_cases_of_before_know_their_author_after_the_migration(desk: Client, hel
 
 
 # --- Pages -----------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_moderators_see_no_password_and_no_powers(desk: Client, admin_client: Client, sender: User) -> None:
     page = text(desk.get(f"{USERS}{sender.pk}/change/"))
     for hidden in ("pbkdf2", "argon2", "field-password", "field-user_permissions", "field-is_superuser"):
@@ -363,6 +371,7 @@ def test_both_rights_are_needed(client: Client, say: Say, held_permission: str) 
     assert Item.objects.get(pk=item.pk).status == Status.PUBLISHED
 
 
+@pytest.mark.slow
 def test_a_clerk_lifts_no_ban(client: Client, sender: User, moderator: User) -> None:
     senders.ban(user=sender, by=moderator)
     clerk = UserFactory.create(is_staff=True)

@@ -113,6 +113,7 @@ def test_a_held_picture_waits_in_the_queue(sender: User, moderator: User) -> Non
     assert Item.objects.get(pk=quiet.pk).status == "in_review"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exempt", ["staff", "white"])
 def test_staff_and_the_white_list_are_not_held_but_refused(moderator: User, exempt: str) -> None:
     sender = UserFactory.create(is_staff=exempt == "staff")
@@ -125,6 +126,7 @@ def test_staff_and_the_white_list_are_not_held_but_refused(moderator: User, exem
         sent(sender, PHOTO)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", PictureAction.values)
 @pytest.mark.parametrize("use", [Use.AVATAR, Use.BANNER])
 def test_faces_are_refused_by_every_rule(sender: User, moderator: User, action: str, use: Use) -> None:
@@ -151,6 +153,7 @@ def test_others_are_left(sender: User, moderator: User, other: bytes) -> None:
     assert sent(sender, other)
 
 
+@pytest.mark.slow
 def test_blocking_and_posting_at_the_same_time(sender: User, moderator: User) -> None:
     """Either the post is refused, or the page of the rule lists it."""
     for number in range(4):
@@ -269,6 +272,7 @@ def test_a_picture_is_blocked_by_its_file(desk: Client, sender: User, media_fold
     assert "no longer blocks" in text(desk.get("/admin/moderation/decision/"))
 
 
+@pytest.mark.slow
 def test_a_picture_is_blocked_from_its_case(desk: Client, sender: User, moderator: User) -> None:
     item = posted(sender, medium := sent(sender, PHOTO))
     case = actions.open_by_hand(by=moderator, item_id=item.pk)
@@ -284,6 +288,7 @@ def test_a_picture_is_blocked_from_its_case(desk: Client, sender: User, moderato
         sent(sender, CHANGED["gray"])
 
 
+@pytest.mark.slow
 def test_of_two_admins_who_add_a_rule_at_once_the_second_is_told(
     desk: Client, moderator: User, media_folder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,6 +309,7 @@ def test_of_two_admins_who_add_a_rule_at_once_the_second_is_told(
     assert "at most 5000 rules" in text(answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields",
     [

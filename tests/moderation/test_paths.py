@@ -15,6 +15,7 @@ from moderation import actions, reports, senders
 from moderation.models import Case, WordRule
 from tests.support.admin import act
 from tests.support.cases import Say
+from tests.support.effort import some
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.pages import PART
 from tests.support.timelines import read
@@ -89,7 +90,7 @@ def banned(item: Item, moderator: User) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [reported, edited, rejected, deleted, banned])
-@pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "pending"])
+@pytest.mark.parametrize("delivered", some(1, [True, False]))
 def test_gone_from_every_path_on_the_next_request(
     way: Way, delivered: bool, sender: User, reader: User, moderator: User, workers: Workers, say: Say
 ) -> None:
@@ -110,7 +111,7 @@ def test_gone_from_every_path_on_the_next_request(
     assert {"/", "timeline/home"}.isdisjoint(own)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("way", [reported, edited, rejected, deleted, banned])
 def test_replies_go_likewise(way: Way, sender: User, reader: User, moderator: User, workers: Workers, say: Say) -> None:
     root = say("root", by=UserFactory.create())

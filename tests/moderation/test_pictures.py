@@ -82,6 +82,7 @@ def test_a_description_that_moderators_have_to_see_first(desk: Client, sender: U
     assert status(held) == Status.PUBLISHED, "the same words in another order were seen"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["api", "editor"])
 def test_a_description_is_looked_at_when_it_changes(client: Client, sender: User, spam: WordRule, way: str) -> None:
     item = posted(sender, sent(sender, description="a plate"), text="look")
@@ -119,6 +120,7 @@ def filmed(sender: User, words: str) -> Item:
     return items.publish(sender=sender, type=ItemType.VIDEO, content={"media": [medium]})
 
 
+@pytest.mark.slow
 def test_captions_are_looked_at(desk: Client, sender: User, spam: WordRule, monkeypatch: pytest.MonkeyPatch) -> None:
     held = filmed(sender, "all about spam")
     assert held.status == Status.IN_REVIEW
@@ -185,6 +187,7 @@ def test_all_pictures_from_a_case(desk: Client, case: Case, item: Item, sender: 
     assert told(sender) == [("Moderators had removed pictures of your post; they are shown again", "")]
 
 
+@pytest.mark.slow
 def test_another_removal_tells_anew(item: Item, moderator: User, sender: User) -> None:
     one, two = map(int, ids(item))
     pictures.hide(item=item, by=moderator, ids=[one], note="first")
@@ -223,6 +226,7 @@ def test_pictures_of_other_items_are_left(desk: Client, case: Case, sender: User
     assert len(ids(other)) == 1
 
 
+@pytest.mark.slow
 def test_staff_who_may_only_look(client: Client, case: Case, item: Item) -> None:
     looking = UserFactory.create(is_staff=True)
     looking.user_permissions.set(Permission.objects.filter(codename__in=["view_case", "view_item"]))
@@ -257,6 +261,7 @@ def test_by_hand(desk: Client, item: Item, sender: User) -> None:
     assert desk.post(f"{ACT}?users={sender.pk}", {"verb": "hide"}).status_code == 200  # no verb of users
 
 
+@pytest.mark.slow
 def test_a_card_says_so(client: Client, item: Item, moderator: User) -> None:
     pictures.hide(item=item, by=moderator, ids=[int(ids(item)[0])])
     words = "A picture was removed by moderators."

@@ -123,6 +123,7 @@ def test_what_a_moderator_left_published_stays_so_until_it_is_edited(say: Say, m
     assert status(item) == Status.IN_REVIEW
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_reports_at_once_are_counted_and_share_a_case(say: Say) -> None:
     item = say()

@@ -51,6 +51,7 @@ def test_staff_is_not_banned(held: Case, sender: User, moderator: User) -> None:
 Second = Callable[[User, User], object]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     "second",

@@ -111,6 +111,7 @@ def told(response: Any) -> bool:
     return TOLD in text(response)
 
 
+@pytest.mark.slow
 def test_senders_are_told(writer: Client) -> None:
     response = writer.post("/items/new", composed("spam"), follow=True)
     page = text(response)
@@ -134,6 +135,7 @@ def test_senders_of_replies_are_told(writer: Client, say: Say) -> None:
     assert "in review" in text(response)
 
 
+@pytest.mark.slow
 def test_senders_of_edits_are_told(writer: Client, say: Say) -> None:
     item = say()
     part = writer.post(f"/items/{item.pk}/edit", {"text": "spam"}, **PART)

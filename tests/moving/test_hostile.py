@@ -154,6 +154,7 @@ SHORT: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SHORT)
 def test_a_file_that_is_no_archive_ends_with_a_reason(user: User, folder: Path, kind: str) -> None:
     make, failure = SHORT[kind]
@@ -226,6 +227,7 @@ ENTRIES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ENTRIES)
 def test_a_strange_entry_is_left_out_or_read(user: User, kind: str) -> None:
     text = b'{"orderedItems": [' + ENTRIES[kind] + b"," + json.dumps(note(2)).encode() + b"]}"
@@ -235,7 +237,7 @@ def test_a_strange_entry_is_left_out_or_read(user: User, kind: str) -> None:
     assert done.brought + sum(done.left_out.get(why, 0) for why in ("unreadable", "size", "direct", "text")) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_very_many_entries_take_little_memory(tmp_path: Path) -> None:
     count = tries(100_000, 1_000_000)
     path = tmp_path / "outbox.json"

@@ -101,6 +101,7 @@ def test_no_user_is_told(user: User, workers: Workers) -> None:  # noqa: F811
     assert other.pk
 
 
+@pytest.mark.slow
 @committed
 def test_homes_have_the_posts_where_they_were_said(user: User, workers: Workers) -> None:  # noqa: F811
     """Before the fan-out and after it, with a window that was there before."""
@@ -198,6 +199,7 @@ def test_warnings_polls_edits_and_texts(user: User) -> None:
     assert done.left_out == {"text": 2}
 
 
+@pytest.mark.slow
 def test_no_post_comes_in_twice(user: User) -> None:
     """The same archive again, a later one, one with repeated posts, and after a deletion here."""
     posts = [note(1), note(2)]
@@ -212,6 +214,7 @@ def test_no_post_comes_in_twice(user: User) -> None:
     assert brought(other, files_of(posts)).brought == 2
 
 
+@pytest.mark.slow
 def test_posts_of_one_second_stand_in_their_order(user: User) -> None:
     posts = [note(n, published="2020-01-01T00:00:00Z") for n in range(50)]
     brought(user, files_of(posts))
@@ -240,6 +243,7 @@ def test_boosts_and_other_entries_are_counted(user: User) -> None:
     assert (done.brought, done.left_out) == (1, {"boost": 1, "kind": 2, "unreadable": 3})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "published", ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z", "2020-01-01T00:00:00", "0001-01-01T00:00:00+14:00"]
 )
@@ -273,6 +277,7 @@ def test_a_profile_that_this_site_does_not_take(user: User) -> None:
 
 
 # --- Workers ---------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_long_archive_is_brought_by_several_tasks(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "PART", 3)
     monkeypatch.setattr(importing, "PARTS", 2)

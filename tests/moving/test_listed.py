@@ -192,6 +192,7 @@ def people_files() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [zipped, tarred])
 def test_csv_files_of_people_are_read_along(user: User, pack: Callable[..., io.BytesIO]) -> None:
     """Blocks first, and follows before lists, whatever their order in the archive."""
@@ -220,6 +221,7 @@ def test_csv_files_of_people_are_read_along(user: User, pack: Callable[..., io.B
     assert all(one.brought == 0 for one in again.progress().values())
 
 
+@pytest.mark.slow
 def test_one_rule_serves_archives_and_uploaded_lists() -> None:
     """The same lines, the same outcomes."""
     for name in ("ben", "foe"):
@@ -264,6 +266,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_list_that_cannot_be_read_is_told_and_holds_up_nothing(user: User, kind: str) -> None:
     name, make, failure = HOSTILE[kind]
@@ -320,6 +323,7 @@ def test_words_of_lists_can_be_kept(user: User) -> None:
     assert (progress.done, progress.brought, sum(progress.left_out.values())) == (7, 0, 7)
 
 
+@pytest.mark.slow
 def test_notes_are_bounded(user: User) -> None:
     rows = "".join(f"absent{n}\n" for n in range(NOTES + 1)).encode()
     done = brought(user, files_of([]) | {"following_accounts.csv": rows})

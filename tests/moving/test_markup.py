@@ -44,6 +44,7 @@ def test_html_becomes_text(html: str) -> None:
     assert text_of(html) == KNOWN[html]
 
 
+@pytest.mark.slow
 @given(st.text(alphabet=st.characters(), max_size=300) | st.text(alphabet="<>ap/ &;\"'=@#x!-[]", max_size=200))
 def test_any_text_becomes_text_that_can_be_stored(html: str) -> None:
     assert not UNSTORABLE.search(text_of(html))

@@ -43,6 +43,7 @@ def sent(page: Client, data: bytes, **fields: str) -> Any:
     return page.post(PAGE, {"file": file, "audience": "kept", **fields})
 
 
+@pytest.mark.slow
 def test_an_archive_goes_from_the_page_to_the_profile(page: Client, user: User, folder: Path) -> None:
     """Also where the upload lies in a file of its own, as web.uploads keeps it."""
     answer = sent(page, zipped(files_of([note(1, "<p>hello</p>"), boost(2)])).read())
@@ -94,6 +95,7 @@ def test_a_full_disk_is_told(page: Client, settings: Any, tmp_path: Path) -> Non
     assert "no room" in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_an_import_is_stopped_by_its_owner_alone(page: Client, user: User) -> None:
     sent(page, b"x")
     made = ArchiveImport.objects.get()

@@ -22,7 +22,7 @@ from relations import actions as relations
 from storage import events, ids, keys
 from storage.events import Notified
 from tests.support.at_once import at_once
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.index_reads import entries_read, old_snapshot
 from tests.support.statements import statements
 
@@ -42,10 +42,6 @@ def bob() -> User:
 @pytest.fixture
 def cid() -> User:
     return UserFactory(username="cid")
-
-
-def say(sender: User, text: str = "words", **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 @pytest.fixture
@@ -223,6 +219,7 @@ def test_an_entry_moves_once_in_a_while(ann: User, bob: User, cid: User, still: 
     assert Notification.objects.get().position == Act.objects.latest("id").pk
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_many_like_at_once() -> None:
     ann = UserFactory()
@@ -354,6 +351,7 @@ def test_old_entries_are_dropped_in_batches(
     assert len(told(ann)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_sweep_passes_what_it_has_dropped_once_though_nothing_is_cleared(
     ann: User, settings: Any, monkeypatch: pytest.MonkeyPatch

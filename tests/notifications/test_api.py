@@ -9,12 +9,11 @@ from rest_framework.test import APIClient
 from accounts.actions import issue_token
 from accounts.models import User
 from items import actions as items
-from items.models import Item
 from notifications import actions, feed
 from notifications.models import ReadMark
 from relations import actions as relations
 from storage import ids
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -37,10 +36,6 @@ def api(ann: User) -> APIClient:
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
     return client
-
-
-def say(sender: User, text: str = "words", **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def unread(api: APIClient) -> Any:

@@ -5,11 +5,10 @@ import pytest
 from accounts.actions import edit_profile
 from accounts.models import User
 from items import actions as items
-from items.models import Item
 from notifications.feed import notifications_page
 from notifications.notices import Notice, notices
 from relations import actions as relations
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -23,10 +22,6 @@ def ann() -> User:
 @pytest.fixture
 def bob() -> User:
     return UserFactory.create(username="bob")
-
-
-def say(sender: User, text: str = "words", reply_to: Item | None = None) -> Item:
-    return items.publish(sender=sender, content={"text": text}, reply_to=reply_to)
 
 
 def rows(reader: User) -> list[Notice]:

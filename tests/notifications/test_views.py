@@ -11,13 +11,12 @@ from accounts.api import UserCard
 from accounts.models import User
 from items import actions as items
 from items.hydrate import hydrate
-from items.models import Item
 from notifications import actions
 from notifications.feed import Entry, notifications_page, unread_count
 from notifications.models import CHOOSABLE, ReadMark, Silenced
 from notifications.templatetags.notices import sentence
 from relations import actions as relations
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 from tests.support.picture_posts import posted, sent
 from tests.support.statements import statements
@@ -37,10 +36,6 @@ def reader(client: Client) -> User:
 @pytest.fixture
 def other() -> User:
     return UserFactory(username="other", display_name="<b>Other</b>")
-
-
-def say(sender: User, text: str = "words", **fields: Any) -> Item:
-    return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def page(client: Client, address: str = PAGE, **more: Any) -> str:

@@ -217,6 +217,7 @@ def test_a_site_on_the_oldest_postgresql_is_backed_up_and_restored(tmp_path: Pat
     assert done.stdout.splitlines()[-1] == "15 mira"
 
 
+@pytest.mark.slow
 def test_filters_on_a_server_of_its_own_are_said_to_be_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +230,7 @@ def test_filters_on_a_server_of_its_own_are_said_to_be_left_out(
         assert "played.mdb" not in archive.namelist()
 
 
+@pytest.mark.slow
 def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, seen = tmp_path / "site.backup", list[tuple[str, bool]]()
     real = os.fsync
@@ -251,6 +253,7 @@ def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypa
     assert last == (str(tmp_path), True)
 
 
+@pytest.mark.slow
 def test_a_backup_is_its_owners_whatever_others_put_beside_it(tmp_path: Path) -> None:
     """In a folder such as /tmp somebody else may have made the file, or a link, that a backup is written to first."""
     theirs, path = tmp_path / "theirs", tmp_path / "site.backup"

@@ -141,6 +141,7 @@ def test_the_servers_of_the_containers_are_reached_and_keep_what_they_acknowledg
         assert command[command.index("--appendfsync") + 1] == fsync
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["feeds", "plays", "broker"])
 def test_a_server_starts_with_its_file_and_keeps_what_the_embedded_one_keeps(tmp_path: Path, name: str) -> None:
     home = embedded.Home(tmp_path)
@@ -273,12 +274,15 @@ with settings.SERVERS.ensure():
 
     before = listening()
     programs.append(subprocess.Popen(web.args))
-    beside = wait_for(lambda: listening() == 2 * before, 120)
-    time.sleep(1)
+    def asked_meanwhile():
+        before = answers.total()
+        return wait_for(lambda: answers.total() > before + 100, 60)
+
+    beside = wait_for(lambda: listening() == 2 * before, 120) and asked_meanwhile()
     programs.remove(web)
     web.terminate()
     first = web.wait(60)
-    time.sleep(1)
+    alone = asked_meanwhile()
     is_over.set()
     for thread in threads:
         thread.join()

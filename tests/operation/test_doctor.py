@@ -103,6 +103,7 @@ def test_parked_messages_are_told() -> None:
         queue_server().delete(PARKED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("role", "values", "name", "state"),
     [
@@ -153,6 +154,7 @@ def test_a_replica_and_old_versions(feeds: redis.Redis) -> None:
         assert ("7.0" in finding.todo and "ZMSCORE" in finding.todo) == (state == ERROR), "which version, and why"
 
 
+@pytest.mark.slow
 def test_a_frozen_server_is_one_finding(broker_server: Valkey, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "PATIENCE", 0.3)
     with frozen(broker_server):

@@ -99,6 +99,7 @@ def test_the_sample_says_what_the_graph_says(community: list[User]) -> None:
     assert [each.pages for each in sampled] == pytest.approx([each.pages for each in exact])
 
 
+@pytest.mark.slow
 def test_of_busy_senders_the_newest_items_tell(community: list[User]) -> None:
     """No more is read of a sender, a reader or the site than the sample's bounds, and rates come out all the same."""
     sender = UserFactory(level=0)

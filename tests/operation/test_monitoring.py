@@ -197,7 +197,7 @@ def test_every_alert_fires_at_its_fault_and_at_nothing_else(tmp_path: Path) -> N
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_alerts_count_is_there_from_the_start() -> None:
     """`increase` of a series that appears at 20 is 0: a process that has just started shows its counters."""
     code = "import django; django.setup(); from runtime import metrics; print(metrics.exposition().decode())"

@@ -149,6 +149,7 @@ def ask(port: int, path: str, *headers: str, source: str = CLIENT, tls: bool = F
         return response
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_peer_of_the_proxy_is_counted_whatever_it_says(name: str, tmp_path: Path, feeds: redis.Redis) -> None:
     with proxy(name, tmp_path, FEEDSITE_RATE_READ="3/hour", FEEDSITE_RATE_ATTEMPT="3/hour") as front:
@@ -191,6 +192,7 @@ def test_no_client_says_that_it_came_over_tls(name: str, tmp_path: Path) -> None
         assert straight.status == 401
 
 
+@pytest.mark.long
 def test_what_came_over_tls_is_known_to_have(tmp_path: Path) -> None:
     """Whatever the client says: else it would be led to where it is, for ever."""
     with proxy("caddy", tmp_path, scheme="https", FEEDSITE_HTTPS="1") as front:

@@ -92,7 +92,7 @@ def test_what_people_wrote_neither_shows_nor_draws() -> None:
     assert top.clean("a\x1b[31mb\u202ec") == "a?[31mb?c"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_q_ends_it_and_the_terminal_is_as_before(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -130,7 +130,7 @@ def test_what_a_migration_does_to_tables_in_use_is_told() -> None:
     assert blocks.startswith("HOLDS UP those who write to accounts_user (1,000,000 rows, 500 MB) for about 10 s")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.sessions  # migrations go past a pooler
 @pytest.mark.django_db(transaction=True)
 def test_missing_migrations_are_listed_and_applied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,6 +155,7 @@ def migrate_away_and_back() -> None:
     assert unapplied() == []
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_step_that_fails_says_what_helps(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("")
@@ -162,6 +163,7 @@ def test_a_step_that_fails_says_what_helps(tmp_path: Path) -> None:
         call_command("upgrade", "--backup", str(tmp_path / "there"), stdout=io.StringIO())
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_no_room_for_the_backup_is_said_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000, total=1000, used=0))

@@ -94,7 +94,7 @@ def rows(desk: Client, media_folder: Path) -> None:
     assert ReplayDelivery.objects.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_english_is_left_in_the_lists_and_pages(desk: Client, rows: None) -> None:
     left: dict[str, set[str]] = {}
     addresses = ["/admin/", "/admin/moderation/wordrule/many/", "/admin/moderation/case/?state=all"]

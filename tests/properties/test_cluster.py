@@ -84,15 +84,18 @@ class HomeOnCluster(Home):
                 self.cluster.mend()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("tiny_homes")
 def test_every_page_is_what_the_oracle_says() -> None:
     homes.walk_all(HomeOnCluster, examples=EXAMPLES)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("tiny_live")
 def test_every_page_of_every_walk_is_what_the_oracle_says() -> None:
     live.walk_all(live.Live, examples=EXAMPLES)
 
 
+@pytest.mark.long
 def test_nothing_comes_twice() -> None:
     recommended.pull_all(recommended.Discover, examples=EXAMPLES)

@@ -321,8 +321,8 @@ def test_every_list_is_what_the_oracle_says() -> None:
         run_state_machine_as_test(
             Notifications,
             settings=settings(
-                max_examples=tries(3, 40),
-                stateful_step_count=tries(18, 25),
+                max_examples=tries(2, 40),
+                stateful_step_count=tries(12, 25),
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
             ),

@@ -16,8 +16,8 @@ from accounts.actions import edit_preferences, edit_profile
 from accounts.models import User
 from discover.refreshing import refresh_popular
 from items import actions
-from items.models import Item, Visibility
-from tests.support.factories import UserFactory
+from items.models import Visibility
+from tests.support.factories import UserFactory, say
 from tests.support.picture_posts import posted, sent
 
 pytestmark = pytest.mark.django_db
@@ -28,10 +28,6 @@ ATOM = "{http://www.w3.org/2005/Atom}"
 @pytest.fixture
 def sender() -> Any:
     return UserFactory.create(username="sender", display_name="Sen <b>der</b>")
-
-
-def say(sender: User, text: str, **fields: Any) -> Item:
-    return actions.publish(sender=sender, content={"text": text}, **fields)
 
 
 def xml(answer: Any) -> ElementTree.Element:
@@ -62,6 +58,7 @@ def test_members_find_their_home(client: Client, sender: User) -> None:
     assert b"words of nobody" not in page.content
 
 
+@pytest.mark.slow
 def test_more_of_what_is_new(client: Client, sender: User) -> None:
     for number in range(25):
         say(sender, f"post {number:02}")
@@ -127,6 +124,7 @@ def test_veiled_pictures_stay_so(client: Client, sender: User, media_folder: Pat
         assert "secret" not in page[: page.index("<body")]
 
 
+@pytest.mark.slow
 def test_members_and_circles_have_no_previews(client: Client, sender: User) -> None:
     item = say(sender, "words", visibility=Visibility.FOLLOWERS)
     client.force_login(sender)

@@ -194,6 +194,7 @@ def test_the_followers_of_nobody() -> None:
 
 
 # --- At once ---------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @committed
 def test_the_cap_holds_when_many_calls_come_at_once(settings: Any) -> None:
     settings.FOLLOW_CAP = 5
@@ -207,6 +208,7 @@ def test_the_cap_holds_when_many_calls_come_at_once(settings: Any) -> None:
     assert sum(follower_count(other) for other in others) == 5
 
 
+@pytest.mark.slow
 @committed
 def test_the_same_call_many_times_at_once_counts_once(pair: tuple[User, User]) -> None:
     one, two = pair
@@ -238,6 +240,7 @@ def test_following_and_unfollowing_at_once_keep_the_counts_exact(pair: tuple[Use
     assert two.follower_count == 0
 
 
+@pytest.mark.slow
 @committed
 def test_folds_at_once_count_every_follower_once() -> None:
     stars, fans = UserFactory.create_batch(3), UserFactory.create_batch(12)

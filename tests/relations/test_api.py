@@ -74,6 +74,7 @@ def test_ones_own_relation_to_who_cannot_be_seen_can_be_ended(api: APIClient, an
         actions.unblock(blocker=bob, blocked=ann)
 
 
+@pytest.mark.slow
 def test_a_follow_without_reposts(api: APIClient, ann: User, bob: User) -> None:
     path = f"{API}/users/bob/follow"
     for body, stored in [({"reposts": False}, False), ({}, False), (None, False), ({"reposts": True}, True)]:
@@ -169,6 +170,7 @@ def test_users_are_listed_compactly(api: APIClient, ann: User, bob: User) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_lists_cost_the_same_however_long(api: APIClient, bob: User) -> None:
     for fan in UserFactory.create_batch(30):
         actions.follow(follower=fan, followee=bob)

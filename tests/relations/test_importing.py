@@ -220,7 +220,7 @@ def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.Mo
     assert (row.done, row.changed, Follow.objects.count()) == (7, 7, 7)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_imports_of_the_same_people_do_not_deadlock() -> None:
     """Whatever the order of their rows: all tell the same people."""

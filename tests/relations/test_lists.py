@@ -105,6 +105,7 @@ def test_bringing_items_back_advances_the_epoch(owner: User, friend: User) -> No
     assert not advances(lambda: lists.delete(owner=owner, list_id=lists.create(owner=owner, title="Plain").pk))
 
 
+@pytest.mark.slow
 def test_bounds_hold_under_concurrent_calls(owner: User, friend: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "LISTS", 2)
     monkeypatch.setattr(lists, "MEMBERS", 1)

@@ -156,6 +156,7 @@ def test_two_at_once_leave_one_state(ann: User, lea: User, other: str) -> None:
 
 
 # --- Over HTTP -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_over_the_api(ann: User, lea: User) -> None:
     asking, asked = client(ann), client(lea)
     for body in (None, {"reposts": False}):

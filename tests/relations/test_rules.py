@@ -53,6 +53,7 @@ FOR_MANY = f"""
 METHODS = ("enable_nestloop", "enable_hashagg", "enable_indexscan", "enable_seqscan")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_rule_for_many_readers_is_the_rule_of_each_by_every_plan() -> None:
     """Also by plans that hash the followees of a reader: of two copies of a hash PostgreSQL fills one for the next."""

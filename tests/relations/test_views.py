@@ -92,6 +92,7 @@ def test_users_who_block_the_reader_do_not_exist(client: Client, reader: Any, ot
     assert client.post("/@other/follow").status_code == 404
 
 
+@pytest.mark.slow
 def test_lists_show_people_newest_first_and_whom_the_reader_follows(client: Client, reader: Any, other: Any) -> None:
     followers = UserFactory.create_batch(25)
     for one in followers:
@@ -111,6 +112,7 @@ def test_lists_show_people_newest_first_and_whom_the_reader_follows(client: Clie
     assert 'hx-swap-oob="beforeend:#people"' in rest.content.decode()
 
 
+@pytest.mark.slow
 def test_lists_cost_the_same_for_one_and_many(client: Client, reader: Any, other: Any) -> None:
     client.get("/@other/following")  # copies the session
     for count in (1, 15):

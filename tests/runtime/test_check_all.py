@@ -38,7 +38,7 @@ def test_the_quiet_run_beside_the_loud_and_all_to_their_end(tmp_path: Path, capf
     assert "came\n" in said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_that_is_broken_off_begins_nothing_more(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     missing = Check("missing", [str(tmp_path / "missing")], is_loud=True)

@@ -12,6 +12,7 @@ def test_the_page_shows_the_imports_of_now() -> None:
     assert drawn_into(page) == page, "run `manage.py document_layout`"
 
 
+@pytest.mark.slow
 def test_no_arrow_runs_up_or_sideways() -> None:
     above: set[str] = set()
     for floor in floors():

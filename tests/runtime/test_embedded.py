@@ -92,7 +92,7 @@ def test_servers_start_answer_and_stop(servers: Servers) -> None:
     assert not servers.running()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_database_and_queue_last_and_feeds_do_not(servers: Servers) -> None:
     queue = queue_url(servers)
     with servers.ensure():
@@ -109,7 +109,7 @@ def test_database_and_queue_last_and_feeds_do_not(servers: Servers) -> None:
             assert broker.lrange("celery", 0, -1) == [b"task"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_plays_are_synced_before_they_are_acknowledged_and_tasks_are_not(servers: Servers) -> None:
     with servers.ensure():
         for url, fsync in ((servers.played_url, "always"), (queue_url(servers), "everysec")):
@@ -119,7 +119,7 @@ def test_plays_are_synced_before_they_are_acknowledged_and_tasks_are_not(servers
                 assert client.config_get("maxmemory-policy")["maxmemory-policy"] == "noeviction"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("is_running", [False, True], ids=["stopped", "left behind by a killed keeper"])
 def test_plays_of_a_folder_whose_broker_had_them_are_there(servers: Servers, is_running: bool) -> None:
     """As older versions left it: the queue in database 0 and the plays in database 1 of one server."""
@@ -165,7 +165,7 @@ def test_commands_share_the_servers_and_the_last_one_stops_them(servers: Servers
     assert servers.keeper() is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_keeper_takes_signals_at_any_moment(servers: Servers) -> None:
     """Those of servers that end, and at last the one that ends it: none finds it holding a lock that it needs."""
     with servers.ensure():
@@ -186,7 +186,7 @@ def answers(server: redis.Redis) -> bool:
     return False
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_at_the_same_moment_start_one_keeper(servers: Servers) -> None:
     others = [Servers(servers.home.data_dir, {}) for _ in range(4)]
     with ThreadPoolExecutor(len(others)) as pool:
@@ -197,7 +197,7 @@ def test_many_at_the_same_moment_start_one_keeper(servers: Servers) -> None:
     assert servers.keeper() is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_servers_go_when_their_only_user_is_killed(servers: Servers) -> None:
     end(hold_elsewhere(servers))
     assert wait_for(lambda: servers.keeper() is None, 60)
@@ -215,7 +215,7 @@ def test_killed_server_is_restarted(servers: Servers) -> None:
         assert count_users(servers) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_keeper_takes_its_servers_along_and_is_replaced(servers: Servers) -> None:
     with servers.ensure():
         keeper = servers.keeper()
@@ -227,7 +227,7 @@ def test_killed_keeper_takes_its_servers_along_and_is_replaced(servers: Servers)
         assert servers.keeper() != keeper
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_leftovers_of_a_crash_are_replaced(servers: Servers) -> None:
     """A reboot: lock files that name a pid which now is another program, this one."""
     with servers.ensure():
@@ -240,7 +240,7 @@ def test_leftovers_of_a_crash_are_replaced(servers: Servers) -> None:
         assert count_users(servers) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_long_folder_names_have_their_sockets_elsewhere(tmp_path: Path) -> None:
     servers = Servers(tmp_path / ("long name, " * 10) / "ünter", {})
     with servers.ensure():
@@ -250,7 +250,7 @@ def test_long_folder_names_have_their_sockets_elsewhere(tmp_path: Path) -> None:
     assert not servers.home.sockets.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has a user to give up for another")
 def test_root_without_namespaces_runs_postgres_as_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reachable = Path(tempfile.mkdtemp(prefix="feedsite-nobody-"))

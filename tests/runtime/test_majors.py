@@ -117,6 +117,7 @@ def held(home: Home) -> tuple[tuple[int, str], int]:
     return (row[0], row[1]), number[0]
 
 
+@pytest.mark.long
 def test_data_of_before_is_moved_and_kept(home: Home, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(majors, "programs_of", lambda *_: programs)
     assert needs_move(home)
@@ -179,6 +180,7 @@ def test_a_move_that_is_killed_is_begun_again(home: Home, programs: Path, name: 
     assert (home.data_dir / "postgres-16").is_dir()
 
 
+@pytest.mark.long
 def test_a_move_that_is_killed_at_any_moment_is_begun_again(home: Home, programs: Path) -> None:
     for _ in range(tries(1, 12)):
         with moving(home, programs) as process:
@@ -192,6 +194,7 @@ def test_a_move_that_is_killed_at_any_moment_is_begun_again(home: Home, programs
     assert held(home) == WHOLE
 
 
+@pytest.mark.long
 def test_a_move_that_is_killed_while_the_new_data_is_made_is_begun_again(home: Home, programs: Path) -> None:
     """PostgreSQL's own programs go with who called them, and write into no folder that the next move empties."""
     for _ in range(tries(2, 10)):
@@ -220,6 +223,7 @@ def test_an_installation_goes_with_the_move_that_is_killed(tmp_path: Path) -> No
         assert wait_for(lambda: not pips(), 10)
 
 
+@pytest.mark.long
 def test_data_of_a_later_version_is_left_alone(home: Home) -> None:
     (home.data_dir / "postgres" / "PG_VERSION").write_text("99\n")
     with pytest.raises(MajorError, match="run the version of the site that made it"):
@@ -260,6 +264,7 @@ def test_a_command_that_uses_the_servers_is_in_the_way(home: Home) -> None:
         holder.stdin.close()
 
 
+@pytest.mark.long
 def test_without_the_programs_of_before_it_is_one_line_and_2(home: Home, tmp_path: Path) -> None:
     """The wheel cannot be had where FEEDSITE_WHEELS names an empty folder."""
     (tmp_path / "wheels").mkdir()

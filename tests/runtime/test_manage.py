@@ -168,7 +168,7 @@ def test_an_image_has_no_embedded_servers(tree: Path) -> None:
     assert installations(manage(tree, "check_all")) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_failed_installation_is_one_line_after_pips_own(tree: Path) -> None:
     (tree / LOCKS[0]).write_text("no-such-thing==1.0 --hash=sha256:" + "0" * 64 + "\n")
     result = manage(tree)

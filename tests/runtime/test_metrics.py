@@ -128,7 +128,7 @@ def test_a_killed_process_leaves_its_counts_and_its_slot(tmp_path: Path) -> None
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gauges_of_the_dead_are_forgotten(tmp_path: Path) -> None:
     gauge = (
         "from prometheus_client import Gauge\n"
@@ -145,6 +145,7 @@ def test_gauges_of_the_dead_are_forgotten(tmp_path: Path) -> None:
             assert "open" not in counted(tmp_path)
 
 
+@pytest.mark.slow
 def test_without_a_folder_a_process_counts_for_itself() -> None:
     before = metrics.discover_excluded.labels("seen")._value.get()
     metrics.discover_excluded.labels("seen").inc()
@@ -186,6 +187,7 @@ def test_this_machine_reads_them(client: Client, peer: str) -> None:
     assert client.post("/metrics", REMOTE_ADDR=peer).status_code == 405
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proxy", [False, True])
 @pytest.mark.parametrize(
     "extra",
@@ -222,6 +224,7 @@ def test_for_others_there_is_nothing_here(
     assert client.post("/metrics", **extra).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
 def test_callers_with_the_token_read_them_from_anywhere(client: Client, settings, scheme: str) -> None:
     settings.METRICS_TOKEN = "secret"
@@ -229,11 +232,13 @@ def test_callers_with_the_token_read_them_from_anywhere(client: Client, settings
     assert client.get("/metrics", HTTP_AUTHORIZATION=f"{scheme} secret", **extra).status_code == 200
 
 
+@pytest.mark.slow
 def test_scrapers_come_past_the_proxy(client: Client, settings) -> None:
     settings.SECURE_SSL_REDIRECT = True
     assert client.get("/metrics", REMOTE_ADDR="127.0.0.1").status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:8000", "[::1]:8000", "feeds.example.org"])
 def test_this_machine_reads_them_by_its_address(client: Client, settings, host: str) -> None:
     settings.ALLOWED_HOSTS = ["feeds.example.org"]

@@ -15,6 +15,7 @@ from runtime.environment import read
 from runtime.management.commands.check_all import clean_environ
 from runtime.options import OPTIONS, SMALL_VALUES
 from tests.support.clusters import free_ports
+from tests.support.effort import some
 from tests.support.whole_sites import Site
 
 MODULES = "import sys; sys.argv = ['manage.py', 'up']; {}; print(*sys.modules)"
@@ -55,12 +56,15 @@ def test_manage_up_reaches_the_supervisor_without_django(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
-    [
-        "from runtime import nursery; nursery.load()",
-        "from runtime import preloaded; preloaded.load('feedsite.wsgi:application')",
-        "from runtime import preloaded; preloaded.load('feedsite.asgi:application')",
-        f"{WORKER}; app.loader.init_worker()",
-    ],
+    some(
+        2,
+        [
+            "from runtime import nursery; nursery.load()",
+            f"{WORKER}; app.loader.init_worker()",
+            "from runtime import preloaded; preloaded.load('feedsite.wsgi:application')",
+            "from runtime import preloaded; preloaded.load('feedsite.asgi:application')",
+        ],
+    ),
 )
 def test_a_program_loads_what_it_needs(statement: str, tmp_path: Path) -> None:
     found = loaded(statement, tmp_path)
@@ -68,6 +72,8 @@ def test_a_program_loads_what_it_needs(statement: str, tmp_path: Path) -> None:
     assert not found.intersection(UNUSED)
 
 
+@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("statement", ["import feedsite.asgi", f"{WORKER}; app.loader.init_worker()"])
 def test_the_stream_and_a_worker_have_no_admin(statement: str, tmp_path: Path) -> None:
     found = loaded(statement, tmp_path)

@@ -11,6 +11,7 @@ from runtime.embedded import wait_for
 from runtime.shedding import HELD, PROBES_LATE, Queue, has_body
 
 SECONDS = 0.2
+"""How long a request may wait."""
 HOME = "/"
 
 
@@ -67,6 +68,11 @@ def is_busy(counter: Counter, threads: int = 1) -> Callable[[], bool]:
     return lambda: len(counter.answered) == threads
 
 
+def let_them_be_late() -> None:
+    """Wait for so long that what stands in the queue is refused: its clock is all that the outcome hangs on."""
+    time.sleep(SECONDS * 1.5)
+
+
 def test_requests_are_answered_in_their_order_by_one_thread() -> None:
     counter = Counter()
     counter.may_go.set()
@@ -85,21 +91,23 @@ def test_no_more_threads_than_are_wanted_and_none_too_few() -> None:
     assert len(told(*asked)) == 5
 
 
+@pytest.mark.slow
 def test_a_thread_refuses_what_has_waited_for_too_long() -> None:
     counter = Counter()
     first, second = counter.ask(), counter.ask("/write")
     assert wait_for(is_busy(counter), 30)
-    time.sleep(SECONDS * 1.5)
+    let_them_be_late()
     counter.may_go.set()
     assert told(first, second) == [[200], [503]]
     assert counter.answered == [HOME], "a request that is refused was begun"
 
 
+@pytest.mark.slow
 def test_the_door_refuses_what_is_late_while_no_thread_comes() -> None:
     counter = Counter()
     first, second = counter.ask(), counter.ask()
     assert wait_for(is_busy(counter), 30)
-    time.sleep(SECONDS * 1.5)
+    let_them_be_late()
     third = counter.ask()
     assert second.told == [503]
     assert (first.told, third.told) == ([], [])
@@ -107,12 +115,13 @@ def test_the_door_refuses_what_is_late_while_no_thread_comes() -> None:
     assert told(first, third) == [[200], [200]]
 
 
+@pytest.mark.slow
 def test_questions_about_health_wait_on() -> None:
     counter = Counter()
     first = counter.ask()
     probes = [counter.ask("/healthz") for _ in range(PROBES_LATE + 2)]
     assert wait_for(is_busy(counter), 30)
-    time.sleep(SECONDS * 1.5)
+    let_them_be_late()
     last = counter.ask()
     assert [probe.told for probe in probes] == [[]] * PROBES_LATE + [[503]] * 2, "strangers may send any number"
     counter.may_go.set()
@@ -138,6 +147,7 @@ def test_the_door_of_a_body_stays_until_it_is_answered() -> None:
     assert counter.queue.held == 0
 
 
+@pytest.mark.slow
 def test_bodies_leave_a_door() -> None:
     counter = Counter()
     posts = [counter.post() for _ in range(HELD)]
@@ -145,7 +155,7 @@ def test_bodies_leave_a_door() -> None:
     refused, door = counter.post()
     door.join(30)
     assert refused.told == [503]
-    time.sleep(SECONDS * 1.5)
+    let_them_be_late()
     counter.ask()
     assert sorted([*told(*(post for post, _ in posts[1:])), [200]]) == [[200], *[[503]] * (HELD - 1)]
     assert counter.queue.held == 1, "the refused ones have let their doors go"

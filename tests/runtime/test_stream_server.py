@@ -98,11 +98,13 @@ def test_connections_are_looked_after_by_the_kernel() -> None:
     assert quiet == GONE_SECONDS == PROBES["TCP_USER_TIMEOUT"][1] / 1000
 
 
+@pytest.mark.slow
 def test_the_next_instance_listens_beside_this_one(port: int) -> None:
     with listening("127.0.0.1", port) as other:
         other.listen()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_second", [False, True])
 @pytest.mark.parametrize("said", [b"G", b"GET / HTTP/1.1\r\nHost: a\r\n"])
 def test_a_request_that_never_ends_is_given_up(
@@ -117,12 +119,14 @@ def test_a_request_that_never_ends_is_given_up(
         assert ends(one)
 
 
+@pytest.mark.slow
 def test_a_client_that_asks_for_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     monkeypatch.setattr(stream_server, "REQUEST_SECONDS", 0.3)
     with socket.create_connection(("127.0.0.1", port), 4) as one:
         assert ends(one)
 
 
+@pytest.mark.slow
 def test_an_open_socket_is_not_given_up(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     monkeypatch.setattr(stream_server, "REQUEST_SECONDS", 0.1)
     with socket.create_connection(("127.0.0.1", port), 4) as one:
@@ -133,6 +137,7 @@ def test_an_open_socket_is_not_given_up(monkeypatch: pytest.MonkeyPatch, port: i
             one.recv(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frame", [PING, PONG, TEXT, FRAGMENT], ids=["ping", "pong", "text", "fragment"])
 def test_a_client_that_says_too_much_is_cut_off(port: int, frame: bytes) -> None:
     """Frames that are no message, too. Answers to pings pile up here where they are not read."""
@@ -146,12 +151,14 @@ def test_a_client_that_says_too_much_is_cut_off(port: int, frame: bytes) -> None
         assert ends(one)
 
 
+@pytest.mark.slow
 def test_a_message_has_few_parts(port: int) -> None:
     with opened(port) as one:
         one.sendall(BEGIN + FRAGMENT * (FRAGMENTS + 1))
         assert ends(one)
 
 
+@pytest.mark.slow
 def test_little_is_read_of_a_client_before_others(port: int) -> None:
     """So that a flood of the smallest frames holds no other up."""
     taken: list[int] = []
@@ -163,6 +170,7 @@ def test_little_is_read_of_a_client_before_others(port: int) -> None:
     assert max(taken) <= stream_server.READ_BYTES
 
 
+@pytest.mark.slow
 def test_silent_connections_keep_no_question_from_its_answer(port: int) -> None:
     silent = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(MOST + 20)]
     try:
@@ -174,6 +182,7 @@ def test_silent_connections_keep_no_question_from_its_answer(port: int) -> None:
             each.close()
 
 
+@pytest.mark.slow
 def test_connections_beyond_those_that_are_refused_are_cut(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     monkeypatch.setattr(stream_server, "REFUSED", 5)
     many = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(MOST + 5)]
@@ -194,7 +203,7 @@ stream_server.main(sys.argv[1:])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_files_for_more_connections_it_goes_on(tmp_path: Path) -> None:
     port, log = free_ports()[0], tmp_path / "log"
     words = ["--host", "127.0.0.1", "--port", str(port), "--most", "1000"]
@@ -233,6 +242,7 @@ def test_fewer_connections_where_the_system_lets_it_have_fewer_files(monkeypatch
         assert (stream_server.room(10_000), asked) == (room, limits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said",
     [
@@ -264,6 +274,7 @@ def test_a_client_that_is_dropped_is_no_error() -> None:
     assert is_told(record("Exception in ASGI application\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rest", [b"Content-Length: 1000000000", b"Transfer-Encoding: chunked"])
 def test_a_body_that_goes_on_after_the_answer_is_cut(port: int, rest: bytes) -> None:
     with socket.create_connection(("127.0.0.1", port), 10) as one:
@@ -273,6 +284,7 @@ def test_a_body_that_goes_on_after_the_answer_is_cut(port: int, rest: bytes) -> 
         assert ends(one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "odd", [b"X-Long: " + b"a" * 9_000, b"\r\n".join(b"X-Many: 1" for _ in range(130)), b"Content-Length: 1"]
 )
@@ -282,6 +294,7 @@ def test_a_socket_whose_request_cannot_be_read_is_refused(port: int, odd: bytes)
         assert ends(one)
 
 
+@pytest.mark.slow
 def test_the_server_stops_with_a_client_that_closes_and_does_not_read(port: int) -> None:
     """The fixture waits for its end."""
     one = socket.create_connection(("127.0.0.1", port), 10)

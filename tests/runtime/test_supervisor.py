@@ -351,6 +351,7 @@ def test_a_first_start_can_be_stopped(folder: Path, port: int) -> None:
     assert not site.leftovers()
 
 
+@pytest.mark.long
 def test_a_first_start_that_hangs_leaves_nothing(folder: Path, port: int) -> None:
     """The child that prepares the site uses the servers, and does not end."""
     site = Site(folder, port)
@@ -474,6 +475,7 @@ def test_broken_data_folder(folder: Path, port: int) -> None:
     assert f"The data folder {folder} cannot be used" in refused(folder, port, {})
 
 
+@pytest.mark.long
 @pytest.mark.django_db
 def test_a_server_that_is_late_is_asked_again(feeds_server: Valkey) -> None:
     """`up` does not give up because another program keeps the machine busy."""

@@ -87,6 +87,7 @@ def test_a_request_is_a_trace_of_what_it_asks(collector: Collector, client: Clie
     assert resource == {"service.name": "feedsite", "service.version": "0.2.0"}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_nothing_of_a_member_is_in_a_trace(collector: Collector, caplog: pytest.LogCaptureFixture) -> None:
     """Texts, names, tokens, addresses, headers and paths, also where a request fails."""
@@ -111,7 +112,7 @@ def test_nothing_of_a_member_is_in_a_trace(collector: Collector, caplog: pytest.
         assert secret.lower().encode() not in whole, secret
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_a_task_is_in_the_trace_of_its_request(collector: Collector, tmp_path: Any) -> None:
     """By a real worker, in a process that it forked; a follower's window is filled in the post's trace."""
@@ -160,6 +161,7 @@ def test_a_wrong_variable_costs_no_request(
     assert not traces.is_on()
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_away_costs_no_request(monkeypatch: pytest.MonkeyPatch, collector: Collector) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.05")  # or this process would not end sooner than in seconds
@@ -170,7 +172,7 @@ def test_a_collector_that_is_away_costs_no_request(monkeypatch: pytest.MonkeyPat
     assert time.monotonic() - began < 5.0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_the_extra_the_site_goes_on_and_says_what_to_install() -> None:
     code = "import sys; sys.modules['opentelemetry'] = None; import django; django.setup(); from runtime import traces"
     code += "; assert not traces.is_on(); from storage.connections import fetch"

@@ -74,7 +74,7 @@ def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, setting
     known = st.sampled_from(["ann", "bob", str(item.pk)])
 
     @hypothesis_settings(
-        max_examples=tries(4, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+        max_examples=tries(2, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
     )
     @given(known | raw, queries, bodies, kinds, st.booleans(), st.sampled_from(["", "k", "\xff", "a b", "x" * 300]))
     @example("ann", [], b"", "", True, "")

@@ -56,6 +56,7 @@ def test_bodies(data: bytes) -> None:
     written.encode()
 
 
+@pytest.mark.slow
 @often
 @given(texts)
 def test_what_stands_in_a_text(text: str) -> None:

@@ -167,6 +167,7 @@ CALLS: list[tuple[str, str, Any, int]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path", "body", "status"), CALLS)
 def test_answers_are_as_described(
     schema: dict[str, Any], api: APIClient, item: Item, method: str, path: str, body: Any, status: int

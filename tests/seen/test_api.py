@@ -92,6 +92,7 @@ def test_what_was_played_or_issued_is_left_out_in_order(api: APIClient) -> None:
     assert unseen(api, 5, 3, 4, 2, 6, 5) == ["5", "2", "5"]
 
 
+@pytest.mark.slow
 def test_a_user_whose_plays_wait_beyond_the_bound_is_told_when_to_come_again(
     api: APIClient, service: APIClient, ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +127,7 @@ def test_readers_have_their_own(api: APIClient) -> None:
     assert unseen(api_of(UserFactory.create()), 3) == ["3"]
 
 
+@pytest.mark.slow
 def test_a_service_acts_for_others(api: APIClient, service: APIClient, ann: User) -> None:
     assert service.post(f"{SEEN}/plays", {"ids": ["3"], "user_id": str(ann.pk)}).status_code == 204
     assert service.post(f"{SEEN}/issued", {"ids": ["4"], "user_id": str(ann.pk)}).status_code == 204
@@ -174,6 +176,7 @@ BAD_IDS: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", BAD_IDS, ids=str)
 def test_bad_ids(api: APIClient, plays: redis.Redis, ids: Any) -> None:
     for path in PATHS:
@@ -207,6 +210,7 @@ def test_bad_bodies(api: APIClient, plays: redis.Redis, body: bytes) -> None:
     assert not kept(plays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "most"), [("plays", 500), ("issued", 500), ("filter", 10_000)])
 def test_other_bad_input(api: APIClient, plays: redis.Redis, path: str, most: int) -> None:
     address = f"{SEEN}/{path}"
@@ -272,6 +276,7 @@ def test_deleted_users_are_as_unknown_ones(service: APIClient, ann: User, plays:
     assert not kept(plays)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_over_the_rate(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many come at once, and whichever of the three they ask."""
@@ -297,6 +302,7 @@ def test_only_the_filter_takes_large_bodies(api: APIClient) -> None:
     assert statuses == {"plays": 413, "issued": 413, "filter": 200}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_without_its_redis_it_is_an_outage(api: APIClient, plays_server: servers.Valkey, path: str) -> None:
     """A play that was not acknowledged is for the client to send again."""

@@ -103,7 +103,7 @@ def uneven(total: int) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("load", some(1, [uneven, even]))
-@pytest.mark.parametrize("error", [0.01, 0.001])
+@pytest.mark.parametrize("error", some(1, [0.01, 0.001]))
 def test_the_error_rate_at_capacity_is_the_configured(
     make: MakeFilter, client: redis.Redis, load: Callable[[int], list[int]], error: float
 ) -> None:
@@ -127,7 +127,7 @@ def test_the_error_rate_at_capacity_is_the_configured(
     assert wrong / (probes * len(users)) == pytest.approx(error, rel=5 / math.sqrt(expected))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("times", [2, 3])
 @pytest.mark.parametrize("load", some(1, [uneven, even]))
 def test_the_error_rate_beyond_the_capacity_is_near_the_configured(

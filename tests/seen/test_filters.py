@@ -37,6 +37,7 @@ def test_what_was_added_is_known(batches: list[set[int]]) -> None:
     assert found.count <= len(everything)
 
 
+@pytest.mark.slow
 @given(id_sets)
 def test_adding_again_changes_nothing(ids: set[int]) -> None:
     found = MonthFilter.empty(7, expected=10, error=ERROR)

@@ -77,6 +77,7 @@ def fill(user: User) -> None:
     store.store().update([FilterKey(user.pk, HISTORY)], lambda key, _: history)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_deleted_account_and_all_of_others(filters: FilterStore, ann: User, bob: User) -> None:
     for user in (ann, bob):
         fill(user)
@@ -90,6 +91,7 @@ def test_nothing_is_left_of_a_deleted_account_and_all_of_others(filters: FilterS
     assert forgetting.forget([ann.pk], now=timezone.now()) == 0
 
 
+@pytest.mark.slow
 def test_a_merge_under_way_brings_nothing_back(
     filters: FilterStore, ann: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +123,7 @@ def test_a_play_that_is_reported_late_goes_with_its_merge(filters: FilterStore, 
     assert kept(ann) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filters", ["lmdb"], indirect=True)
 def test_it_is_taken_from_the_old_redis_and_holds_no_migration_up(
     filters: FilterStore, ann: User, bob: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -145,6 +148,7 @@ def test_it_is_taken_from_the_old_redis_and_holds_no_migration_up(
         old.client().flushdb()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filters", ["lmdb"], indirect=True)
 def test_a_deletion_waits_for_a_server_that_is_down(
     filters: FilterStore, ann: User, plays_server: servers.Valkey

@@ -122,6 +122,7 @@ def test_a_merge_between_the_two_reads_of_a_reader_hides_nothing(monkeypatch: py
     assert unseen(7, [1, 2, 3], now=NOW) == [3]
 
 
+@pytest.mark.slow
 def test_many_users_are_merged_in_chunks(plays: redis.Redis) -> None:
     count = merging.CHUNK * 3 + 1
     played.record([Play(user_id, user_id + 1000, NOW) for user_id in range(1, count + 1)], now=NOW)

@@ -148,6 +148,7 @@ def refused(call: Any, request: Any, **options: Any) -> grpc.RpcError:
 
 
 # --- Answers ---------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_what_was_played_or_issued_is_left_out_in_order(seen: SeenStub, ann: User) -> None:
     who = token(ann)
     assert ids_left(seen, who, 5, 3, 4) == [5, 3, 4]
@@ -175,6 +176,7 @@ def test_the_answer_is_the_message_that_protobuf_makes() -> None:
         assert answer.SerializeToString(deterministic=True) == FilterResponse(unseen=ids).SerializeToString()
 
 
+@pytest.mark.slow
 def test_a_service_acts_for_others(seen: SeenStub, ann: User, service: User) -> None:
     who = token(service)
     seen.RecordPlays(RecordPlaysRequest(user_id=ann.pk, ids=[3]), metadata=who)
@@ -199,6 +201,7 @@ def test_a_batch_of_users(seen: SeenStub, ann: User, service: User, monkeypatch:
     assert unseen(service.pk, [8, 9], now=timezone.now()) == [9]
 
 
+@pytest.mark.slow
 def test_malformed_batches(seen: SeenStub, ann: User, service: User, plays: redis.Redis) -> None:
     def of(*parts: tuple[int, list[int]]) -> RecordBatchRequest:
         return RecordBatchRequest(plays=[RecordPlaysRequest(user_id=user, ids=ids) for user, ids in parts])
@@ -220,6 +223,7 @@ def test_malformed_batches(seen: SeenStub, ann: User, service: User, plays: redi
     assert kept(plays) == []
 
 
+@pytest.mark.slow
 def test_calls_are_counted(seen: SeenStub, ann: User) -> None:
     def counted(name: str, **labels: str) -> float:
         return metrics.registry.get_sample_value(name, labels) or 0
@@ -232,7 +236,7 @@ def test_calls_are_counted(seen: SeenStub, ann: User) -> None:
     assert counted("feedsite_grpc_refused_total", method="Filter", code="INVALID_ARGUMENT") == refusals + 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_clients_at_once(
     start: Callable[..., Server], connect: Callable[[int], grpc.Channel], ann: User, service: User
 ) -> None:
@@ -267,6 +271,7 @@ def test_a_token_that_ended_and_one_too_many(seen: SeenStub, ann: User) -> None:
     assert (refusal.code(), refusal.details()) == (CODE.UNAUTHENTICATED, "Invalid token.")
 
 
+@pytest.mark.slow
 def test_bad_tokens_are_counted_and_then_cost_no_query(
     seen: SeenStub, ann: User, service: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +294,7 @@ def test_bad_tokens_are_counted_and_then_cost_no_query(
     seen.Filter(FilterRequest(ids=[1]), metadata=known)
 
 
+@pytest.mark.slow
 def test_another_user_is_not_for_everybody(seen: SeenStub, ann: User, plays: redis.Redis) -> None:
     for call, request in calls(seen):
         refusal = refused(call, request(user_id=ann.pk + 1, ids=[1]), metadata=token(ann))
@@ -296,6 +302,7 @@ def test_another_user_is_not_for_everybody(seen: SeenStub, ann: User, plays: red
     assert not kept(plays)
 
 
+@pytest.mark.slow
 def test_a_user_who_is_gone_is_not_found(seen: SeenStub, service: User, plays: redis.Redis) -> None:
     gone = UserFactory.create()
     delete_account(user=gone)
@@ -393,6 +400,7 @@ def test_without_the_store(seen: SeenStub, ann: User, monkeypatch: pytest.Monkey
     seen.RecordPlays(RecordPlaysRequest(ids=[1]), metadata=who)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_finished_is_not_begun(
     start: Callable[..., Server],
     connect: Callable[[int], grpc.Channel],
@@ -492,6 +500,7 @@ def test_health_goes_down_and_up_with_redis(channel: grpc.Channel, plays_server:
     watched.cancel()
 
 
+@pytest.mark.slow
 def test_health_goes_down_and_up_with_the_store(channel: grpc.Channel, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(store, "_store", RedisStore("redis://127.0.0.1:1/0"))
@@ -499,6 +508,7 @@ def test_health_goes_down_and_up_with_the_store(channel: grpc.Channel, monkeypat
     assert becomes(channel, SERVING)
 
 
+@pytest.mark.slow
 def test_health_outlives_a_look_that_fails(channel: grpc.Channel, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(checks: Any) -> Any:
         raise LookupError("no look")
@@ -606,7 +616,7 @@ def is_waited_for(cursor: CursorWrapper) -> bool:
     return cursor.fetchone() is not None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("process", [PATIENT], indirect=True, ids=["patient"])
 def test_a_process_of_its_own_ends_when_the_last_call_is_answered(
     process: Process, connect: Callable[[int], grpc.Channel], ann: User

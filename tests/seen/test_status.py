@@ -194,6 +194,7 @@ def test_servers_that_do_not_answer_are_told_of_and_the_rest_is_shown(tmp_path: 
     assert counted("feedsite_played_up", server="plays") == counted("feedsite_played_up", server="store") == 0
 
 
+@pytest.mark.slow
 def test_a_server_that_may_lose_plays_is_told_of(plays: redis.Redis) -> None:
     plays.config_set("appendonly", "no")
     plays.config_set("maxmemory", "1gb")
@@ -235,6 +236,7 @@ def test_a_migration_is_told_of(tmp_path: Path, admin_client: Client, capsys: py
 
 
 # --- How right the filters are ---------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_probe_measures_the_error_and_misses_nothing() -> None:
     play(*range(1, 31), at=NOW - HOUR, count=200)
     merge(NOW)
@@ -390,6 +392,7 @@ def staff() -> User:
     return UserFactory.create(username="staff", is_staff=True)
 
 
+@pytest.mark.slow
 def test_the_page_is_for_who_may_see_it(client: Client, staff: User) -> None:
     assert client.get(PAGE).status_code == 302
     client.force_login(UserFactory.create())
@@ -428,6 +431,7 @@ def test_the_page_shows_it(admin_client: Client, monkeypatch: pytest.MonkeyPatch
     assert "20 users" not in chinese
 
 
+@pytest.mark.slow
 def test_the_page_outlives_its_servers(admin_client: Client) -> None:
     with servers.dead(servers.servers.plays):
         shown = text(admin_client.get(PAGE))

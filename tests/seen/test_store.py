@@ -130,6 +130,7 @@ def test_filters_expire_at_night_in_the_sixth_month_after() -> None:
     assert max(abs(count - 10_000) for count in hours.values()) < 5 * 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["UTC", "Asia/Shanghai", "Asia/Kathmandu", "Europe/Berlin", "America/Santiago", "Pacific/Apia"]
 )
@@ -221,7 +222,7 @@ def test_lmdb_is_written_by_several_processes(tmp_path: Path) -> None:
     assert LmdbStore(tmp_path).read(keys(1)) == [b"x" * 150]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=_append, args=(tmp_path, 10**6))
     process.start()
@@ -284,7 +285,7 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
             call()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_full_disk_is_an_error_and_kills_no_process(tmp_path: Path) -> None:
     """LMDB maps its lock file into memory."""
     code = """

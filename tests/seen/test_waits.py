@@ -87,7 +87,7 @@ def trips(breaker: Breaker) -> float:
     return float(metrics.breaker_trips.labels(breaker._name)._value.get())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_frozen_server_holds_one_thread_a_second(asked: tuple[Valkey, Breaker, Callable[[], object]]) -> None:
     server, breaker, ask = asked
     ask()
@@ -110,7 +110,7 @@ def test_a_frozen_server_holds_one_thread_a_second(asked: tuple[Valkey, Breaker,
     assert Answers(ask).answered == THREADS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_slow_server_holds_one_thread(asked: tuple[Valkey, Breaker, Callable[[], object]]) -> None:
     """It answers within the patience, each time, but takes more than a fifth of it."""
     server, breaker, ask = asked
@@ -126,7 +126,7 @@ def test_a_slow_server_holds_one_thread(asked: tuple[Valkey, Breaker, Callable[[
     assert wait_for(lambda: Answers(ask).answered == THREADS, 60), "it is quick again"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_server_that_drips_is_given_up_in_time(server: Valkey) -> None:
     """Every reply comes within the patience; all of them would take many times as long."""
     client = client_of(f"unix://{server.socket}?db=0", 60.0)

@@ -44,7 +44,7 @@ def test_what_fails_later_is_an_error_of_django() -> None:
 
 
 @pytest.mark.sessions
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_in_transaction", [False, True])
 def test_a_statement_that_a_deadlock_ended_is_asked_once_more(is_in_transaction: bool) -> None:

@@ -143,6 +143,7 @@ def all_migrations() -> list[tuple[str, str]]:
     return sorted(key for key, migration in loader.disk_migrations.items() if key[0] in APPS and not migration.initial)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("app", "name"), all_migrations())
 def test_it_blocks_no_writer(app: str, name: str) -> None:
     loader = MigrationLoader(None)

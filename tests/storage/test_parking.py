@@ -98,7 +98,7 @@ def enqueue_by(of: Version, name: str, *args: Any) -> None:
     subprocess.run([of.python, "-c", code], cwd=of.tree, env=os.environ.copy(), check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_parks_what_it_does_not_know_and_a_newer_one_runs_it(tmp_path: Path) -> None:
     (tmp_path / "later.py").write_text(LATER)

@@ -269,7 +269,7 @@ def test_too_far_behind(server: Replica, settings: Any) -> None:
         assert found(anonymous, "words") == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_frozen_and_killed(server: Replica, settings: Any, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     publish("words")
     anonymous = client_of(None)
@@ -298,6 +298,7 @@ def test_frozen_and_killed(server: Replica, settings: Any, client: Client, monke
     assert metrics.replica_up.labels("replica")._value.get() == 1
 
 
+@pytest.mark.slow
 def test_a_read_that_its_replay_cancels_runs_on_the_primary(server: Replica) -> None:
     server.run_sql("ALTER SYSTEM SET max_standby_streaming_delay = '10ms'")
     server.run_sql("SELECT pg_reload_conf()")
@@ -360,7 +361,7 @@ def test_the_lag_of_a_replica_that_replayed_nothing_is_unknown(server: Replica) 
     assert replica.Needed(position=11, now=1_795_343_011.0, own=0).hindrance(never) == replica.BEHIND
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_write_that_travels_is_no_lag(server: Replica) -> None:
     """The first one after a pause: its age is that of the pause."""
     for _ in range(5):

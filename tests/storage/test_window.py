@@ -47,6 +47,7 @@ def test_no_key_is_no_window(feeds: redis.Redis) -> None:
     assert not read().is_usable
 
 
+@pytest.mark.slow
 def test_a_key_without_floor_is_no_window(feeds: redis.Redis) -> None:
     feeds.zadd(WINDOW.key, {"7:100": 100})
     assert not read().is_usable
@@ -257,7 +258,7 @@ def test_a_full_inbox_of_the_many_stays_a_listpack(feeds: redis.Redis, settings:
     assert feeds.object("encoding", WINDOW.key) == b"listpack"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_primary_that_was_replaced_and_comes_back_does_not_trust_what_it_holds(tmp_path: Path) -> None:
     """Deliveries to it alone were lost when it became the replica of another, though it ran all the time."""
     home = Home(tmp_path)

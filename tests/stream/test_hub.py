@@ -39,13 +39,23 @@ BAD_IDS = ("0", "-1", "abc", "1.5", "%00", "9" * 30, "1&item=2", "1_0", "%D9%A3"
 BAD_EVENT_IDS = ("1", "x", "1-", "1-2-3", "%00", "1-2&last_event_id=1-2", "9" * 30)
 
 
-@pytest.fixture
-def streams(tmp_path: Path) -> Iterator[StreamServer]:
-    server = StreamServer(tmp_path, FEEDSITE_STREAM_USER_LIMIT="3", FEEDSITE_STREAM_LIMIT="5")
-    server.start()
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[StreamServer]:
+    """One process for all tests here, for its start takes longer than most of them."""
+    server = StreamServer(tmp_path_factory.mktemp("stream"), FEEDSITE_STREAM_USER_LIMIT="3", FEEDSITE_STREAM_LIMIT="5")
     yield server
-    server.kill()
-    said = server.said()
+    server.end()
+
+
+@pytest.fixture
+def streams(process: StreamServer) -> Iterator[StreamServer]:
+    """The process, while it holds no connection."""
+    if process.process is None:
+        process.start()
+    assert wait_for(lambda: not process.holds_connections(), 30)
+    before = len(process.said())
+    yield process
+    said = process.said()[before:]
     assert said.count("Traceback") == said.count("exceptions.DisallowedHost: "), said
 
 

@@ -66,6 +66,7 @@ def test_an_event_is_spelled_as_browsers_read_it() -> None:
     assert data == b'event: notification\nid: 1-0\ndata: {"text":"a\\nb"}\n\n'
 
 
+@pytest.mark.slow
 def test_news_reach_whose_home_shows_it_and_nobody_else() -> None:
     """Every standing towards the sender, every visibility and status: the oracle decides."""
     sender, inactive = UserFactory(), UserFactory()

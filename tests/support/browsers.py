@@ -285,7 +285,7 @@ def streams(tmp_path: Path, visit: Visit, settings: Any) -> Iterator[StreamServe
     settings.HOME_POLL_SECONDS = 1000
     yield server
     visit.close()  # type: ignore[attr-defined]  # before pages can complain that it is gone
-    server.kill()
+    server.end()
 
 
 def is_live(page: Page) -> None:

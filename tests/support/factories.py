@@ -1,4 +1,4 @@
-"""People and items for tests. The verbs make items that commit and fan out as on the site; the factories do not."""
+"""People and items for tests. `say` publishes, commits and fans out as the site does; the factories do not."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
 from accounts.models import Level, User
+from items import actions as items
 from items.models import Item
 
 PASSWORD = "correct horse battery staple"
@@ -34,3 +35,8 @@ class ItemFactory(factory.django.DjangoModelFactory[Item]):
     content = factory.Sequence(lambda number: {"text": f"words {number}"})
     reply_to: Any = None
     root = factory.LazyAttribute(lambda item: item.reply_to and (item.reply_to.root or item.reply_to))
+
+
+def say(sender: Any, text: str = "words", **fields: Any) -> Item:
+    """Publish a post as a user; `fields` go to `items.actions.publish`."""
+    return items.publish(sender=sender, content={"text": text}, **fields)

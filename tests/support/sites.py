@@ -92,7 +92,7 @@ def streams(tmp_path: Path, transactional_db: None) -> Iterator[StreamServer]:
     server = StreamServer(tmp_path)
     server.start()
     yield server
-    server.kill()
+    server.end()
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def web(tmp_path: Path, transactional_db: None) -> Iterator[WebServer]:
     server = WebServer(tmp_path)
     server.start()
     yield server
-    server.kill()
+    server.end()
     print(server.said()[-10_000:])
 
 

@@ -38,6 +38,7 @@ def test_the_progress_of_a_demotion_is_shown(admin_client: Client, reader: Any) 
     assert "50 of 200" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["delivery", "backfill"])
 def test_rows_of_the_workers_are_not_written_by_hand(admin_client: Client, model: str) -> None:
     assert admin_client.get(f"/admin/timeline/{model}/").status_code == 200

@@ -41,6 +41,7 @@ def publish(sender: User, count: int) -> list[str]:
     return [str(item.pk) for item in reversed(made)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 3, 7, 100])
 def test_the_home_is_walked_whole(api: APIClient, ann: User, bob: User, limit: int) -> None:
     ids = publish(bob, 6) + publish(ann, 1)

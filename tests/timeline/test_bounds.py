@@ -79,6 +79,7 @@ def follow_two(reader: User) -> tuple[User, User]:
     return plain, other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", ["mutuals", "self", "suspended"])
 @pytest.mark.parametrize("has_inbox", [True, False])
 def test_a_page_does_not_pass_hidden_posts_one_by_one(
@@ -105,6 +106,7 @@ def test_a_page_does_not_pass_hidden_posts_one_by_one(
     assert len(queries) <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_inbox", [True, False])
 def test_reposts_of_what_is_hidden_make_short_pages(
     reader: User, workers: Workers, queries: list[str], has_inbox: bool
@@ -131,6 +133,7 @@ def test_reposts_of_what_is_hidden_make_short_pages(
     assert walked == home_ids(reader.pk)
 
 
+@pytest.mark.slow
 def test_a_count_over_hidden_reposts_is_bounded(reader: User, queries: list[str]) -> None:
     _, other = follow_two(reader)
     publish_many(other, reposts=True)
@@ -139,6 +142,7 @@ def test_a_count_over_hidden_reposts_is_bounded(reader: User, queries: list[str]
     assert len(queries) <= 2
 
 
+@pytest.mark.slow
 def test_a_large_page_goes_on_behind_hidden_reposts(reader: User) -> None:
     """The last page is the one that holds the last item, also where as many were looked at as were asked for."""
     plain, other = follow_two(reader)

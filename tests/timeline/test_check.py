@@ -51,6 +51,7 @@ def test_nothing_is_wrong(reader: User, community: list[Item]) -> None:
     assert (code, "2 users checked, 0 differences." in out) == (0, True)
 
 
+@pytest.mark.slow
 def test_what_waits_for_lazy_deletion_is_no_difference(reader: User, community: list[Item]) -> None:
     items.delete(item=community[2])
     assert kinds(reader) == []
@@ -98,6 +99,7 @@ def test_a_window_of_an_older_epoch_is_nobodys_business(
     assert kinds(reader) == []
 
 
+@pytest.mark.slow
 def test_repair(reader: User, community: list[Item], feeds: redis.Redis, workers: Workers) -> None:
     item = community[2]
     feeds.zrem(keys.inbox(reader.pk), f"{item.sender_id}:{item.pk}")

@@ -19,6 +19,7 @@ from items.models import Item
 from relations import actions as relations
 from storage import keys, window
 from storage.connections import fetch
+from tests.support.effort import some
 from tests.support.timelines import read, seen
 from tests.support.workers import Workers
 from timeline import backfill, completions, fanout, home, truth
@@ -191,7 +192,7 @@ def readers(star: User, follow: Any, workers: Workers) -> list[User]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_big_v", [False, True])
+@pytest.mark.parametrize("is_big_v", some(1, [False, True]))
 def test_a_page_at_every_step_of_a_fan_out(
     is_big_v: bool, readers: list[User], star: User, follow: Any, workers: Workers, stops: list[Steps]
 ) -> None:
@@ -213,7 +214,7 @@ def test_a_page_at_every_step_of_a_fan_out(
     assert list(differences([user.pk for user in readers])) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_page_at_every_step_of_a_demotion(
     readers: list[User], star: User, say: Say, workers: Workers, stops: list[Steps]
 ) -> None:
@@ -265,6 +266,7 @@ CHANGES: dict[str, tuple[Callable[[User, User, User], object], Callable[[User, U
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [2, 3])
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_page_during_which_something_changes(
@@ -362,6 +364,7 @@ def test_every_completion_draws(reader: User, follow: Any, say: Say, workers: Wo
     assert numbers[0] < numbers[1] == numbers[2] < numbers[3]
 
 
+@pytest.mark.slow
 def test_windows_read_again_show_nothing_that_postgresql_did_not_know_yet(
     follow: Any, say: Say, workers: Workers
 ) -> None:

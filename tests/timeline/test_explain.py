@@ -142,6 +142,7 @@ def test_a_folded_repost_names_the_one_that_stands_for_it(reader: User, friend: 
     assert verdict(reader, third)[0] == []
 
 
+@pytest.mark.slow
 def test_a_repost_close_above_its_original_names_the_original(reader: User, friend: User, say: Say) -> None:
     original = say(friend)
     own = repost(reader, original)
@@ -265,6 +266,7 @@ def test_without_redis_it_says_so(reader: User, friend: User, say: Say, monkeypa
     assert (found.item.is_shown, found.item.in_inbox) == (True, None)
 
 
+@pytest.mark.slow
 def test_outboxes_are_told_with_their_state_and_bounded(
     reader: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +293,7 @@ def test_every_miss_has_a_why() -> None:
 
 
 # --- It changes nothing ----------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_explaining_changes_nothing(reader: User, friend: User, say: Say, workers: Workers) -> None:
     """Of PostgreSQL, of Redis with the life of its keys, of the queue; where a page would forget and build."""
     star = seen()
@@ -332,6 +335,7 @@ def test_postgresql_refuses_to_write_meanwhile(reader: User) -> None:
 
 
 # --- The command -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_command_tells_it_to_people_and_programs(
     reader: User, friend: User, say: Say, workers: Workers, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -353,6 +357,7 @@ def test_the_command_tells_it_to_people_and_programs(
     assert body["inbox"]["key"] == keys.inbox(reader.pk)
 
 
+@pytest.mark.slow
 def test_the_command_says_why_outboxes_are_not_merged(
     reader: User, workers: Workers, capsys: pytest.CaptureFixture[str]
 ) -> None:

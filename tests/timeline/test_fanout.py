@@ -83,6 +83,7 @@ def test_dormant_followers_get_nothing(
     assert not feeds.exists(keys.inbox(reader.pk))
 
 
+@pytest.mark.slow
 def test_lowering_a_level_trims(
     reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
 ) -> None:
@@ -100,6 +101,7 @@ def test_lowering_a_level_trims(
     assert read(reader) == published, "the rest comes from PostgreSQL"
 
 
+@pytest.mark.slow
 def test_a_large_audience_is_split_into_ranges(
     follow: Any, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
 ) -> None:
@@ -121,6 +123,7 @@ def test_a_large_audience_is_split_into_ranges(
     assert all(members(feeds, reader) == [f"{sender.pk}:{item.pk}".encode()] for reader in readers)
 
 
+@pytest.mark.slow
 def test_a_lost_range_is_swept(follow: Any, say: Say, workers: Workers, settings: Any) -> None:
     settings.FAN_OUT_RANGE = 2
     sender = seen()
@@ -158,6 +161,7 @@ def test_items_visible_again_are_delivered_as_soon_as_they_may_be(say: Say, read
     assert row.sweep_at == row.not_before
 
 
+@pytest.mark.slow
 @pytest.mark.sessions
 def test_a_claim_that_waits_for_who_publishes_again_takes_nothing(
     say: Say, reader: User, follow: Any, workers: Workers, monkeypatch: pytest.MonkeyPatch
@@ -226,6 +230,7 @@ def test_an_attempt_that_stalled_completes_no_later_delivery(
     assert read(reader) == [item.pk]
 
 
+@pytest.mark.slow
 def test_outages_in_ranges_take_back_no_attempt(
     follow: Any, say: Say, workers: Workers, settings: Any, feeds_server: Valkey
 ) -> None:
@@ -333,6 +338,7 @@ def followers(star: User, level: int) -> list[User]:
     return list(User.objects.filter(follows__followee=star, level=level))
 
 
+@pytest.mark.slow
 def test_a_big_vs_items_are_pushed_to_active_followers_only(
     star: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
@@ -346,6 +352,7 @@ def test_a_big_vs_items_are_pushed_to_active_followers_only(
     assert sum(active_fans.sizes(star.pk, generation()) or []) == 3
 
 
+@pytest.mark.slow
 def test_a_set_that_is_gone_is_built_by_who_needs_it(
     star: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
@@ -386,6 +393,7 @@ def test_a_new_follower_is_known_before_their_inbox_is_used(
     assert read(fan) == [item.pk]
 
 
+@pytest.mark.slow
 def test_a_set_that_lost_a_shard_is_not_believed(star: User, say: Say, workers: Workers, feeds: redis.Redis) -> None:
     materialise(workers, *followers(star, 3))
     active_fans.build(star.pk)
@@ -399,6 +407,7 @@ def test_a_set_that_lost_a_shard_is_not_believed(star: User, say: Say, workers: 
     assert active_fans.sizes(star.pk, generation()) is not None, "and it is built again"
 
 
+@pytest.mark.slow
 def test_many_active_fans_are_served_by_shards(
     star: User, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
 ) -> None:
@@ -418,6 +427,7 @@ def test_many_active_fans_are_served_by_shards(
     assert not any(members(feeds, one) for one in followers(star, 2))
 
 
+@pytest.mark.slow
 def test_a_demotion_fills_the_inboxes_before_the_flag_falls(
     star: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
@@ -440,6 +450,7 @@ def test_a_demotion_fills_the_inboxes_before_the_flag_falls(
     assert all((read(fan), sources(fan)) == ([during.pk, before.pk], ["inbox"]) for fan in fans)
 
 
+@pytest.mark.slow
 def test_a_demotion_of_somebody_who_said_more_than_an_outbox_holds(
     star: User, follow: Any, say: Say, workers: Workers, settings: Any
 ) -> None:
@@ -467,6 +478,7 @@ def test_making_big_v_again_cancels_the_demotion(star: User, workers: Workers) -
     assert Backfill.objects.get().cancelled_at is not None
 
 
+@pytest.mark.slow
 def test_one_worker_runs_a_backfill(star: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often the broker delivers its message while it runs."""
     monkeypatch.setattr(backfill, "PART", 2)
@@ -508,6 +520,7 @@ def test_a_worker_that_was_too_slow_leaves_a_backfill_to_its_successor(
     assert (found.done, found.lease, found.finished_at is not None) == (found.followers, None, True)
 
 
+@pytest.mark.slow
 def test_every_key_of_active_fans_expires(
     star: User, say: Say, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -529,6 +542,7 @@ def test_every_key_of_active_fans_expires(
         assert all(0 < feeds.ttl(key) <= active_fans.TTL for key in found), state
 
 
+@pytest.mark.slow
 def test_a_backfill_that_lost_its_worker_goes_on_where_it_was(
     star: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -554,6 +568,7 @@ def test_a_backfill_that_lost_its_worker_goes_on_where_it_was(
     assert not User.objects.get(pk=star.pk).is_big_v
 
 
+@pytest.mark.slow
 def test_a_window_that_was_built_amid_many_deliveries_is_no_longer_than_its_cap(
     reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
 ) -> None:

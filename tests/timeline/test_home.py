@@ -114,6 +114,7 @@ def test_a_page_costs_one_statement_and_one_round_trip(
         assert (len(calls.queries), calls.trips) == (1, trips)
 
 
+@pytest.mark.slow
 @pytest.mark.sessions
 def test_pages_below_the_floor_cost_a_statement_more(
     reader: User, follow: Any, say: Say, workers: Workers, calls: Calls, settings: Any
@@ -140,6 +141,7 @@ def test_pages_below_the_floor_cost_a_statement_more(
     assert found == published[10:70]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("older", [True, False])
 def test_a_page_that_ends_with_the_inbox_knows_whether_more_follows(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, calls: Calls, older: bool
@@ -185,6 +187,7 @@ def test_one_cursor_to_the_first_item_ever(
     assert kinds == {"inbox", "sql"}
 
 
+@pytest.mark.slow
 def test_deleted_items_leave_the_inbox_when_it_is_read(
     reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
@@ -253,6 +256,7 @@ def test_hiding_and_undoing_are_exact_on_the_next_request(
     assert read(reader) == [item.pk]
 
 
+@pytest.mark.slow
 def test_being_blocked_hides_too(reader: User, follow: Any, say: Say, workers: Workers) -> None:
     sender = seen()
     follow(reader, sender)
@@ -338,6 +342,7 @@ def test_a_big_vs_items_are_pulled_by_readers_below_the_push_level(
     assert feeds.zscore(keys.inbox(reader.pk), f"{star.pk}:{latest}") is None, "nothing was pushed"
 
 
+@pytest.mark.slow
 @pytest.mark.sessions
 @pytest.mark.parametrize(("most", "trips"), [(32, 2), (8, 3)])
 def test_many_big_vs_cost_one_round_trip_more_and_very_many_two(
@@ -369,6 +374,7 @@ def test_many_big_vs_cost_one_round_trip_more_and_very_many_two(
     assert (len(calls.queries), calls.trips) == (1, trips)  # the hint; inbox and outboxes; of very many, some deeper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hint", ["", "{}", "{},7", "7,8", "{}, x,,-1", "\xff", "9" * 5000, None])
 def test_a_hint_of_the_followed_big_vs_may_say_anything(
     hint: str | None, follow: Any, say: Say, workers: Workers, feeds: redis.Redis, calls: Calls
@@ -399,6 +405,7 @@ def test_a_hint_of_the_followed_big_vs_may_say_anything(
     assert len(calls.queries) == 1
 
 
+@pytest.mark.slow
 def test_a_hint_of_too_many_big_vs_does_not_outlive_its_truth(
     follow: Any, say: Say, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,6 +433,7 @@ def test_a_hint_of_too_many_big_vs_does_not_outlive_its_truth(
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)
 
 
+@pytest.mark.slow
 def test_a_hint_of_another_type_is_taken_away(follow: Any, say: Say, workers: Workers, feeds: redis.Redis) -> None:
     reader, star = seen(level=2), seen(is_big_v=True)
     follow(reader, star)
@@ -453,6 +461,7 @@ def test_a_lowered_level_notes_whose_outboxes_will_be_merged(
     assert feeds.get(keys.followed_big_vs(reader.pk)) == str(star.pk).encode()
 
 
+@pytest.mark.slow
 def test_more_outboxes_than_a_pull_costs_are_not_merged(
     follow: Any, say: Say, workers: Workers, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -471,6 +480,7 @@ def test_more_outboxes_than_a_pull_costs_are_not_merged(
     assert read(reader, limit=1) == home_ids(reader.pk)[:1]
 
 
+@pytest.mark.slow
 def test_a_page_with_too_many_pending_comes_from_postgresql(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any
 ) -> None:
@@ -659,6 +669,7 @@ def test_own_reposts_are_no_new_posts(reader: User, follow: Any, say: Say) -> No
     assert new_count(reader, since_id=top.pk) == (1, False)
 
 
+@pytest.mark.slow
 def test_reposts_are_there_as_far_as_their_originals(
     reader: User, follow: Any, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -742,6 +753,7 @@ def test_own_windows_are_written_by_the_fan_out(reader: User, say: Say, workers:
     assert feeds.ttl(Outbox(reader.pk).key) > 60, "it lives as long as they publish"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("news", [1, 3])
 def test_a_repost_is_shown_whatever_is_published_while_it_is_asked_about(
     reader: User, follow: Any, monkeypatch: pytest.MonkeyPatch, news: int

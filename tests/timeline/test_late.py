@@ -36,6 +36,7 @@ def publish(sender: User, text: str = "words", **fields: Any) -> Item:
     return items.publish(sender=sender, content={"text": text}, **fields)
 
 
+@pytest.mark.slow
 def test_restored_and_widened_posts_are_late(reader: User, author: User) -> None:
     deleted, hidden, stays, other, reply = (
         publish(author),
@@ -63,6 +64,7 @@ def test_restored_and_widened_posts_are_late(reader: User, author: User) -> None
     assert late_ids(reader.pk, since=before, top=top) == []
 
 
+@pytest.mark.slow
 def test_the_pill_counts_them_and_they_are_marked(client: Client, reader: User, author: User) -> None:
     late = publish(author, "held back", visibility="self")
     publish(author, "top")

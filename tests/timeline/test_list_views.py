@@ -10,7 +10,7 @@ from items import actions as items
 from items.models import Visibility
 from relations import actions as relations
 from relations import lists
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,10 +36,7 @@ def there(reader: User, friend: User) -> int:
     return made.pk
 
 
-def say(sender: User, text: str) -> int:
-    return items.publish(sender=sender, content={"text": text}).pk
-
-
+@pytest.mark.slow
 def test_the_page_and_what_came_since(client: Client, friend: User, there: int) -> None:
     say(friend, "zebra")
     page = client.get(f"/lists/{there}").content.decode()
@@ -59,6 +56,7 @@ def test_the_page_and_what_came_since(client: Client, friend: User, there: int) 
     assert 'hx-swap-oob="true"' in beginning
 
 
+@pytest.mark.slow
 def test_posts_that_arrive_late_count_as_new_and_are_marked(
     client: Client, reader: User, friend: User, there: int
 ) -> None:
@@ -81,8 +79,9 @@ def test_posts_that_arrive_late_count_as_new_and_are_marked(
     assert client.get(f"/lists/{other}/new?{address.partition('?')[2]}").status_code == 204
 
 
+@pytest.mark.slow
 def test_pages_go_on(client: Client, friend: User, there: int) -> None:
-    ids = [say(friend, f"word{number}") for number in range(21)]
+    ids = [say(friend, f"word{number}").pk for number in range(21)]
     first = client.get(f"/lists/{there}")
     assert first.context["page"].has_more
     rest = client.get(f"/lists/{there}?last_id={first.context['page'].last_id}", **PART)
@@ -97,6 +96,7 @@ def test_empty_lists_lead_on(client: Client, reader: User, friend: User, there: 
     assert 'href="/@reader/following"' in page
 
 
+@pytest.mark.slow
 def test_others_meet_no_list(client: Client, friend: User, there: int) -> None:
     client.force_login(friend)
     for address in (f"/lists/{there}", f"/lists/{there}/new", f"/lists/{2**62}", f"/lists/{10**30}/new"):

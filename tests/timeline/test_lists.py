@@ -56,6 +56,7 @@ def shown(reader: User, list_id: int, **page: int) -> list[int]:
     return ids
 
 
+@pytest.mark.slow
 def test_a_list_has_its_members_alone(reader: User, friend: User, other: User, say: Say) -> None:
     made, empty = listed(reader, friend), listed(reader)
     said, _, _ = say(friend), say(other), say(reader)
@@ -65,6 +66,7 @@ def test_a_list_has_its_members_alone(reader: User, friend: User, other: User, s
     assert len(read(reader)) == 3, "a plain list takes nothing out of home"
 
 
+@pytest.mark.slow
 def test_rules_of_home_hold_in_lists(reader: User, friend: User, other: User, say: Say) -> None:
     made = listed(reader, friend, other)
     for visibility, is_seen in (("public", True), ("followers", True), ("mutuals", False), ("self", False)):
@@ -82,6 +84,7 @@ def test_rules_of_home_hold_in_lists(reader: User, friend: User, other: User, sa
     assert len(shown(reader, made)) == 1
 
 
+@pytest.mark.slow
 def test_reposts_are_folded_among_the_members(reader: User, friend: User, other: User, say: Say) -> None:
     made = listed(reader, friend)
     said = say(seen())
@@ -90,6 +93,7 @@ def test_reposts_are_folded_among_the_members(reader: User, friend: User, other:
     assert shown(reader, made) == [both[0]], "what is not in the list folds nothing in it"
 
 
+@pytest.mark.slow
 def test_pages_go_on_to_the_end(reader: User, friend: User, other: User, say: Say) -> None:
     made = listed(reader, friend, other, is_exclusive=True)
     said = [say(one).pk for _ in range(5) for one in (friend, other)][::-1]
@@ -114,6 +118,7 @@ def test_counts_stop_at_their_cap(reader: User, friend: User, say: Say, monkeypa
 
 
 # --- Exclusive lists -------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_an_exclusive_list_leaves_home_at_once_and_comes_back(
     reader: User, friend: User, other: User, say: Say, workers: Workers
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_window_is_not_rebuilt_by_a_page_that_began_under_the_old_policy(
     assert is_exact(weekly)
 
 
+@pytest.mark.slow
 def test_readers_with_few_followees_are_served_by_one_pull(
     weekly: User, say: Say, workers: Workers, follow: Any, inbox_from: InboxFrom
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_fan_out_that_was_split_under_another_policy(
     assert list(differences([weekly.pk])) == []
 
 
+@pytest.mark.slow
 def test_without_a_generation_pages_come_from_postgresql(
     weekly: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
@@ -243,6 +245,7 @@ def test_a_construction_under_way_ends_where_there_is_to_be_no_inbox(
     assert 0 < feeds.ttl(keys.inbox(few.pk)) <= BUILD_SECONDS
 
 
+@pytest.mark.slow
 def test_remains_of_an_inbox_are_no_difference_and_not_kept_alive(
     pair: tuple[User, User], say: Say, workers: Workers, feeds: redis.Redis, inbox_from: InboxFrom
 ) -> None:
@@ -322,6 +325,7 @@ def test_a_fan_out_claimed_before_a_change_and_served_after_it(
     assert list(differences([reader.pk for reader in pair])) == []
 
 
+@pytest.mark.slow
 def test_a_follow_between_claim_and_service(
     pair: tuple[User, User], say: Say, workers: Workers, inbox_from: InboxFrom
 ) -> None:

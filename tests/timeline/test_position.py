@@ -165,6 +165,7 @@ def test_dismissing(client: Client, reader: User, author: User) -> None:
         ReadingPosition.objects.update(item_id=made[0].pk, left_id=None)
 
 
+@pytest.mark.slow
 def test_only_a_page_that_somebody_opens_writes(client: Client, reader: User, author: User) -> None:
     client.get("/")
     item: Item = ItemFactory(sender=author)

@@ -64,6 +64,7 @@ def test_reposts_go_and_come_back(reader: User, say: Say, workers: Workers, from
     assert exact(reader) == [post, shared]
 
 
+@pytest.mark.slow
 def test_only_that_followees_reposts_go(reader: User, say: Say, workers: Workers) -> None:
     loud, friend, stranger = seen(), seen(), seen()
     relations.follow(follower=reader, followee=friend)
@@ -122,7 +123,7 @@ def test_a_window_with_them_is_not_used_once_they_are_shown_again(
     assert User.objects.get(pk=reader.pk).window_epoch == again
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_however_much_is_left_out_a_page_passes_none_of_it(reader: User, say: Say) -> None:
     loud = seen()
     relations.follow(follower=reader, followee=loud, reposts=False)

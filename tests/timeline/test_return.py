@@ -191,6 +191,7 @@ def test_items_restored_below_the_floor_amid_a_deepening_are_not_lost(
     exact(reader)
 
 
+@pytest.mark.slow
 def test_a_deepening_that_another_has_followed_is_refused(
     reader: User, star: User, friend: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +218,7 @@ def test_a_deepening_that_another_has_followed_is_refused(
     exact(reader)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("lost", ["missing", "rebuilt"])
 def test_the_active_fans_are_lost_or_built_anew_around_the_rise(
@@ -249,6 +251,7 @@ def test_the_active_fans_are_lost_or_built_anew_around_the_rise(
     exact(reader)
 
 
+@pytest.mark.slow
 def test_a_window_of_before_a_lowering_merges_outboxes_after_the_next_rise(
     reader: User, star: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
@@ -267,6 +270,7 @@ def test_a_window_of_before_a_lowering_merges_outboxes_after_the_next_rise(
     exact(reader)
 
 
+@pytest.mark.slow
 def test_a_lowering_amid_a_deepening_shows(
     reader: User, star: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +290,7 @@ def test_a_lowering_amid_a_deepening_shows(
     exact(reader)
 
 
+@pytest.mark.slow
 def test_a_follow_amid_a_construction_does_not_cost_another(
     reader: User, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +301,7 @@ def test_a_follow_amid_a_construction_does_not_cost_another(
     exact(reader)
 
 
+@pytest.mark.slow
 def test_a_window_that_was_lost_and_built_anew_with_an_equal_floor_refuses_the_deepening(
     reader: User, friend: User, say: Say, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +328,7 @@ def test_a_window_that_was_lost_and_built_anew_with_an_equal_floor_refuses_the_d
     exact(reader)
 
 
+@pytest.mark.slow
 def test_however_many_pages_miss_the_deepening_one_task_does_it(
     reader: User, workers: Workers, feeds: redis.Redis
 ) -> None:
@@ -341,6 +348,7 @@ def test_however_many_pages_miss_the_deepening_one_task_does_it(
     assert sources(reader) == ["inbox"]
 
 
+@pytest.mark.slow
 def test_a_tail_of_before_the_rise_is_not_used_after_it(
     reader: User, star: User, friend: User, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
 ) -> None:
@@ -365,6 +373,7 @@ def test_a_tail_of_before_the_rise_is_not_used_after_it(
     exact(reader)
 
 
+@pytest.mark.slow
 def test_a_tail_that_is_written_amid_a_deepening_is_not_used_above_the_new_floor(
     reader: User,
     star: User,
@@ -428,6 +437,7 @@ def test_a_publication_brings_a_lost_outbox_back(star: User, workers: Workers, f
     assert list(differences([star.pk])) == []
 
 
+@pytest.mark.slow
 def test_the_big_vs_of_a_demo_have_outboxes(db: None, workers: Workers, feeds: redis.Redis) -> None:
     demo.make(size=12)
     workers.work()
@@ -438,6 +448,7 @@ def test_the_big_vs_of_a_demo_have_outboxes(db: None, workers: Workers, feeds: r
     assert list(differences(user.pk for user in big_vs)) == []
 
 
+@pytest.mark.slow
 def test_an_outbox_of_an_earlier_promotion_is_not_used(
     reader: User, star: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
@@ -462,6 +473,7 @@ def test_an_outbox_of_an_earlier_promotion_is_not_used(
     exact(reader)
 
 
+@pytest.mark.slow
 def test_a_promotion_or_a_demotion_amid_a_walk_loses_nothing(
     reader: User, star: User, friend: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:

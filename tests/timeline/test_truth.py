@@ -40,6 +40,7 @@ def everyone(reader: User) -> dict[str, User]:
     return senders | {"reader": reader}
 
 
+@pytest.mark.slow
 def test_the_first_look_at_a_page_says_of_each_item_what_its_own_row_says() -> None:
     reader = UserFactory()
     senders = everyone(reader)

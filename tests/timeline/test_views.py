@@ -7,11 +7,11 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from items.actions import delete, publish
+from items.actions import delete
 from relations.actions import follow
 from storage.connections import broker_breaker, feeds_breaker
 from tests.support import servers
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 from tests.support.pages import PART
 from tests.support.statements import statements
 from timeline.views import SETTLED
@@ -32,10 +32,7 @@ def reader(client: Client, other: Any) -> Any:
     return reader
 
 
-def say(sender: Any, text: str = "words", **fields: Any) -> Any:
-    return publish(sender=sender, content={"text": text}, **fields)
-
-
+@pytest.mark.slow
 def test_home_is_walked_without_gap_or_repetition(client: Client, reader: Any, other: Any) -> None:
     for number in range(45):
         say(other, f"number {number}.")
@@ -52,6 +49,7 @@ def test_home_is_walked_without_gap_or_repetition(client: Client, reader: Any, o
     assert seen == [str(number) for number in reversed(range(45))]
 
 
+@pytest.mark.slow
 def test_following_pages_are_parts_for_the_end_of_the_feed(client: Client, reader: Any, other: Any) -> None:
     items = [say(other) for _ in range(25)]
     page = client.get("/").context["page"]
@@ -95,6 +93,7 @@ def test_an_empty_home_suggests_whom_to_follow(client: Client) -> None:
     assert "/@famous/follow" not in client.get("/").content.decode()
 
 
+@pytest.mark.slow
 def test_home_costs_the_same_for_few_and_many(client: Client, reader: Any, other: Any) -> None:
     User.objects.filter(pk=reader.pk).update(following_count=SETTLED)
     say(other)
@@ -107,6 +106,7 @@ def test_home_costs_the_same_for_few_and_many(client: Client, reader: Any, other
         assert len(seen) == 5, seen  # user, place, context, bodies, unread
 
 
+@pytest.mark.slow
 def test_pages_work_with_redis_dead(client: Client, reader: Any, other: Any, settings: Any) -> None:
     item = say(other, "still here")
     with servers.dead(servers.servers.feeds), servers.dead(servers.servers.broker):

@@ -32,6 +32,7 @@ def answer(path: str, **environ: str) -> tuple[str, dict[str, str], bytes]:
     return status, headers, body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "shape"),
     [

@@ -50,6 +50,7 @@ def paths() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_every_answer_carries_them(client: Client, paths: list[str]) -> None:
     client.raise_request_exception = False
     answers = {path: client.get(path) for path in paths}

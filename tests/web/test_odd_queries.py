@@ -102,7 +102,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def test_odd_queries_are_no_failure(
     client: Client, reader: Any, addresses: list[str], read: set[str], settings: Any, is_signed_in: bool
 ) -> None:
-    """Each parameter that a page reads has each odd value, and stands twice: an eighth of these in every run."""
+    """Each parameter that a page reads has each odd value, and stands twice: a sixteenth of these in every run."""
     settings.RATES = dict.fromkeys(settings.RATES, "1000000/hour")
     client.raise_request_exception = False
     if is_signed_in:
@@ -117,7 +117,7 @@ def test_odd_queries_are_no_failure(
         if response.status_code != 200:  # the view ends before it looks at its parameters
             queries = queries[::15]
         elif not EVERYTHING:
-            queries = queries[number % 8 :: 8]
+            queries = queries[number % 16 :: 16]
         for place, query in enumerate(queries):
             part: Any = {"HTTP_HX_REQUEST": "true"} if place % 2 else {}
             answer = client.get(f"{address}?{query}", **part)
@@ -140,6 +140,7 @@ def test_odd_paths_are_no_failure(client: Client, reader: Any, addresses: list[s
 FORMS = ["/items/{item}/like", "/items/{item}/repost", "/@reader/follow", "/position", "/logout", "/language"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_the_address_of_a_form_opens_a_page_that_says_so(client: Client, reader: Any, form: str) -> None:
     client.force_login(reader)

@@ -52,6 +52,7 @@ def reader(client: Client) -> Any:
     return reader
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", BAD_POSITIONS)
 @pytest.mark.parametrize("page", ["/", "/@reader", "/@reader/followers", "/@reader/following"])
 def test_a_bad_position_is_a_bad_request(client: Client, reader: Any, page: str, position: str) -> None:

@@ -103,6 +103,7 @@ REFUSED: dict[str, tuple[int, Ask]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_calls_are_counted_and_then_cost_no_query(ann: User, name: str) -> None:
@@ -118,6 +119,7 @@ def test_refused_calls_are_counted_and_then_cost_no_query(ann: User, name: str) 
         assert response["Content-Type"].startswith(kind)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_known_users_go_on_beside_a_stranger_who_guesses(ann: User) -> None:
     """By a token and a session from the same address: those of before, and those that are given meanwhile."""
@@ -207,6 +209,7 @@ def test_forbidden_acts_are_the_users(ann: User, settings: LazySettings) -> None
     assert [browser.delete(f"{API}/items/{item.pk}").status_code for _ in range(4)] == [403] * 3 + [429]
 
 
+@pytest.mark.slow
 def test_an_ordinary_request_takes_one_round_trip(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the second on; the first has its credential marked. A bad one takes one and its query."""
     token, browser = bearer(actions.issue_token(user=ann)), Client()
@@ -243,6 +246,7 @@ def test_marks_hold_neither_token_nor_session_and_go(ann: User, feeds: redis.Red
         assert rates.MARK_SECONDS - 60 < feeds.ttl(mark) <= rates.MARK_SECONDS
 
 
+@pytest.mark.slow
 def test_without_the_cache_server_nobody_is_refused_but_who_guesses(
     ann: User, settings: LazySettings, feeds_server: servers.Valkey
 ) -> None:

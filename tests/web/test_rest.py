@@ -66,6 +66,7 @@ BAD_NUMBERS = ["0", "-1", "abc", "1_0", "1.5", "NaN", "%00", "1%00", "%FF", "+1"
 BAD_NUMBERS += ["٣", "\uff11\uff10", str(10**20), "9" * 5000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize("name", ["limit", "last_id"])
 @pytest.mark.parametrize("value", BAD_NUMBERS, ids=lambda value: value[:12])
@@ -99,6 +100,7 @@ def test_empty_parameters_are_absent_and_unknown_ones_ignored(api: APIClient, it
     assert api.get(f"{path}?limit=&last_id=&format=xml&x=%00%FF&limit[]=0").json() == api.get(path).json()
 
 
+@pytest.mark.slow
 def test_limit_is_clamped_to_100(api: APIClient, ann: User) -> None:
     ItemFactory.create_batch(102, sender=ann)
     for limit, count in [("", 20), ("?limit=7", 7), ("?limit=100", 100), ("?limit=101", 100), ("?limit=99999", 100)]:

@@ -41,7 +41,7 @@ async function listen(subscription) {
 }
 const listening = [listen(home), listen(tag)];
 await streaming.prepare();
-await new Promise((done) => setTimeout(done, 300)); // the server acknowledges no subscription
+await new Promise((done) => setTimeout(done, 300)); // the protocol acknowledges no subscription, so nothing else can be waited for
 
 // Writing
 const picture = new Blob([readFileSync(new URL("picture.jpg", `file://${file}`))], { type: "image/jpeg" });

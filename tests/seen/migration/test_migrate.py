@@ -433,6 +433,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("filters", ["lmdb"], indirect=True)
@@ -578,7 +579,7 @@ nobody could say where it is, and a slow machine would find it at its end.
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_run_goes_on_where_it_was(command: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = 24_000
     text = "".join(f"{number} {number + 1} {number + 2}\n" for number in range(1, count + 1)).encode()
