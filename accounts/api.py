@@ -88,9 +88,14 @@ class UserCard(msgspec.Struct):
 
     @classmethod
     def from_row(
-        cls, user_id: int | str, username: str, display_name: str, is_big_v: bool, avatar: Mapping[str, Any] | None
+        cls,
+        user_id: int | str,
+        username: str,
+        display_name: str,
+        is_big_v: bool,
+        avatar: Mapping[str, Any] | str | None,
     ) -> Self:
-        """The card of a user of whom only these columns were read."""
+        """The card of a user of whom only these columns were read; the avatar may be the text of its facts."""
         url = avatar_url(avatar, username, display_name or username)
         return cls(str(user_id), username, display_name, is_big_v, url)
 

@@ -27,7 +27,7 @@ def make_big_v(*, user: User, by: User | None = None) -> bool:
 
     A demotion under way is taken back, and automatic tagging is on again. Raises NotActiveError.
     """
-    user = _locked(user)
+    user = User.objects.held().get(pk=user.pk)
     if not user.is_active:
         raise NotActiveError
     return _make(user, by=by, origin=_origin(by))
@@ -40,7 +40,7 @@ def demote(*, user: User, by: User | None = None) -> bool:
     The followers' inboxes are backfilled first, by a job in the background; the flag falls when that is done. Automatic
     tagging is off from now on.
     """
-    user = _locked(user)
+    user = User.objects.held().get(pk=user.pk)
     if not user.is_big_v:
         return False
     User.objects.filter(pk=user.pk).update(is_auto_big_v=False)
@@ -82,7 +82,7 @@ def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
 @transaction.atomic
 def _upgrade(user_id: int) -> bool:
     """Asked once more with the row locked: an admin may have been faster."""
-    user = _reached().select_for_update(no_key=True).filter(pk=user_id).first()
+    user = _reached().held().filter(pk=user_id).first()
     return user is not None and _make(user, by=None, origin=BigVChange.Origin.AUTOMATIC)
 
 
@@ -107,10 +107,6 @@ def _make(user: User, *, by: User | None, origin: BigVChange.Origin) -> bool:
     elif not was_auto:
         _note(user, BigVChange.Kind.ALLOWED, by=by, origin=origin)
     return not (was_big_v and was_auto) or is_taken_back
-
-
-def _locked(user: User) -> User:
-    return User.objects.select_for_update(no_key=True).get(pk=user.pk)
 
 
 def _any(answers: Sequence[tuple[Any, Any]]) -> bool:

@@ -43,7 +43,7 @@ def remove_face(*, user: User, use: Use) -> User:
 @transaction.atomic
 def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
     """Give a user what was taken, or nothing, in the place of the avatar or banner before."""
-    locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk, deleted_at=None).first()
+    locked = User.objects.held().filter(pk=user.pk, deleted_at=None).first()
     if locked is None or not new:
         return user
     _forget(getattr(locked, FIELDS[use]) for use in new)

@@ -55,7 +55,7 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str =
         raise ValidationError({"days": _("Choose when it ends.")})
     if days is not None and not 1 <= days <= MOST_DAYS:
         raise ValidationError({"days": _("From 1 to %(most)d.") % {"most": MOST_DAYS}})
-    User.objects.select_for_update(no_key=True).get(pk=user.pk)  # of two at once, the second counts the first
+    User.objects.held().get(pk=user.pk)  # of two at once, the second counts the first
     if not trusted and sum(row.is_good for row in made_by(user)) >= GOOD:
         raise ValidationError(
             _("You have %(count)d invitations that are not used. Revoke one first.") % {"count": GOOD}

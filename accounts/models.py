@@ -76,6 +76,10 @@ class UserQuerySet(models.QuerySet["User"]):
             found = found.filter(known_as__contains=word)
         return found
 
+    def held(self) -> Self:
+        """Users as they are now, held until the transaction ends: rows may refer to them meanwhile."""
+        return self.select_for_update(no_key=True)
+
     def advance_epoch(self) -> int:
         """Make every window that these users hold unusable: it may lack items that they can see from now on.
 
@@ -94,6 +98,10 @@ class UserManager(DjangoUserManager["User"]):
     def active(self) -> UserQuerySet:
         """Users who may sign in and be seen (`UserQuerySet.active`)."""
         return self.get_queryset().active()
+
+    def held(self) -> UserQuerySet:
+        """As `UserQuerySet.held`."""
+        return self.get_queryset().held()
 
     def named(self, username: str) -> UserQuerySet:
         """The user of this name (`UserQuerySet.named`)."""

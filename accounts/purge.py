@@ -6,7 +6,6 @@ once, is done once. Late writes of a request that was under way at the deletion 
 before `STRAGGLERS` have had time to commit.
 """
 
-import logging
 from datetime import timedelta
 
 from django.db import transaction
@@ -20,8 +19,6 @@ from accounts.signals import account_purged
 from mail import actions as mail
 from media import actions as media
 from storage.queue import enqueue
-
-logger = logging.getLogger(__name__)
 
 BATCH = 500
 """Rows that a receiver takes away in one transaction."""

@@ -27,6 +27,12 @@ def user_of(row: Sequence[Any]) -> User:
     return User.from_db(connection.alias, _names(), row)
 
 
+def user_or_none(row: Sequence[Any]) -> User | None:
+    """The same of an outer join; None where it found no user."""
+    user = user_of(row)
+    return None if user.pk is None else user
+
+
 @cache
 def _json_places() -> list[int]:
     return [place for place, field in enumerate(User._meta.concrete_fields) if isinstance(field, JSONField)]

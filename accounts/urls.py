@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from accounts import api, security_api, security_views, sign_in_views, views
+from accounts import api, joining_views, security_api, security_views, sign_in_views, views
 from accounts.avatars import DRAWING
 
 api_patterns = [
@@ -20,10 +20,10 @@ api_patterns = [
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
-    path("signup", views.sign_up, name="signup"),
-    path("signup/waiting", views.signup_waiting, name="signup-waiting"),
-    path("invite/<str:code>", views.sign_up, name="invite"),
-    path("first-admin/<str:token>", views.make_first_admin, name="first-admin"),
+    path("signup", joining_views.sign_up, name="signup"),
+    path("signup/waiting", joining_views.signup_waiting, name="signup-waiting"),
+    path("invite/<str:code>", joining_views.sign_up, name="invite"),
+    path("first-admin/<str:token>", joining_views.make_first_admin, name="first-admin"),
     path("login", sign_in_views.log_in, name="login"),
     path("login/code", sign_in_views.log_in_code, name="login-code"),
     path("login/passkey", sign_in_views.log_in_passkey, name="login-passkey"),
@@ -56,8 +56,8 @@ urlpatterns = [
     path("settings/factors/remove", security_views.factor_remove, name="settings-factor-remove"),
     path("settings/factors/recovery-codes", security_views.recovery_codes, name="settings-recovery-codes"),
     path("settings/log-out-everywhere", views.log_out_everywhere, name="log-out-everywhere"),
-    path("settings/invitations", views.invite, name="settings-invitations"),
-    path("settings/invitations/<int:invitation_id>/revoke", views.revoke_invitation, name="revoke-invitation"),
+    path("settings/invitations", joining_views.invite, name="settings-invitations"),
+    path("settings/invitations/<int:invitation_id>/revoke", joining_views.revoke_invitation, name="revoke-invitation"),
     path("settings/data", views.data, name="settings-data"),
     path("settings/delete", views.delete, name="settings-delete"),
     path("language", views.language, name="language"),

@@ -37,8 +37,6 @@ SLOTS = 16_384
 WINDOWS = 10_000
 PART = 500
 
-Clients = Mapping[str, redis.Redis]
-
 
 def run(community: Community) -> Report:
     """Run the benchmark, and return its report."""

@@ -24,7 +24,7 @@ from runtime.embedded import die_with_parent, wait_for
 START_SECONDS = 300
 NOT_OF_A_SITE = ("FEEDSITE_REDIS_TIMEOUT_SECONDS", "FEEDSITE_FEEDS_MEMORY")
 """Settings of the benchmarks' site that no site has: this one waits for Redis as sites do."""
-LISTENING = "0A"
+LISTENING, ESTABLISHED = "0A", "01"
 
 
 class Ports(NamedTuple):
@@ -134,19 +134,24 @@ def counted() -> Counter[str]:
 
 def to_accept(port: int) -> int:
     """Connections that the kernel has made and the server on the port has not accepted."""
-    return sum(int(row[4].partition(":")[2], 16) for row in sockets() if row[3] == LISTENING and port_of(row) == port)
+    return sum(one.waiting for one in sockets() if one.state == LISTENING and one.port == port)
 
 
 def accepted(port: int) -> int:
     """Connections with the server on the port, accepted or not."""
-    return sum(row[3] == "01" and port_of(row) == port for row in sockets())
+    return sum(one.state == ESTABLISHED and one.port == port for one in sockets())
 
 
-def sockets() -> Iterable[list[str]]:
-    """The rows of the kernel's table of TCP."""
-    return (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+class Socket(NamedTuple):
+    """A row of the kernel's table of TCP: the local port, the state, and the bytes or connections that wait."""
+
+    port: int
+    state: str
+    waiting: int
 
 
-def port_of(row: list[str]) -> int:
-    """The local port of a row."""
-    return int(row[1].partition(":")[2], 16)
+def sockets() -> Iterable[Socket]:
+    """The kernel's table of TCP."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _number, local, _remote, state, queues, *_ = line.split()
+        yield Socket(int(local.partition(":")[2], 16), state, int(queues.partition(":")[2], 16))

@@ -95,8 +95,9 @@ class Units:
         self.play, self.play_in_batch = (
             ratio.value / 1e6 for ratio in reports["played"].ratios if ratio.name.endswith("CPU of all, µs a play")
         )
-        packed = [row for row in reports["memory"].rows if row[2] == "listpack"]
-        self.entry = float(packed[-1][4])
+        memory = reports["memory"]
+        inboxes = [dict(zip(memory.columns, row, strict=True)) for row in memory.rows]
+        self.entry = [float(inbox["bytes an entry"]) for inbox in inboxes if inbox["encoding"] == "listpack"][-1]
         self.task = self._bytes("a task that waits")
         self.impression = self._bytes("an impression of a day")
         self.rows = {name: self._bytes(name) for name in ("user", "follow", "item (", "item's words", "like", "act")}

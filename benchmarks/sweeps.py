@@ -25,7 +25,7 @@ from benchmarks.ground import Size, emptied
 from benchmarks.measure import Report
 from discover.issued_pages import forget_issued_pages, record_issued_pages
 from items import counts
-from notifications import actions
+from notifications import forgetting
 from storage import deliveries
 from storage.connections import fetch
 from timeline.models import Delivery
@@ -113,7 +113,7 @@ def run(swept: Swept) -> Report:
                 ("notifications_notification", "notifications_act"),
                 TIMES * 3_800_000 / 90 / DAY,
                 lambda count: _write(TOLD, count=count),
-                actions.forget_old,
+                forgetting.forget_old,
             ),
         ):
             _measure(report, sweep, swept.size.swept)

@@ -12,11 +12,12 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.actions import edit_preferences
+from accounts.api import reader_of
 from accounts.models import User
 from accounts.presenting import FacesError, present
 from clientapi import timelines
 from clientapi.entities import Account, CredentialAccount, MutedAccount, moment
-from clientapi.errors import ClientView, InvalidError, OpenView, caller_of, reader_of
+from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
 from clientapi.list_api import list_of
 from clientapi.paging import MOST_PEOPLE, PEOPLE, Wanted, answer, wanted
 from clientapi.params import Params

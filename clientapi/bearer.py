@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -18,7 +18,7 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.request import Request
 
 from accounts.models import User
-from accounts.rows import user_columns, user_of
+from accounts.rows import user_columns, user_or_none
 from clientapi import scopes
 from storage.connections import LAZILY, fetch
 from web import rates
@@ -44,14 +44,30 @@ def _by_digest() -> str:
     """  # noqa: S608 (columns of our own model)
 
 
+class _Row(NamedTuple):
+    """A row of `_by_digest`."""
+
+    token_id: int
+    app_id: int
+    scopes: str
+    is_due: bool
+    user: User | None
+    """None where the token is the app's own."""
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "_Row":
+        token_id, app_id, text, is_due, *columns = row
+        return cls(token_id, app_id, text, is_due, user_or_none(columns))
+
+
 class AppToken(Bounded):
     """The token of a request: of which app it is, and what its user, if it has one, lets that app do."""
 
-    def __init__(self, row: Sequence[Any], digest: str) -> None:
-        self.token_id: int
-        self.app_id: int
-        self.token_id, self.app_id, text, self.is_due = row
-        self.scopes = frozenset(scopes.parsed(text))
+    def __init__(self, row: _Row, digest: str) -> None:
+        self.token_id = row.token_id
+        self.app_id = row.app_id
+        self.is_due = row.is_due
+        self.scopes = frozenset(scopes.parsed(row.scopes))
         self.digest = digest
 
     def check(self, request: Request) -> None:
@@ -88,15 +104,15 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         if text is None:
             return None
         digest = digest_of(text)
-        rows = fetch(_by_digest(), {"digest": digest, "noted": NOTED})
+        rows = fetch(_by_digest(), {"digest": digest, "noted": NOTED}, into=_Row.of)
         if not rows:
             raise AuthenticationFailed("The access token is invalid")
-        token = AppToken(rows[0][:4], digest)
+        row = rows[0]
+        token = AppToken(row, digest)
         if token.is_due:
             life = timedelta(days=settings.APP_TOKEN_DAYS)
             fetch(NOTE, {"token": token.token_id, "noted": NOTED, "life": life})
-        columns = rows[0][4:]
-        return (AnonymousUser() if columns[0] is None else user_of(columns)), token
+        return row.user or AnonymousUser(), token
 
     def authenticate_header(self, request: Request) -> str:
         """The challenge of a 401."""

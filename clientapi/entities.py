@@ -100,9 +100,9 @@ class Facts(NamedTuple):
 
 
 @lru_cache(KEPT)
-def account_of(facts: tuple[Any, ...], statuses_count: int) -> Account:
+def account_of(facts: Facts, statuses_count: int) -> Account:
     """The account of these facts: one object for all who ask, never changed."""
-    return Account(*_account(Facts._make(facts), statuses_count))
+    return Account(*_account(facts, statuses_count))
 
 
 def _account(facts: Facts, statuses_count: int) -> tuple[Any, ...]:

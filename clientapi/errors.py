@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from django.contrib.auth.models import AnonymousUser
 from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.parsers import BaseParser
@@ -150,11 +149,6 @@ def caller_of(request: Request) -> User:
     """The user in whose name an app calls."""
     assert isinstance(request.user, User)  # noqa: S101 (perform_authentication)
     return request.user
-
-
-def reader_of(request: Request) -> User | AnonymousUser:
-    """The user in whose name an app calls, or a stranger."""
-    return request.user if isinstance(request.user, User) else AnonymousUser()
 
 
 def nothing() -> HttpResponse:

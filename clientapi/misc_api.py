@@ -13,11 +13,12 @@ from rest_framework.request import Request
 
 from about import announcing, site
 from accounts.actions import dismiss_announcement
+from accounts.api import reader_of
 from accounts.models import User
 from clientapi import html
 from clientapi.account_api import user_or_404
 from clientapi.entities import Account, Announcement, moment
-from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, caller_of, nothing, reader_of
+from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, caller_of, nothing
 from clientapi.params import Params
 from clientapi.people import accounts_of
 from clientapi.presenting import statuses

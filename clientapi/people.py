@@ -151,9 +151,9 @@ class People:
         return some
 
 
-def _accounts(facts: Sequence[tuple[Any, ...]]) -> dict[str, Account]:
-    counts = post_counts.of([one[0] for one in facts])
-    return {str(one[0]): account_of(one, counts.get(one[0], 0)) for one in facts}
+def _accounts(facts: Sequence[Facts]) -> dict[str, Account]:
+    counts = post_counts.of([one.id for one in facts])
+    return {str(one.id): account_of(one, counts.get(one.id, 0)) for one in facts}
 
 
 def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | AnonymousUser) -> People:
@@ -165,9 +165,10 @@ def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | A
     named = [name for name in names if is_username(name)]
     asked: dict[str, Any] = {"ids": id_array(map(int, missing))}
     if named:
-        read = _accounts(fetch(BY_ID_AND_NAME, asked | {"names": named, "reader": reader.pk or 0}))
+        asked |= {"names": named, "reader": reader.pk or 0}
+        read = _accounts(fetch(BY_ID_AND_NAME, asked, into=Facts._make))
     elif missing:
-        read = _accounts(fetch(BY_ID, asked))
+        read = _accounts(fetch(BY_ID, asked, into=Facts._make))
     else:
         return People(found)
     known_senders.note(missing, read)
@@ -176,11 +177,11 @@ def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | A
 
 def accounts_by_id(ids: Collection[str]) -> dict[str, Account]:
     """The accounts of these users, whom the reader may know of."""
-    return _accounts(fetch(BY_ID, {"ids": id_array(map(int, ids))})) if ids else {}
+    return _accounts(fetch(BY_ID, {"ids": id_array(map(int, ids))}, into=Facts._make)) if ids else {}
 
 
 def accounts_of(users: Iterable[User]) -> list[Account]:
     """The accounts of users who were read already, in their order."""
     users = list(users)
-    found = _accounts([tuple(Facts.of(user)) for user in users])
+    found = _accounts([Facts.of(user) for user in users])
     return [found[str(user.pk)] for user in users]

@@ -1,6 +1,7 @@
 """How the caller and others stand to each other: one statement, however many are asked about."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from accounts.models import User
 from clientapi.entities import Relationship
@@ -18,36 +19,42 @@ RELATIONSHIPS = f"""
 """  # noqa: S608 (constants)
 
 
+class _Row(NamedTuple):
+    """A row of `RELATIONSHIPS`."""
+
+    user_id: int
+    following: bool
+    without_reposts: bool
+    followed_by: bool
+    blocking: bool
+    muting: bool
+    muting_notifications: bool
+    requested: bool
+    requested_by: bool
+
+
 def relationships(reader: User, ids: Sequence[int]) -> list[Relationship]:
     """The reader's relationships to these users, as far as the reader may know of them, in this order."""
-    rows = fetch(RELATIONSHIPS, {"reader": reader.pk, "ids": id_array(ids)}) if ids else []
+    if not ids:
+        return []
+    rows = fetch(RELATIONSHIPS, {"reader": reader.pk, "ids": id_array(ids)}, into=_Row._make)
     return [
         Relationship(
-            id=str(user_id),
-            following=following,
-            showing_reblogs=following and not without_reposts,
+            id=str(row.user_id),
+            following=row.following,
+            showing_reblogs=row.following and not row.without_reposts,
             notifying=False,
             languages=None,
-            followed_by=followed_by,
-            blocking=blocking,
+            followed_by=row.followed_by,
+            blocking=row.blocking,
             blocked_by=False,
-            muting=muting,
-            muting_notifications=muting_notifications,
-            requested=requested,
-            requested_by=requested_by,
+            muting=row.muting,
+            muting_notifications=row.muting_notifications,
+            requested=row.requested,
+            requested_by=row.requested_by,
             domain_blocking=False,
             endorsed=False,
             note="",
         )
-        for (
-            user_id,
-            following,
-            without_reposts,
-            followed_by,
-            blocking,
-            muting,
-            muting_notifications,
-            requested,
-            requested_by,
-        ) in rows
+        for row in rows
     ]

@@ -8,11 +8,12 @@ import msgspec
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from accounts.api import reader_of
 from accounts.models import User
 from clientapi import html
 from clientapi.account_api import name_of
 from clientapi.entities import Account, Status
-from clientapi.errors import ClientView, OpenView, caller_of, reader_of
+from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.params import Params
 from clientapi.people import accounts_of
 from clientapi.presenting import Reader, statuses

@@ -8,9 +8,10 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from accounts.api import reader_of
 from accounts.models import User
 from clientapi.entities import Context, Status, StatusSource
-from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of, reader_of
+from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of
 from clientapi.html import rendered
 from clientapi.media_api import described
 from clientapi.paging import MOST_PEOPLE, MOST_STATUSES, PEOPLE, answer, wanted

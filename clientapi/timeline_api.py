@@ -3,8 +3,9 @@
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from accounts.api import reader_of
 from clientapi import timelines
-from clientapi.errors import ClientView, OpenView, caller_of, reader_of
+from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.paging import answer, wanted
 from clientapi.params import Params
 from clientapi.presenting import statuses

@@ -26,7 +26,7 @@ from items.user_search import search_users
 from items.viewing import tell_viewed
 from relations.api import user_or_404
 from relations.visibility import standing
-from web.openapi import IDEMPOTENCY_KEY, PAGED
+from web.openapi import EMPTY_BODY, IDEMPOTENCY_KEY, PAGED
 from web.rest import (
     ApiView,
     ConflictError,
@@ -47,7 +47,6 @@ from web.rest import (
 from web.strict_json import check_text
 
 NOT_YOURS = "That item is not yours."
-EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
 
 
 class ProfileCounts(msgspec.Struct):

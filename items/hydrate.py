@@ -7,6 +7,7 @@ See docs/decisions.md: Counts of items are staged in PostgreSQL and not in Redis
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -14,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils.translation import gettext
 from msgspec import UNSET, UnsetType
 
-from accounts.avatars import avatar_url
+from accounts.api import UserCard
 from accounts.models import User
 from items.filters import filtered
 from items.links import is_link
@@ -23,6 +24,7 @@ from items.visibility import VISIBLE
 from media.objects import MediaObject, media_objects
 from relations.rules import READER
 from storage.connections import fetch, id_array
+from web.rest import Time
 
 
 def columns(item: str, sender: str) -> str:
@@ -157,30 +159,14 @@ SAID = len(Said._fields)
 MET = SAID + 4
 WIDTH = MET + SAID
 """How many columns `COLUMNS` are."""
+id_of = itemgetter(Said._fields.index("id"))
+"""The item of a row that begins with `COLUMNS` or `columns`; None where a join found none."""
 
 Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
-Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class Sender(msgspec.Struct):
+class Sender(UserCard):
     """The sender of an item, as far as a feed shows them."""
-
-    id: str
-    username: str
-    display_name: str
-    is_big_v: bool
-    avatar_url: str = ""
-
-    @classmethod
-    def of(cls, user_id: int, username: str, display_name: str, is_big_v: bool, avatar: str | None) -> "Sender":
-        """The sender of these columns; the avatar is the text of its facts."""
-        url = avatar_url(avatar, username, display_name or username)
-        return cls(str(user_id), username, display_name, is_big_v, url)
-
-    @property
-    def name(self) -> str:
-        """The name that people read."""
-        return self.display_name or self.username
 
 
 class Counts(msgspec.Struct):
@@ -189,9 +175,6 @@ class Counts(msgspec.Struct):
     likes: int
     replies: int
     reposts: int
-
-
-NONE = Counts(0, 0, 0)
 
 
 class ItemBody(msgspec.Struct):
@@ -314,7 +297,7 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
         modified_at=said.modified_at,
         reply_to=str(said.reply_to_id) if said.reply_to_id else None,
         repost_of=None,
-        sender=Sender.of(said.sender_id, said.username, said.display_name, said.is_big_v, said.avatar),
+        sender=Sender.from_row(said.sender_id, said.username, said.display_name, said.is_big_v, said.avatar),
         counts=Counts(*row.counts),
         liked=row.is_liked,
         reposted=row.is_reposted,

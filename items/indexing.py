@@ -66,4 +66,4 @@ def reindex(chunk: int = 20_000) -> int:
                 return count
             copy_index(rows)
             count += len(rows)
-            last_id = rows[-1][0]
+            last_id, _title, _text = rows[-1]

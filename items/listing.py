@@ -13,7 +13,7 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.hydrate import COLUMNS, ORIGINALS, ItemBody, ItemRow, bodies
+from items.hydrate import COLUMNS, ORIGINALS, ItemBody, ItemRow, bodies, id_of
 from items.visibility import VISIBLE
 from storage.connections import fetch
 from storage.ids import MAX_ID
@@ -42,7 +42,7 @@ class ListedRow(NamedTuple):
     def of(cls, row: Sequence[Any]) -> "ListedRow":
         """The entry of a row of the listing's columns."""
         bound, *columns = row
-        return cls(bound, None if columns[0] is None else ItemRow.of(columns))
+        return cls(bound, None if id_of(columns) is None else ItemRow.of(columns))
 
 
 def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str = "true") -> str:

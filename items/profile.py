@@ -149,7 +149,7 @@ def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser, *,
     if not ids:
         return {}
     rows = fetch(SENDERS, {"ids": id_array(ids), "reader": reader.pk or 0})
-    return {str(item_id): Sender.of(*sender) for item_id, *sender in rows}
+    return {str(item_id): Sender.from_row(*sender) for item_id, *sender in rows}
 
 
 def replies_page(

@@ -40,6 +40,14 @@ PROPOSALS = 2
 """How often a page asks a replica before it is filled up by the primary."""
 
 
+class _Candidate(NamedTuple):
+    """A row of `_candidates`."""
+
+    item_id: int
+    number: int
+    is_visible: bool
+
+
 class _Proposal(NamedTuple):
     """Ids that fit, newest first. `bound`: the id at which the search stopped for having looked at so many; None where
     there is nothing below, or as many were found as were asked for.
@@ -134,10 +142,10 @@ def _proposal(
             # would ask the index among the newest, too, and look at all that have the words.
             select = _candidates(*parts, is_walked=has_many or number == 0)
             cursor.execute(select, params | {"below": below, "above": above, "count": count - len(found)})
-            rows = cursor.fetchall()
-            found += [item_id for item_id, _, is_visible in rows if is_visible]
-            if rows and rows[-1][1] == ITEM_CANDIDATES and len(found) < count:
-                return _Proposal(found, rows[-1][0])
+            rows = [_Candidate._make(row) for row in cursor.fetchall()]
+            found += [row.item_id for row in rows if row.is_visible]
+            if rows and rows[-1].number == ITEM_CANDIDATES and len(found) < count:
+                return _Proposal(found, rows[-1].item_id)
             if len(found) >= count:
                 break
             below = above

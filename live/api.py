@@ -15,18 +15,19 @@ from rest_framework.request import Request
 
 from accounts.api import reader_of, signed_in
 from accounts.models import User
-from items.api import EMPTY_BODY, Nothing
+from items.api import Nothing
 from live import actions
 from live.hydrate import SessionBody, SessionPage, sessions_of, visible_session
 from live.models import TITLE_LENGTH, LiveSession
 from relations.api import user_or_404
-from web.openapi import PAGED
+from web.openapi import EMPTY_BODY, PAGED
 from web.rest import (
     ApiView,
     ConflictError,
     FeedResponse,
     FlagField,
     MomentField,
+    NumberField,
     Problem,
     PublicApiView,
     StrictSerializer,
@@ -50,16 +51,6 @@ class StateProblem(msgspec.Struct):
 
 
 WRONG_STATE = OpenApiResponse(StateProblem, "The session's state does not allow that.")
-
-
-class MinutesField(serializers.IntegerField):
-    """A number that was sent as one; DRF's field takes text too."""
-
-    def to_internal_value(self, data: Any) -> int:
-        """The whole number of minutes. Raises ValidationError if it is none."""
-        if not isinstance(data, int) or isinstance(data, bool):
-            self.fail("invalid")
-        return data
 
 
 @extend_schema_field({"type": "string", "nullable": True})
@@ -88,7 +79,7 @@ class NewSession(StrictSerializer):
     cover_url = TextField(max_length=URL_LENGTH, allow_blank=True, default="")
     cover = MediumField(source="cover_id", allow_null=True, default=None)
     automatic = FlagField(default=False)
-    minutes = MinutesField(default=60, min_value=1, max_value=actions.LONGEST_MINUTES)
+    minutes = NumberField(default=60, min_value=1, max_value=actions.LONGEST_MINUTES)
 
 
 class SessionEdit(StrictSerializer):
@@ -102,7 +93,7 @@ class SessionEdit(StrictSerializer):
     cover_url = TextField(max_length=URL_LENGTH, allow_blank=True, required=False)
     cover = MediumField(source="cover_id", allow_null=True, required=False)
     automatic = FlagField(required=False)
-    minutes = MinutesField(required=False, min_value=1, max_value=actions.LONGEST_MINUTES)
+    minutes = NumberField(required=False, min_value=1, max_value=actions.LONGEST_MINUTES)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
-from live.hydrate import COLUMNS, SESSIONS, SessionBody, bodies
+from live.hydrate import COLUMNS, SESSIONS, SessionBody, SessionRow, bodies
 from live.visibility import VISIBLE, shown
 from relations.rules import READER, followees, is_wanted, may_be_proposed, mutes
 from storage.connections import fetch, id_array
@@ -64,20 +64,22 @@ class HostPage(NamedTuple):
 
 def scheduled_of(host: User, reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
     """The live and upcoming sessions of `host`, as far as `reader` may see them."""
-    return bodies(fetch(SCHEDULED, {"host": host.pk, "reader": reader.pk or 0, "count": limit}))
+    params = {"host": host.pk, "reader": reader.pk or 0, "count": limit}
+    return bodies(fetch(SCHEDULED, params, into=SessionRow._make))
 
 
 def live_now(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
     """The sessions of all hosts that are live, as far as `reader` may see them, the newest start first; not those of
     hosts whom the reader mutes.
     """
-    return bodies(fetch(NOW, {"reader": reader.pk or 0, "count": limit}))
+    return bodies(fetch(NOW, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
 
 
 def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, limit: int) -> HostPage:
     """Replays, and what came to nothing, below `last_id`."""
     below = MAX_ID + 1 if last_id is None else last_id
-    found = bodies(fetch(PAST, {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1}))
+    params = {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1}
+    found = bodies(fetch(PAST, params, into=SessionRow._make))
     return HostPage(found[:limit], found[:limit][-1].id if found else None, len(found) > limit)
 
 

@@ -1,8 +1,8 @@
 """From sessions to what readers get: the session as the API and pages show it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
@@ -31,8 +31,7 @@ COLUMNS = f"""
     l.automatic, l.version, CASE WHEN l.host_id = %(reader)s THEN {hidden("l")} END,
     CASE WHEN l.host_id = %(reader)s THEN l.minutes END, CASE WHEN l.host_id = %(reader)s THEN l.review END
 """
-"""The columns of `body`, in its order."""
-WIDTH = 20
+"""The columns of a `SessionRow`."""
 ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"  # noqa: S608 (constants)
 CARDS = f"""
     SELECT l.id, l.title, l.state FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
@@ -43,6 +42,32 @@ OF_HOST = f"""
         AND (l.host_id = %(reader)s OR {of_interest("l")})
     ORDER BY l.id DESC LIMIT %(count)s
 """  # noqa: S608
+
+
+class SessionRow(NamedTuple):
+    """A session: a row of `COLUMNS`."""
+
+    id: int
+    title: str
+    host_id: int
+    username: str
+    display_name: str
+    is_big_v: bool
+    avatar: dict[str, Any] | None
+    url: str
+    cover_url: str
+    cover: str | None
+    state: str
+    starts_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    has_reminder: bool
+    automatic: bool
+    version: int
+    hidden: bool | None
+    """This, and what follows: None but to its host."""
+    minutes: int | None
+    review: str | None
 
 
 class HostCard(UserCard):
@@ -95,36 +120,32 @@ class SessionPage(msgspec.Struct):
     has_more: bool
 
 
-def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
-    """The session of a row of `COLUMNS`, as it was shown, or as it is."""
-    (
-        session_id, title, host_id, username, display_name, is_big_v, avatar, url, cover_url, cover, state,
-        starts_at, started_at, ended_at, reminder, automatic, version, hidden, minutes, review,
-    ) = row  # fmt: skip
+def body(row: SessionRow, shown_as: str | None = None) -> SessionBody:
+    """The session of a row, as it was shown, or as it is."""
     return SessionBody(
-        id=str(session_id),
-        title=title,
-        host=HostCard.from_row(host_id, username, display_name, is_big_v, avatar),
-        url=_linked(url),
-        cover_url=_linked(cover_url),
-        cover=medium_of(cover),
-        state=state,
-        shown_as=shown_as or state,
-        starts_at=starts_at,
-        started_at=started_at,
-        ended_at=ended_at,
-        duration=_seconds(started_at, ended_at) if state == State.REPLAY else None,
-        reminder=reminder,
-        automatic=automatic,
-        version=version,
-        hidden=UNSET if hidden is None else hidden,
-        minutes=UNSET if minutes is None else minutes,
-        review=UNSET if review is None else review,
+        id=str(row.id),
+        title=row.title,
+        host=HostCard.from_row(row.host_id, row.username, row.display_name, row.is_big_v, row.avatar),
+        url=_linked(row.url),
+        cover_url=_linked(row.cover_url),
+        cover=medium_of(row.cover),
+        state=row.state,
+        shown_as=shown_as or row.state,
+        starts_at=row.starts_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        duration=_seconds(row.started_at, row.ended_at) if row.state == State.REPLAY else None,
+        reminder=row.has_reminder,
+        automatic=row.automatic,
+        version=row.version,
+        hidden=UNSET if row.hidden is None else row.hidden,
+        minutes=UNSET if row.minutes is None else row.minutes,
+        review=UNSET if row.review is None else row.review,
     )
 
 
-def bodies(rows: Iterable[Sequence[Any]]) -> list[SessionBody]:
-    """The sessions of rows of the hydrating columns, in their order."""
+def bodies(rows: Iterable[SessionRow]) -> list[SessionBody]:
+    """The sessions of rows, in their order."""
     return [body(row) for row in rows]
 
 
@@ -132,7 +153,7 @@ def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str
     """One session as far as `reader` may see it, by one prepared query; any number may be asked for."""
     if not 0 < session_id <= MAX_ID:
         return None
-    rows = fetch(ONE, {"session": session_id, "reader": reader.pk or 0})
+    rows = fetch(ONE, {"session": session_id, "reader": reader.pk or 0}, into=SessionRow._make)
     return body(rows[0], shown_as) if rows else None
 
 
@@ -143,7 +164,8 @@ def sessions_of(
     cancelled or missed only if they are the host.
     """
     below = MAX_ID + 1 if last_id is None else last_id
-    rows = fetch(OF_HOST, {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1})
+    params = {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1}
+    rows = fetch(OF_HOST, params, into=SessionRow._make)
     page = bodies(rows[:limit])
     return SessionPage(page, page[-1].id if page else None, len(rows) > limit)
 
@@ -161,7 +183,7 @@ def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
 
 def _linked(address: str) -> str:
     """The address if it is an https link, else "": nothing else in the table becomes a link or a picture."""
-    return address if is_link(address) else ""
+    return address if address and is_link(address) else ""  # most have no address
 
 
 def _seconds(started_at: datetime | None, ended_at: datetime | None) -> int:

@@ -83,11 +83,6 @@ class Scheduled(NamedTuple):
     session_id: int
     score: int
 
-    @property
-    def is_live(self) -> bool:
-        """Whether the session is live; else it is upcoming."""
-        return self.score > 0
-
 
 class Lineup:
     """The lineup of one host. Methods named after a command return it for `connections.pipelined`."""
@@ -169,14 +164,22 @@ def apply(host_id: int) -> bool:
     return True
 
 
+class _Row(NamedTuple):
+    """A row of `CURRENT`: a session that the lineup must hold, or none."""
+
+    generation: int | None
+    version: int
+    session_id: int | None
+    score: int
+
+
 def _current(host_id: int) -> tuple[int | None, int, list[Scheduled]]:
     """The policy's generation, the host's version (0: no host), and what the lineup must hold."""
-    rows = fetch(CURRENT, {"host": host_id})
+    rows = fetch(CURRENT, {"host": host_id}, into=_Row._make)
     if not rows:
         return None, 0, []
-    generation, version, *_ = rows[0]
-    entries = [Scheduled(session_id, score) for _, _, session_id, score in rows if session_id is not None]
-    return generation, version, entries
+    entries = [Scheduled(row.session_id, row.score) for row in rows if row.session_id is not None]
+    return rows[0].generation, rows[0].version, entries
 
 
 def _put(lineup: Lineup, generation: int, version: int, entries: Sequence[Scheduled]) -> int:

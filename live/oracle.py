@@ -25,4 +25,4 @@ FEED = """
 
 def feed(reader_id: int) -> list[tuple[int, str]]:
     """Every session that the reader's feed holds at this moment, in order, and its state."""
-    return [(row[0], row[1]) for row in fetch(FEED, {"reader": reader_id})]
+    return [(session_id, state) for session_id, state in fetch(FEED, {"reader": reader_id})]

@@ -8,10 +8,10 @@ See docs/decisions.md: The push of a replay is written on the replay.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from accounts.policy import EPOCH
-from live.hydrate import COLUMNS
+from live.hydrate import COLUMNS, SessionRow
 from live.visibility import active_only, unhidden
 from relations.rules import READER, followees, is_wanted
 from storage.connections import fetch
@@ -73,18 +73,32 @@ BODIES = f"""
 """  # noqa: S608
 
 
+class Pulled(NamedTuple):
+    """A row of `BODIES`: a replay, and its position."""
+
+    position: int
+    session: SessionRow
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "Pulled":
+        """The replay of a row of the pull's columns."""
+        position, *columns = row
+        return cls(position, SessionRow._make(columns))
+
+
 def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], int]:
     """The newest `count` replays that belong into a reader's window, as (policy.EPOCH, entries, floor), in one
     snapshot.
     """
     rows = fetch(ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})
+    epoch, _position, _host_id = rows[0]
     entries = [Entry(position, host_id) for _, position, host_id in rows if position is not None]
     floor = entries[count].item_id if len(entries) > count else 0
-    return rows[0][0], entries[:count], floor
+    return epoch, entries[:count], floor
 
 
-def pull_bodies(reader_id: int, *, below: int, count: int, held: str) -> list[Sequence[Any]]:
-    """The replays below a position that the reader may see, newest first: rows of (position, *COLUMNS), without those
-    sessions that `held` (an array, as PostgreSQL writes it) names.
+def pull_bodies(reader_id: int, *, below: int, count: int, held: str) -> list[Pulled]:
+    """The replays below a position that the reader may see, newest first, without those sessions that `held` (an array,
+    as PostgreSQL writes it) names.
     """
-    return list(fetch(BODIES, {"reader": reader_id, "below": below, "count": count, "held": held}))
+    return fetch(BODIES, {"reader": reader_id, "below": below, "count": count, "held": held}, into=Pulled.of)

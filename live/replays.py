@@ -10,9 +10,8 @@ host becomes later, a replay is either in the windows or among what readers pull
 See docs/decisions.md: The push of a replay is written on the replay.
 """
 
-import logging
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
@@ -31,8 +30,6 @@ from storage.construction import BuiltWindow, Snapshot
 from storage.deliveries import Attempt
 from storage.queue import enqueue
 from storage.window import Entry, deliver
-
-logger = logging.getLogger(__name__)
 
 EPOCH_TRIES = 3
 READER = f"SELECT u.level, {policy.EPOCH} FROM accounts_user u WHERE u.id = %s"  # noqa: S608 (constants)
@@ -114,18 +111,27 @@ def deliver_anew(*, session: LiveSession) -> None:
 
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
+class _Claim(NamedTuple):
+    """A row of `CLAIM`: one attempt at a delivery."""
+
+    position: int
+    host_id: int
+    revision: int
+    attempts: int
+
+
 def fan_out(session_id: int) -> bool:
     """Deliver a replay to every follower who has an inbox; True if the delivery is complete."""
-    rows = fetch(CLAIM, {"session": session_id, "retry": settings.FAN_OUT_RETRY_AFTER})
+    rows = fetch(CLAIM, {"session": session_id, "retry": settings.FAN_OUT_RETRY_AFTER}, into=_Claim._make)
     if not rows:
         return False
-    position, host_id, revision, number = rows[0]
-    row = ReplayDelivery.objects.filter(pk=session_id, revision=revision)
-    attempt = Attempt(f"replay {session_id}", row, number)
-    if number > settings.FAN_OUT_ATTEMPTS:
+    claim = rows[0]
+    row = ReplayDelivery.objects.filter(pk=session_id, revision=claim.revision)
+    attempt = Attempt(f"replay {session_id}", row, claim.attempts)
+    if claim.attempts > settings.FAN_OUT_ATTEMPTS:
         attempt.park()
         return False
-    return attempt.run(lambda: _fan_out(session_id, revision, Entry(position, host_id)))
+    return attempt.run(lambda: _fan_out(session_id, claim.revision, Entry(claim.position, claim.host_id)))
 
 
 def _fan_out(session_id: int, revision: int, entry: Entry) -> bool:

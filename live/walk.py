@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from django.db import DatabaseError
 
 from accounts.models import User
-from live.hydrate import COLUMNS, SessionBody, body
+from live.hydrate import COLUMNS, SessionBody, SessionRow, body
 from live.models import State
 from live.pull import newest, pull_bodies
 from live.replays import Replays
@@ -74,20 +74,13 @@ class Verified(NamedTuple):
     is_visible: bool
     position: int | None
     """The position of a replay in the feed; None of other sessions."""
-    columns: Sequence[Any]
-    """live.hydrate.COLUMNS"""
+    session: SessionRow
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Verified":
         """The entry of a row of the verifying columns."""
         is_pulled, belongs, is_visible, position, *columns = row
-        return cls(is_pulled, belongs, is_visible, position, columns)
-
-    @property
-    def session_id(self) -> int:
-        """The session's id."""
-        session_id: int = self.columns[0]
-        return session_id
+        return cls(is_pulled, belongs, is_visible, position, SessionRow._make(columns))
 
     @property
     def is_shown(self) -> bool:
@@ -242,12 +235,12 @@ class Walk:
         """Candidates for the rest: one more than the page shows proves that there is more."""
         return self.limit + 1 - len(self.shown) + SLACK
 
-    def scan(self, last_id: int, columns: Sequence[Any] | None, shown_as: str) -> None:
-        """Pass what stands at `last_id`; `columns` make its body if the reader sees it."""
+    def scan(self, last_id: int, session: SessionRow | None, shown_as: str) -> None:
+        """Pass what stands at `last_id`: the session if the reader sees it."""
         if len(self.shown) < self.limit:
             self.scanned = last_id
-        if columns is not None:
-            self.shown.append(body(columns, shown_as))
+        if session is not None:
+            self.shown.append(body(session, shown_as))
 
     def read(self, commands: Sequence[Command | bytes], count: int) -> list[Any]:
         """The replies to commands, in the same round trip as the inbox of replays, which `count` asks for."""
@@ -326,11 +319,11 @@ class Walk:
             },
             into=Verified.of,
         )
-        by_id = {row.session_id: row for row in rows}
+        by_id = {row.session.id: row for row in rows}
         for signed in chunk:
             row = by_id.get(abs(signed))
-            columns = row.columns if row and row.is_shown else None
-            self.scan(abs(signed), columns, State.LIVE if signed > 0 else State.UPCOMING)
+            session = row.session if row and row.is_shown else None
+            self.scan(abs(signed), session, State.LIVE if signed > 0 else State.UPCOMING)
             if self.is_done:
                 return
         if positions is None:
@@ -348,8 +341,8 @@ class Walk:
             if position <= bound:
                 break
             row = by_position.get(position)
-            is_shown = row is not None and row.is_shown and row.session_id not in held
-            self.scan(position, row.columns if row and is_shown else None, State.REPLAY)
+            is_shown = row is not None and row.is_shown and row.session.id not in held
+            self.scan(position, row.session if row and is_shown else None, State.REPLAY)
             self.below = position
             if self.is_done:
                 return
@@ -379,8 +372,8 @@ class Walk:
         self.sources.add("sql")
         count = self.wanted
         rows = pull_bodies(self.reader.pk, below=self.below, count=count, held=id_array(held))
-        for position, *columns in rows:
-            self.scan(position, columns, State.REPLAY)
+        for replay in rows:
+            self.scan(replay.position, replay.session, State.REPLAY)
             if self.is_done:
                 return
         self.ended = len(rows) < count

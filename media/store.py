@@ -16,6 +16,7 @@ from typing import IO, NamedTuple, Protocol
 from django.conf import settings
 
 from runtime import bucket_address
+from runtime.disk import sync
 from storage.breaker import UnavailableError
 from web import uploads
 
@@ -85,9 +86,9 @@ class Folder:
         with _errors():
             target = self.root / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            _sync(source)
+            sync(source)
             source.rename(target)
-            _sync(target.parent)
+            sync(target.parent)
 
     def move(self, name: str, to: str) -> None:
         """Give a file another name (`Store.move`)."""
@@ -95,7 +96,7 @@ class Folder:
             target = self.root / to
             target.parent.mkdir(parents=True, exist_ok=True)
             (self.root / name).rename(target)
-            _sync(target.parent)
+            sync(target.parent)
 
     def delete(self, name: str) -> None:
         """Remove a file, if it is there (`Store.delete`)."""
@@ -133,15 +134,6 @@ def _errors() -> Iterator[None]:
         if isinstance(error, FileNotFoundError):
             raise
         raise StoreError(str(error)) from error
-
-
-def _sync(path: Path) -> None:
-    """Have a file or folder written to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def store() -> Store:

@@ -36,7 +36,7 @@ from media.admin import ShotList, shots
 from moderation import actions, by_hand, pictures, rules, senders, sentences, subjects
 from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State
 from relations.visibility import standing
-from web.admin import LogAdmin, ask, counted, pointing
+from web.admin import Deciding, LogAdmin, ask, counted, pointing
 from web.paginator import EstimatedPaginator
 from web.rest import parse_id
 
@@ -116,7 +116,7 @@ class CaseList(ShotList):
 
 
 @admin.register(Case)
-class CaseAdmin(LogAdmin):
+class CaseAdmin(Deciding, LogAdmin):
     """The queue, oldest first. A case's page shows all that a decision needs, and takes it."""
 
     paginator = QueuePaginator
@@ -213,10 +213,6 @@ class CaseAdmin(LogAdmin):
         return int(case.report_count)
 
     # --- Permissions
-    def has_decide_permission(self, request: HttpRequest) -> bool:
-        """Whether the request may decide cases."""
-        return request.user.has_perm("moderation.decide_case")
-
     def has_view_permission(self, request: HttpRequest, obj: Case | None = None) -> bool:
         """Whether the request may see cases; the permission to decide them is enough."""
         return super().has_view_permission(request, obj) or self.has_decide_permission(request)

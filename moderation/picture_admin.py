@@ -4,7 +4,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -23,7 +22,7 @@ from media.models import MediaFile
 from media.store import StoreError
 from moderation import hashes
 from moderation.models import PictureAttempt, PictureRule
-from web.admin import ActingAdmin
+from moderation.rule_admin import RuleAdmin
 from web.rest import parse_id
 
 SHOWN = 50
@@ -81,7 +80,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
 
 
 @admin.register(PictureRule)
-class PictureRuleAdmin(ActingAdmin):
+class PictureRuleAdmin(RuleAdmin):
     """The blocked pictures. A change is in force for all that is sent from then on."""
 
     form = PictureRuleForm
@@ -165,17 +164,6 @@ class PictureRuleAdmin(ActingAdmin):
     def delete_model(self, request: HttpRequest, obj: PictureRule) -> None:
         """Remove the rule by its verb, which writes the log."""
         hashes.unblock(rule=obj, by=request.user)  # type: ignore[arg-type]
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[PictureRule]) -> None:
-        """Remove the rules one by one."""
-        for rule in queryset:
-            self.delete_model(request, rule)
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The rules alone: their attempts go with them."""
-        names = [str(rule) for rule in objs]
-        lacking = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
-        return names, {self.opts.verbose_name_plural: len(names)}, lacking, []
 
 
 def _known(rule: PictureRule) -> str:

@@ -17,7 +17,7 @@ from accounts.big_v_admin import handle_column
 from accounts.models import User
 from moderation import actions, by_hand, senders
 from moderation.models import Case, SenderKind, SenderRule, WordRule
-from web.admin import ActingAdmin, counted, pointing
+from web.admin import ActingAdmin, Deciding, counted, pointing
 
 
 # --- Senders ---------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 
 
 @admin.register(SenderRule)
-class SenderRuleAdmin(ActingAdmin):
+class SenderRuleAdmin(Deciding, ActingAdmin):
     """The black and the white list, and the bans."""
 
     list_display = (
@@ -69,15 +69,11 @@ class SenderRuleAdmin(ActingAdmin):
 
     def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """The field of the kind; bans only for staff who may lift them."""
-        if db_field.name == "kind" and not self.has_unban_permission(request):
+        if db_field.name == "kind" and not self.has_decide_permission(request):
             kwargs["choices"] = [choice for choice in db_field.get_choices() if choice[0] != SenderKind.BAN]
         return super().formfield_for_choice_field(db_field, request, **kwargs)
 
     # --- Permissions
-    def has_unban_permission(self, request: HttpRequest) -> bool:
-        """Whether the request may lift bans."""
-        return request.user.has_perm("moderation.decide_case")
-
     def has_change_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
         """Whether the request may change this rule."""
         return super().has_change_permission(request, obj) and self._may(request, obj)
@@ -88,7 +84,7 @@ class SenderRuleAdmin(ActingAdmin):
 
     def _may(self, request: HttpRequest, rule: SenderRule | None) -> bool:
         """A ban is lifted by those who ban."""
-        return rule is None or rule.kind != SenderKind.BAN or self.has_unban_permission(request)
+        return rule is None or rule.kind != SenderKind.BAN or self.has_decide_permission(request)
 
     # --- Writing
     form = SenderRuleForm
@@ -112,7 +108,7 @@ class SenderRuleAdmin(ActingAdmin):
         for rule in queryset.select_related("user"):
             self.delete_model(request, rule)
 
-    @admin.action(description=_("Lift the bans"), permissions=["unban"])
+    @admin.action(description=_("Lift the bans"), permissions=["decide"])
     def unban(self, request: HttpRequest, queryset: QuerySet[SenderRule]) -> None:
         """Lift the chosen bans."""
         done = left = 0
@@ -143,8 +139,23 @@ class ManyWordsForm(forms.Form):
         return [line.strip() for line in lines if line.strip()]
 
 
+class RuleAdmin(ActingAdmin):
+    """Rules by which items are held."""
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Remove the rules one by one."""
+        for rule in queryset:
+            self.delete_model(request, rule)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """The rules alone, and not each case or attempt that names one."""
+        names = [str(rule) for rule in objs]
+        lacking = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
+        return names, {self.opts.verbose_name_plural: len(names)}, lacking, []
+
+
 @admin.register(WordRule)
-class WordRuleAdmin(ActingAdmin):
+class WordRuleAdmin(RuleAdmin):
     """The list of words. A change is in force for all items that are published from then on."""
 
     list_display = ("text", "whole", "is_enabled", "note", "hits")
@@ -162,12 +173,6 @@ class WordRuleAdmin(ActingAdmin):
     def hits(self, rule: Any) -> int:
         """Cases that it opened or joined."""
         return int(rule.hits)
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The rules alone: however many cases name them stay, and only forget it."""
-        names = [str(rule) for rule in objs]
-        lacking = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
-        return names, {self.opts.verbose_name_plural: len(names)}, lacking, []
 
     def get_urls(self) -> list[URLPattern]:
         """The admin's own addresses, and that of adding many words."""
@@ -210,11 +215,6 @@ class WordRuleAdmin(ActingAdmin):
     def delete_model(self, request: HttpRequest, obj: WordRule) -> None:
         """Remove the word by its verb, which writes the log."""
         actions.drop_word(rule=obj, by=request.user)  # type: ignore[arg-type]
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
-        """Remove the words one by one."""
-        for rule in queryset:
-            self.delete_model(request, rule)
 
     @admin.action(description=_("Enable"), permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:

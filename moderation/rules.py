@@ -63,6 +63,7 @@ CONTEXT = """
     WHERE u.id = %(sender)s
 """
 WORDS = "SELECT id, text, whole FROM moderation_wordrule WHERE is_enabled"
+VERSION = "SELECT version FROM moderation_wordlistversion"
 BEFORE = f"""
     SELECT i.title, i.content, i.media FROM items_item i
     WHERE i.id = %(item)s AND i.status = 'published' AND {for_others("i")}
@@ -105,8 +106,12 @@ def word_list(version: UUID | None) -> WordList:
 
 def current_words() -> WordList:
     """The rules as they are now."""
-    rows = fetch("SELECT version FROM moderation_wordlistversion")
-    return word_list(rows[0][0] if rows else None)
+    return word_list(_version())
+
+
+def _version() -> UUID | None:
+    rows = fetch(VERSION)
+    return rows[0][0] if rows else None
 
 
 def said(item: Item) -> str:
@@ -146,16 +151,15 @@ def reasons_of(submission: Submission) -> list[Reason]:
     """The reasons to hold a text that is no item: a live session's, a profile's, a name at sign-up."""
     author, now = submission.author, timezone.now()
     if author.pk is None:
-        version = fetch("SELECT version FROM moderation_wordlistversion")
-        return _reasons(submission.text, _Context(False, None, True, version[0][0] if version else None, 0, 0), True)
+        stranger = _Context(is_staff=False, kind=None, is_new=True, version=_version(), burst=0, same=0)
+        return _reasons(submission.text, stranger, is_new=True)
     rows = fetch(SENDER, {"sender": author.pk, "new": settings.MODERATION_LINK_AGE})
     if not rows:
         return []
     since = now - settings.MODERATION_BURST_SPAN
     burst = sum(one.at > since for one in submission.earlier)
     same = sum(one.text == submission.text for one in submission.earlier) if len(submission.text) >= SHORTEST else 0
-    is_staff, kind, is_young, version = rows[0]
-    return _reasons(submission.text, _Context(is_staff, kind, is_young, version, burst, same), submission.is_new)
+    return _reasons(submission.text, _Context._make((*rows[0], burst, same)), submission.is_new)
 
 
 def _reasons(text: str, context: "_Context", is_new: bool) -> list[Reason]:
@@ -206,6 +210,8 @@ def _burst() -> int:
 
 
 class _Context(NamedTuple):
+    """The sender: a row of `CONTEXT`, or one of `SENDER` with what was counted elsewhere."""
+
     is_staff: bool
     kind: str | None
     is_new: bool
@@ -227,14 +233,18 @@ def _context(item: Item, is_new: bool) -> _Context | None:
             "same_above": compose(now - timedelta(hours=1), 0),
             "scanned": max(SCANNED, _burst()),
         },
+        into=_Context._make,
     )
-    return _Context(*rows[0]) if rows else None
+    return rows[0] if rows else None
 
 
 def _before(item: Item) -> Item | None:
     """The item as others see it already; None where they do not."""
     rows = fetch(BEFORE, {"item": item.pk})
-    return Item(title=rows[0][0], content=rows[0][1], media=rows[0][2]) if rows else None
+    if not rows:
+        return None
+    title, content, media = rows[0]
+    return Item(title=title, content=content, media=media)
 
 
 def _captions(item: Item) -> list[str]:

@@ -24,7 +24,7 @@ def ban(*, user: User, by: User, reason: str = "") -> bool:
 
     All they said is gone on the next request, and so are they. Raises PermissionError for staff and for oneself.
     """
-    user = _held(user)
+    user = User.objects.held().get(pk=user.pk)
     if not may_be_banned(user, by):
         raise PermissionError("Staff is not banned here.")
     before = _rule_of(user)
@@ -47,7 +47,7 @@ def ban(*, user: User, by: User, reason: str = "") -> bool:
 @transaction.atomic
 def unban(*, user: User, by: User, reason: str = "") -> bool:
     """Let a banned user come back; True if they were banned. Rejected items stay so, and a deleted account too."""
-    rule = _rule_of(_held(user))
+    rule = _rule_of(User.objects.held().get(pk=user.pk))
     if rule is None or rule.kind != SenderKind.BAN:
         return False
     rule.delete()
@@ -60,7 +60,7 @@ def unban(*, user: User, by: User, reason: str = "") -> bool:
 @transaction.atomic
 def reactivate_unless_banned(*, user: User) -> bool:
     """Let a user be seen again whom no ban hides; True if they were not active."""
-    rule = _rule_of(_held(user))
+    rule = _rule_of(User.objects.held().get(pk=user.pk))
     return (rule is None or rule.kind != SenderKind.BAN) and reactivate(user=user)
 
 
@@ -93,15 +93,8 @@ def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
     return True
 
 
-def _held(user: User) -> User:
-    """The user as they are now. Their rule, which may be none yet, is theirs alone who hold them until the transaction
-    ends.
-    """
-    return User.objects.select_for_update(no_key=True).get(pk=user.pk)
-
-
 def _rule_of(user: User) -> SenderRule | None:
-    """The rule of a sender who is held."""
+    """The rule of a sender, who is held: their rule, which may be none yet, is written by no other until then."""
     return SenderRule.objects.filter(user=user).first()
 
 

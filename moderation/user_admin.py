@@ -76,7 +76,7 @@ class ModeratedUserAdmin(CountedUserAdmin):
 
     def reactivate_one(self, request: HttpRequest, user: User) -> bool:
         """A ban is a rule, which moderators lift; users who are not banned come back."""
-        if self.has_moderate_permission(request) and senders.unban(user=user, by=request.user):  # type: ignore[arg-type]
+        if self.has_decide_permission(request) and senders.unban(user=user, by=request.user):  # type: ignore[arg-type]
             return True
         return senders.reactivate_unless_banned(user=user)
 

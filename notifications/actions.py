@@ -6,12 +6,10 @@ or answers a user one, of an item that does neither none; so nothing is left to 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import msgspec
-from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
 
@@ -295,101 +293,7 @@ def _announce(user_ids: Sequence[int]) -> None:
         announce(*(Notified(user_id, payload) for user_id, payload in payloads.items()))
 
 
-# --- Forgetting ------------------------------------------------------------------------------------------
-FORGET_ACTS = """
-    DELETE FROM notifications_act WHERE id = ANY(ARRAY(
-        SELECT a.id FROM notifications_act a WHERE a.{column} = %(user)s LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
-    RETURNING 1
-"""
-FORGET_ENTRIES = """
-    DELETE FROM notifications_notification WHERE id = ANY(ARRAY(
-        SELECT n.id FROM notifications_notification n WHERE {which} LIMIT %(limit)s FOR UPDATE SKIP LOCKED)) RETURNING 1
-"""
-# Each batch goes on where the one before has ended: what that took stays in the indexes until VACUUM, for as long as a
-# backup runs.
-OLD = """
-    SELECT position, id FROM notifications_notification
-    WHERE (position, id) > (%(position)s::bigint, %(entry)s::bigint) AND position < %(before)s
-    ORDER BY position, id LIMIT %(limit)s
-"""
-OLD_ACTS = """
-    DELETE FROM notifications_act WHERE id = ANY(ARRAY(
-        SELECT a.id FROM notifications_act a
-        WHERE a.notification_id = ANY(%(entries)s::bigint[])
-            AND (a.notification_id, a.actor_id) > (%(entry)s::bigint, %(actor)s::bigint)
-        ORDER BY a.notification_id, a.actor_id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED))
-    RETURNING notification_id, actor_id
-"""
-OLD_ENTRIES = FORGET_ENTRIES.format(which="n.id = ANY(%(entries)s::bigint[]) AND n.position < %(before)s")
-LEFT_ACTS = """
-    WITH old AS MATERIALIZED (
-        SELECT id, notification_id FROM notifications_act
-        WHERE id > %(act)s::bigint AND id < %(before)s ORDER BY id LIMIT %(limit)s
-    ),
-    gone AS (
-        DELETE FROM notifications_act a USING old WHERE a.id = old.id AND NOT EXISTS (
-            SELECT FROM notifications_notification n WHERE n.id = old.notification_id OFFSET 0)
-        RETURNING 1
-    )
-    SELECT count(*), max(id), (SELECT count(*) FROM gone) FROM old
-"""
-FORGET_USER = (
-    FORGET_ACTS.format(column="actor_id"),
-    FORGET_ACTS.format(column="recipient_id"),
-    FORGET_ENTRIES.format(which="n.recipient_id = %(user)s"),
-    "DELETE FROM notifications_readmark WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
-    "DELETE FROM notifications_silenced WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
-)
-
-
-def forget_old() -> int:
-    """Drop the entries to which nothing was added for settings.NOTIFICATION_LIFE, with their acts; how many rows.
-
-    See docs/decisions.md: Nothing is partitioned.
-    """
-    params = {"before": ids.compose(datetime.now(UTC) - settings.NOTIFICATION_LIFE, 0), "limit": BATCH}
-    total, position, entry = 0, 0, 0
-    while old := fetch(OLD, params | {"position": position, "entry": entry}):
-        entries = [entry for _, entry in old]
-        total += _forget_acts(entries) + len(fetch(OLD_ENTRIES, params | {"entries": entries}))
-        position, entry = old[-1]
-    return total + _forget_left_acts(params)
-
-
-def _forget_acts(entries: Sequence[int]) -> int:
-    total, last = 0, (0, 0)
-    while True:
-        params = {"entries": entries, "entry": last[0], "actor": last[1], "limit": BATCH}
-        gone: list[tuple[int, int]] = fetch(OLD_ACTS, params, into=lambda row: (row[0], row[1]))
-        total += len(gone)
-        if len(gone) < BATCH:
-            return total
-        last = max(gone)
-
-
-def _forget_left_acts(params: Mapping[str, int]) -> int:
-    """Drop old acts whose entry was put away, or went while they came. Old acts of entries that are still added to are
-    passed.
-    """
-    total, last = 0, 0
-    while True:
-        rows: list[tuple[int, int, int]] = fetch(LEFT_ACTS, {**params, "act": last})
-        ((passed, newest, gone),) = rows
-        total += gone
-        if passed < BATCH:
-            return total
-        last = newest
-
-
-def forget_user(*, user: User, limit: int) -> int:
-    """Remove up to `limit` rows of what was told of a user who is gone, or was told to them; how many."""
-    taken = 0
-    for query in FORGET_USER:
-        if taken < limit:
-            taken += len(fetch(query, {"user": user.pk, "limit": limit - taken}))
-    return taken
-
-
+# --- Acts of an earlier version -------------------------------------------------------------------------
 # Acts whose entry is gone are removed.
 GIVE_RECIPIENTS = """
     WITH without AS MATERIALIZED (

@@ -13,7 +13,7 @@ from accounts.models import User
 from accounts.signals import account_purged, export_requested
 from items.models import Item
 from items.signals import item_edited, item_liked, item_published
-from notifications import actions, export
+from notifications import actions, export, forgetting
 from relations.models import Follow, FollowRequest
 from relations.signals import follow_accepted, follow_requested, followed
 
@@ -51,7 +51,7 @@ def tell_of_acceptance(sender: type[Follow], follower: User, followee: User, **k
 @receiver(account_purged)
 def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
     """Forget a deleted account's notifications, at most `limit` rows; returns their number."""
-    return actions.forget_user(user=user, limit=limit)
+    return forgetting.forget_user(user=user, limit=limit)
 
 
 @receiver(export_requested)

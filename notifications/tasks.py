@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from accounts.models import User
-from notifications import actions
+from notifications import actions, forgetting
 from storage.queue import enqueue
 
 
@@ -11,7 +11,7 @@ from storage.queue import enqueue
 def forget_old() -> None:
     """Periodic: drop entries that are too old to be looked for, and complete acts of workers of an earlier version."""
     actions.give_recipients()
-    actions.forget_old()
+    forgetting.forget_old()
 
 
 @shared_task(name="notifications.announce")

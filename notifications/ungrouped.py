@@ -11,9 +11,9 @@ mentions alone come from an index of their own.
 See docs/decisions.md: Apps list acts, pages list entries.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from accounts.models import User
 from notifications.feed import ACT_SHOWN, ITEM_SHOWN, MARK, SCAN, told
@@ -68,6 +68,18 @@ class ToldAct(NamedTuple):
     actor_id: int
 
 
+class _Row(NamedTuple):
+    """A row of `PAGE`: its bound, and an act, or none where the page is empty."""
+
+    bound: int | None
+    act: ToldAct | None
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "_Row":
+        bound, act_id, *columns = row
+        return cls(bound, None if act_id is None else ToldAct(act_id, *columns))
+
+
 class ActPage(NamedTuple):
     """A part of the list, in the order of the walk. `last_id` is the id of the last act that was looked at. `has_more`
     is true if another act is shown, or may be beyond the bound of the page's work.
@@ -113,9 +125,9 @@ def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> 
     kinds = sorted(wanted.kinds)
     params = {"reader": reader.pk, "kinds": kinds, "count": count, "scan": scan}
     params |= {"below": wanted.below, "above": wanted.above, "actor": wanted.actor_id}
-    rows = fetch(_statement(WITH_ONE_ACT.issuperset(kinds), wanted.upward), params)
-    shown = sorted((ToldAct(*row[1:]) for row in rows if row[1] is not None), reverse=not wanted.upward)
-    return shown, rows[0][0]
+    rows = fetch(_statement(WITH_ONE_ACT.issuperset(kinds), wanted.upward), params, into=_Row.of)
+    shown = sorted((row.act for row in rows if row.act is not None), reverse=not wanted.upward)
+    return shown, rows[0].bound
 
 
 @cache

@@ -36,6 +36,7 @@ from django.db.migrations.loader import MigrationLoader
 from accounts.models import User
 from media import store as media
 from media.store import NAME
+from runtime.disk import sync
 from runtime.embedded import ServerError, postgres_binaries
 from seen import forgetting, played
 from seen.lmdb_store import LmdbStore
@@ -133,7 +134,7 @@ def backup(path: Path, *, now: datetime, progress: Progress) -> None:
             Path(draft).rename(path)
         finally:
             Path(draft).unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise BackupError(f"{path} cannot be written: {error.strerror}.") from error
     except played.PlayedUnavailableError as error:
@@ -308,7 +309,7 @@ def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
         shutil.rmtree(before, ignore_errors=True)
         folder.rename(before)
     draft.rename(folder)
-    _sync_folder(folder.parent)
+    sync(folder.parent)
 
 
 def _restore_media(archive: zipfile.ZipFile, progress: Progress) -> None:
@@ -412,16 +413,7 @@ def _replace(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Have the names of a folder on the disk: a rename is there after a power failure only then."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(path.parent)
 
 
 # --- Programs and bytes ----------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ def _postgresql(found: Look) -> None:
         found.are_counted = bool(fetch(IS_COUNTED)[0][0])
         query = STATEMENTS if found.are_counted else RUNNING
         rows = fetch(query, {"count": SHOWN} | ({} if found.are_counted else {"slow": SLOW_SECONDS}))
-        found.statements = [Statement(without_values(row[0]), *row[1:]) for row in rows]
+        found.statements = [Statement(without_values(text), *figures) for text, *figures in rows]
     except DatabaseError:
         connection.close()  # the next look begins anew
         raise

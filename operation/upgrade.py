@@ -112,8 +112,9 @@ class Sizes(dict[str, tuple[int, int] | None]):
     """Rows and bytes by the name of a table; None where there is none yet."""
 
     def __missing__(self, table: str) -> tuple[int, int] | None:
-        found = fetch(SIZES, ([table],))
-        self[table] = (int(found[0][1]), int(found[0][2])) if found else None
+        self[table] = None
+        for name, rows, size in fetch(SIZES, ([table],)):
+            self[name] = (int(rows), int(size))
         return self[table]
 
 

@@ -88,7 +88,7 @@ def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bo
 
 def _lock_follower(follower: User) -> int:
     """Lock the follower's row until the transaction ends; how many they follow."""
-    rows = User.objects.select_for_update(no_key=True).values_list("following_count", flat=True)
+    rows = User.objects.held().values_list("following_count", flat=True)
     return int(rows.get(pk=follower.pk))
 
 

@@ -7,7 +7,7 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
-from rest_framework import exceptions, serializers
+from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.api import UserCard, reader_of, signed_in
@@ -16,12 +16,13 @@ from relations import actions
 from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
 from relations.visibility import is_username, users_visible_to, visible_user
-from web.openapi import PAGED
+from web.openapi import EMPTY_BODY, PAGED
 from web.rest import (
     ApiView,
     ConflictError,
     FeedResponse,
     FlagField,
+    NumberField,
     Problem,
     PublicApiView,
     StrictSerializer,
@@ -76,23 +77,13 @@ class FollowOptions(StrictSerializer):
     reposts = FlagField(required=False)
 
 
-class SecondsField(serializers.IntegerField):
-    """A number of seconds that was sent as a number; DRF's field takes text too."""
-
-    def to_internal_value(self, data: Any) -> int:
-        """The seconds. Raises ValidationError if it is no whole number."""
-        if not isinstance(data, int) or isinstance(data, bool):
-            self.fail("invalid")
-        return data
-
-
 class MuteOptions(StrictSerializer):
     """How to mute. `expires_in`: seconds until the mute ends by itself, within half a minute; without it the mute has
     no end. `notifications`: whether the caller is not told of what the user does either, which is the default. The
     mute that is sent takes the place of one that stands.
     """
 
-    expires_in = SecondsField(required=False, allow_null=True, default=None, min_value=1, max_value=LONGEST_MUTE)
+    expires_in = NumberField(required=False, allow_null=True, default=None, min_value=1, max_value=LONGEST_MUTE)
     notifications = FlagField(default=True)
 
 
@@ -140,7 +131,6 @@ class RelationView(ApiView):
         return HttpResponse(status=204)
 
 
-EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
 NO_CONTENT: dict[Any, Any] = {204: None}
 
 

@@ -10,10 +10,10 @@ back (a member leaves, the list is deleted or exclusive no more) advances the ow
 See docs/decisions.md: Members of lists hang on follows by a foreign key.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
@@ -139,7 +139,7 @@ def _own(owner: User, list_id: int) -> List:
 
 
 def _lock(owner: User) -> None:
-    User.objects.select_for_update(no_key=True).values_list("pk").get(pk=owner.pk)
+    User.objects.held().values_list("pk").get(pk=owner.pk)
 
 
 def _advance(owner: User) -> None:
@@ -198,6 +198,18 @@ class MembersPage(NamedTuple):
     oldest_id: int | None
 
 
+class _Member(NamedTuple):
+    """A row of `_members`: the membership's id, and the member."""
+
+    id: int
+    user: User
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "_Member":
+        member_id, *columns = row
+        return cls(member_id, user_of(columns))
+
+
 @cache
 def _members(order: str) -> str:
     """A list's members are so few that those who may not be seen are passed one by one."""
@@ -232,10 +244,10 @@ def members_page(
         "below": LAST_ID if last_id is None else last_id,
         "count": limit + 1,
     }
-    rows = fetch(_members(order), params)
+    rows = fetch(_members(order), params, into=_Member.of)
     page = rows[:limit]
-    last = page[-1][0] if page else None
+    last = page[-1].id if page else None
     if min_id is not None:
         page.reverse()
-    newest, oldest = (page[0][0], page[-1][0]) if page else (None, None)
-    return MembersPage([user_of(row[1:]) for row in page], last, len(rows) > limit, newest, oldest)
+    newest, oldest = (page[0].id, page[-1].id) if page else (None, None)
+    return MembersPage([member.user for member in page], last, len(rows) > limit, newest, oldest)

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from runtime.disk import sync
 from runtime.embedded import (
     START_SECONDS,
     Home,
@@ -244,12 +245,3 @@ def free_name(data: Path, major: str) -> Path:
         number += 1
         kept = data.with_name(f"{data.name}-{major}-{number}")
     return kept
-
-
-def sync(folder: Path) -> None:
-    """Have the names of a folder on the disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

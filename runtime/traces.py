@@ -171,12 +171,6 @@ def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
         _tracing.context.inject(headers)
 
 
-def flush() -> None:
-    """Send what waits, which is sent by itself within seconds."""
-    if _tracing is not None and _tracing.provider is not None:
-        _tracing.provider.force_flush()
-
-
 # --- Names -------------------------------------------------------------------------------------------------
 @lru_cache(1024)
 def summary(query: str) -> str:

@@ -10,7 +10,7 @@ See docs/decisions.md: Edits and deletions are told to homes and to the pages of
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -73,6 +73,18 @@ AUDIENCE = f"""
     JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
     WHERE {of_many(VISIBLE, "watch.reader")}
 """  # noqa: S608 (constants)
+
+
+class _Told(NamedTuple):
+    """A row of `AUDIENCE`: the place of an event, and a reader who sees the item as it is, or was before."""
+
+    place: int
+    before: bool
+    reader: int
+    watched: int
+    """The item whose page the reader has open; 0: told on every page."""
+    reply_to: int | None
+    is_at_home: bool
 
 
 class ItemNews(msgspec.Struct, omit_defaults=True):
@@ -199,6 +211,7 @@ def audience(
             "watchers": id_array(listener.reader for listener in watching),
             "watched": id_array(listener.item for listener in watching),
         },
+        into=_Told._make,
     )
     by_reader: dict[int, list[Listener]] = {}
     for listener in listeners:
@@ -206,16 +219,16 @@ def audience(
     hits: dict[tuple[int, bool], set[Listener]] = {}
     replies = {}
     outside: dict[int, set[Listener]] = {}
-    for place, before, reader, watched, reply_to, is_at_home in rows:
-        if reply_to:
-            replies[place] = reply_to
-        heard = hits.setdefault((place, before), set())
-        if watched:
-            heard.update(one for one in by_reader[reader] if one.item == watched)
+    for row in rows:
+        if row.reply_to:
+            replies[row.place] = row.reply_to
+        heard = hits.setdefault((row.place, row.before), set())
+        if row.watched:
+            heard.update(one for one in by_reader[row.reader] if one.item == row.watched)
         else:
-            heard.update(by_reader[reader])  # an item of the home is news on every page
-            if not is_at_home:
-                outside.setdefault(place, set()).update(by_reader[reader])
+            heard.update(by_reader[row.reader])  # an item of the home is news on every page
+            if not row.is_at_home:
+                outside.setdefault(row.place, set()).update(by_reader[row.reader])
     return hits, replies, outside
 
 

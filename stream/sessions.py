@@ -8,7 +8,7 @@ See docs/decisions.md: Listeners of a session are found in the room of the strea
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -49,6 +49,20 @@ AUDIENCE = f"""
 """  # noqa: S608 (constants)
 
 
+class _Told(NamedTuple):
+    """A row of `AUDIENCE`: the place of a change, who hears of it, and the session as it is now."""
+
+    place: int
+    reader: int
+    watched: int
+    """The session whose page the reader has open; 0: told on every page."""
+    session: int
+    host: int
+    state: str
+    version: int
+    is_hidden: bool
+
+
 class SessionNews(msgspec.Struct):
     """The data of `live`. A page that shows an older version asks for the session."""
 
@@ -75,11 +89,13 @@ def audience(
             "watchers": id_array(one.reader for one in watching),
             "watched": id_array(one.session for one in watching),
         },
+        into=_Told._make,
     )
     told: dict[tuple[int, Listener], SessionNews] = {}
-    for place, reader, watched, session, host, state, version, is_hidden in rows:
-        news = SessionNews(str(session), GONE if is_hidden and reader != host else state, version)
-        for listener in by_reader[reader]:
-            if not watched or listener.session == watched:
-                told[place, listener] = news
+    for row in rows:
+        state = GONE if row.is_hidden and row.reader != row.host else row.state
+        news = SessionNews(str(row.session), state, row.version)
+        for listener in by_reader[row.reader]:
+            if not row.watched or listener.session == row.watched:
+                told[row.place, listener] = news
     return [(place, listener, news) for (place, listener), news in told.items()]

@@ -8,8 +8,6 @@ same transaction that finishes the backfill.
 See docs/decisions.md: A backfill has a lease.
 """
 
-import logging
-
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -26,8 +24,6 @@ from timeline import active_fans
 from timeline.inbox import Inbox, Tail, cap_of
 from timeline.models import Backfill
 from timeline.outbox import Outbox, pull
-
-logger = logging.getLogger(__name__)
 
 PART = 500
 """Followers that are filled between two notes of progress."""
@@ -101,7 +97,7 @@ def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
 def _finish(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     with transaction.atomic():
         # The user's row first, as accounts.big_v locks it, so that the two never wait for each other.
-        sender = User.objects.select_for_update(no_key=True).get(pk=backfill.sender_id)
+        sender = User.objects.held().get(pk=backfill.sender_id)
         flipped = running.update(finished_at=Now(), done=F("followers"))
         if flipped:
             complete_demotion(user=sender)

@@ -10,7 +10,8 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -91,41 +92,105 @@ ITEM = f"""
 """  # noqa: S608 (constants)
 
 
+class _Standing(NamedTuple):
+    """A row of `READER`: what decides on the reader's windows."""
+
+    level: int
+    seen_at: datetime | None
+    is_active: bool
+    following: int
+    has_inbox: bool
+    epoch: int | None
+    push_generation: int
+    push_level: int
+    inbox_from: int
+    generation: int | None
+
+    @property
+    def why_no_inbox(self) -> str:
+        """The state of an inbox that none expects; "" where there should be one."""
+        if self.generation is None:
+            return "no_generation"
+        if self.has_inbox:
+            return ""
+        return "few_followees" if self.level else "dormant"
+
+
+class _BigV(NamedTuple):
+    """A row of `BIG_VS`: one whom the reader follows, and how many these are in all."""
+
+    id: int
+    username: str
+    epoch: int | None
+    total: int
+
+
+class _Pending(NamedTuple):
+    """A row of `PENDING`."""
+
+    item_id: int
+    is_parked: bool
+
+
+class _Asked(NamedTuple):
+    """A row of `ITEM`: what the home makes of the item."""
+
+    belongs: bool
+    is_held: bool
+    has_shown_original: bool
+    sender_id: int
+    sender: str
+    is_big_v: bool
+    status: str
+    visibility: str
+    repost_of: int | None
+    is_pending: bool
+    is_parked: bool
+    outbox_epoch: int | None
+    holds: list[bool]
+    """Of each of `CONDITIONS`."""
+
+
 def explain_home(reader: User, *, item_id: int | None = None) -> Explanation:
     """Explain the home of a reader, and an item in it. Bounded work, whatever the reader follows."""
     with _reading_only():
         # In the order in which a delivery moves: what is pending no more is in the windows by the time they are read.
-        row = fetch(READER, {"reader": reader.pk})[0]
-        level, seen_at, is_active, following, has_inbox, epoch, push_generation, push_level, inbox_from, generation = (
-            row
-        )
-        big_vs = fetch(BIG_VS, {"reader": reader.pk, "shown": SHOWN})
+        standing = fetch(READER, {"reader": reader.pk}, into=_Standing._make)[0]
+        big_vs = fetch(BIG_VS, {"reader": reader.pk, "shown": SHOWN}, into=_BigV._make)
         cap = settings.PENDING_CAP + 1
-        pending = fetch(PENDING, {"reader": reader.pk, "pending": cap})
-        found = fetch(ITEM, {"reader": reader.pk, "item": item_id}) if item_id is not None else []
+        pending = fetch(PENDING, {"reader": reader.pk, "pending": cap}, into=_Pending._make)
+        found: list[_Asked] = []
+        if item_id is not None:
+            found = fetch(ITEM, {"reader": reader.pk, "item": item_id}, into=_Asked._make)
         own = keys.inbox(reader.pk)
-        none = "no_generation" if generation is None else "" if has_inbox else "few_followees" if level else "dormant"
-        wishes = {own: epoch, **{keys.outbox(row[0]): row[2] for row in big_vs}}
-        windows = _windows(wishes)
+        windows = _windows({own: standing.epoch} | {keys.outbox(big_v.id): big_v.epoch for big_v in big_vs})
         inbox = windows[own]
-        if none:
+        if none := standing.why_no_inbox:
             inbox.state = none
-        merges = push_generation == 0 or inbox.pushes != push_generation
+        merges = standing.push_generation == 0 or inbox.pushes != standing.push_generation
         item = None
         if item_id is not None:
             item = _verdict(reader, item_id, found, inbox, merges=merges)
         next_page = _next_page(reader)
     return Explanation(
-        reader=Reader(str(reader.pk), reader.username, is_active, level, seen_at, following, push_generation),
-        policy=Policy(push_level, inbox_from, generation),
+        reader=Reader(
+            str(reader.pk),
+            reader.username,
+            standing.is_active,
+            standing.level,
+            standing.seen_at,
+            standing.following,
+            standing.push_generation,
+        ),
+        policy=Policy(standing.push_level, standing.inbox_from, standing.generation),
         inbox=inbox,
         merging="unused" if inbox.state != "in_use" else "merged" if merges else "pushed",
-        big_vs=big_vs[0][3] if big_vs else 0,
-        outboxes=[Box(str(row[0]), row[1], windows[keys.outbox(row[0])]) for row in big_vs],
+        big_vs=big_vs[0].total if big_vs else 0,
+        outboxes=[Box(str(big_v.id), big_v.username, windows[keys.outbox(big_v.id)]) for big_v in big_vs],
         pending=len(pending),
         is_pending_capped=len(pending) == cap,
-        pending_items=[str(row[0]) for row in pending[:SHOWN]],
-        parked=sum(row[1] for row in pending),
+        pending_items=[str(delivery.item_id) for delivery in pending[:SHOWN]],
+        parked=sum(delivery.is_parked for delivery in pending),
         next_page=next_page,
         item=item,
     )
@@ -191,29 +256,29 @@ def _window(key: str, expected: int | None, glance: list[Any] | None, size: int 
 
 
 # --- An item ---------------------------------------------------------------------------------------------
-def _verdict(reader: User, item_id: int, found: Sequence[Sequence[Any]], inbox: Window, *, merges: bool) -> ItemVerdict:
+def _verdict(reader: User, item_id: int, found: Sequence[_Asked], inbox: Window, *, merges: bool) -> ItemVerdict:
     if not found:
         return ItemVerdict(str(item_id), is_shown=False, reasons=["absent"])
-    (
-        belongs, held, original, sender_id, sender, is_big_v, status, visibility, repost_of, is_pending, is_parked,
-        outbox_epoch, holds,
-    ) = found[0]  # fmt: skip
+    item = found[0]
     verdict = ItemVerdict(
         str(item_id),
-        is_shown=bool(belongs and held and original),
-        reasons=[name for name, holds_here in zip(CONDITIONS, holds, strict=True) if not holds_here],
-        status=status,
-        visibility=visibility,
-        sender=sender,
-        repost_of=None if repost_of is None else str(repost_of),
-        is_pending=is_pending,
-        is_parked=is_parked,
+        is_shown=bool(item.belongs and item.is_held and item.has_shown_original),
+        reasons=[name for name, holds in zip(CONDITIONS, item.holds, strict=True) if not holds],
+        status=item.status,
+        visibility=item.visibility,
+        sender=item.sender,
+        repost_of=None if item.repost_of is None else str(item.repost_of),
+        is_pending=item.is_pending,
+        is_parked=item.is_parked,
     )
-    if repost_of is not None and verdict.is_shown:
-        _fold(verdict, reader, item_id, repost_of)
-    outbox = _windows({keys.outbox(sender_id): outbox_epoch})[keys.outbox(sender_id)] if is_big_v else None
-    verdict.in_inbox = _holds(inbox, item_id, sender_id)
-    verdict.in_outbox = _holds(outbox, item_id, sender_id) if outbox else False
+    if item.repost_of is not None and verdict.is_shown:
+        _fold(verdict, reader, item_id, item.repost_of)
+    outbox = None
+    if item.is_big_v:
+        key = keys.outbox(item.sender_id)
+        outbox = _windows({key: item.outbox_epoch})[key]
+    verdict.in_inbox = _holds(inbox, item_id, item.sender_id)
+    verdict.in_outbox = _holds(outbox, item_id, item.sender_id) if outbox else False
     if inbox.state == "in_use":
         verdict.is_above_floor = item_id > int(inbox.floor or 0)
     if verdict.is_shown:

@@ -7,12 +7,10 @@ See docs/decisions.md: Experiments for speed are kept by their processor time.
 See docs/decisions.md: A whole fan-out is held to raw writes of full windows.
 """
 
-import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
@@ -38,8 +36,6 @@ from storage.window import PIPELINE_LENGTH, Entry, deliver
 from timeline import active_fans, outbox
 from timeline.inbox import Tail, cap_of
 from timeline.models import Delivery, DeliveryRange
-
-logger = logging.getLogger(__name__)
 
 AGAIN_AFTER = timedelta(seconds=5)
 """How long an item that is published again waits: longer than any lazy delete of it may still be under way
@@ -98,11 +94,11 @@ BOUNDARIES = f"""
 """  # noqa: S608
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One attempt at a delivery. Its fields from `revision` to `ranges` are columns of `CLAIM`, in this order."""
+class Claim(NamedTuple):
+    """One attempt at the delivery of an item: its id, and a row of `CLAIM`."""
 
-    entry: Entry
+    item_id: int
+    sender_id: int
     revision: int
     attempts: int
     status: str
@@ -121,13 +117,26 @@ class Claim:
     """The policy's; None where no window counts."""
     ranges: Sequence[int] = ()
     """Into which an earlier attempt split the work, and which are not done."""
-    first: Part | None = None
-    """The first followers, with the sender among them, where few follow."""
+    has_first: bool = False
+    seen: int = 0
+    last: int | None = None
+    ids: list[int] | None = None
+    levels: list[int] | None = None
+
+    @property
+    def entry(self) -> Entry:
+        """The item as windows hold it."""
+        return Entry(self.item_id, self.sender_id)
+
+    @property
+    def first(self) -> Part | None:
+        """The first followers, with the sender among them, where few follow."""
+        return Part(self.seen, self.last, self.ids, self.levels) if self.has_first else None
 
     def attempt(self, *, is_counted: bool = True) -> Attempt:
         """The attempt that notes errors on the delivery's row; a range's is not counted."""
-        row = Delivery.objects.filter(pk=self.entry.item_id, revision=self.revision)
-        return Attempt(f"item {self.entry.item_id}", row, self.attempts, is_counted)
+        row = Delivery.objects.filter(pk=self.item_id, revision=self.revision)
+        return Attempt(f"item {self.item_id}", row, self.attempts, is_counted)
 
     @property
     def to_followers(self) -> bool:
@@ -169,11 +178,7 @@ def fan_out(item_id: int) -> bool:
 def _claim(item_id: int) -> Claim | None:
     params = {"item": item_id, "retry": settings.FAN_OUT_RETRY_AFTER, "few": _few()}
     rows = fetch(CLAIM, params)
-    if not rows:
-        return None
-    sender_id, *columns, has_first, seen, last, ids, levels = rows[0]
-    first = Part(seen, last, ids, levels) if has_first else None
-    return Claim(Entry(item_id, sender_id), *[*columns, first])
+    return Claim(item_id, *rows[0]) if rows else None
 
 
 def _few() -> int:
@@ -196,13 +201,13 @@ def _deliver_to_self(claim: Claim) -> None:
     which lives on by it.
     """
     if claim.level and claim.first is None:
-        _deliver_to(claim.entry, [claim.entry.sender_id], [cap_of(claim.level)])
+        _deliver_to(claim.entry, [claim.sender_id], [cap_of(claim.level)])
     if claim.is_big_v:
-        client, window = feeds_for_tasks(), outbox.Outbox(claim.entry.sender_id)
+        client, window = feeds_for_tasks(), outbox.Outbox(claim.sender_id)
         refused = deliver(client, claim.entry, [window.key], [settings.OUTBOX_CAP])
         pipelined(client, [window.keep()])
         if refused:  # it may have been lost
-            outbox.begin(claim.entry.sender_id)
+            outbox.begin(claim.sender_id)
 
 
 def _to_followers(claim: Claim) -> bool:
@@ -211,22 +216,22 @@ def _to_followers(claim: Claim) -> bool:
         _enqueue_ranges(claim.ranges)
         return False
     if claim.selective:
-        sizes = active_fans.sizes(claim.entry.sender_id, claim.generation)
+        sizes = active_fans.sizes(claim.sender_id, claim.generation)
         # Finding the active by their level takes a hundredth of looking through a million followers.
-        if sizes is None and active_fans.build(claim.entry.sender_id):
-            sizes = active_fans.sizes(claim.entry.sender_id, claim.generation)
+        if sizes is None and active_fans.build(claim.sender_id):
+            sizes = active_fans.sizes(claim.sender_id, claim.generation)
         if sizes is not None:
             if sum(sizes) > settings.FAN_OUT_RANGE:
                 parts = [(shard, 0, 0) for shard in range(len(sizes))]
                 return _split(claim, parts)
-            fans = active_fans.members(claim.entry.sender_id, list(range(len(sizes))), claim.generation)
+            fans = active_fans.members(claim.sender_id, list(range(len(sizes))), claim.generation)
             if fans is not None:
                 _deliver_to_fans(claim, fans)
                 return True
-        enqueue("timeline.build_active_fans", claim.entry.sender_id)
+        enqueue("timeline.build_active_fans", claim.sender_id)
     highs = []
     if claim.followers > _few():
-        highs = [row[0] for row in fetch(BOUNDARIES, [claim.entry.sender_id, settings.FAN_OUT_RANGE])]
+        highs = [row[0] for row in fetch(BOUNDARIES, [claim.sender_id, settings.FAN_OUT_RANGE])]
     if highs:
         lows = [0, *highs]
         return _split(claim, [(None, low, high) for low, high in zip(lows, [*highs, LAST_ID], strict=True)])
@@ -237,14 +242,14 @@ def _to_followers(claim: Claim) -> bool:
 def _split(claim: Claim, parts: Iterable[tuple[int | None, int, int]]) -> bool:
     with transaction.atomic():
         # A second attempt at the same time waits here, and finds the ranges of the first.
-        if not Delivery.objects.select_for_update().filter(pk=claim.entry.item_id, revision=claim.revision).exists():
+        if not Delivery.objects.select_for_update().filter(pk=claim.item_id, revision=claim.revision).exists():
             return False
-        rows = DeliveryRange.objects.filter(delivery_id=claim.entry.item_id, revision=claim.revision)
+        rows = DeliveryRange.objects.filter(delivery_id=claim.item_id, revision=claim.revision)
         if not rows.exists():
-            DeliveryRange.objects.filter(delivery_id=claim.entry.item_id).delete()
+            DeliveryRange.objects.filter(delivery_id=claim.item_id).delete()
             DeliveryRange.objects.bulk_create(
                 DeliveryRange(
-                    delivery_id=claim.entry.item_id,
+                    delivery_id=claim.item_id,
                     revision=claim.revision,
                     selective=claim.selective,
                     shard=shard,
@@ -273,7 +278,8 @@ def fan_out_range(range_id: int) -> bool:
         return False
     delivery, current = part.delivery, policy.current()
     claim = Claim(
-        Entry(delivery.pk, delivery.sender_id),
+        delivery.pk,
+        delivery.sender_id,
         part.revision,
         delivery.attempts,
         delivery.item.status,
@@ -302,18 +308,18 @@ def _serve(claim: Claim, part: DeliveryRange) -> bool:
     if part.shard is None:
         _deliver_to_range(claim, part.low, part.high)
         return True
-    fans = active_fans.members(claim.entry.sender_id, [part.shard], claim.generation)
+    fans = active_fans.members(claim.sender_id, [part.shard], claim.generation)
     if fans is None:  # the shard was lost since the work was split
-        fans = active_fans.known(claim.entry.sender_id, claim.push_level).get(part.shard, [])
+        fans = active_fans.known(claim.sender_id, claim.push_level).get(part.shard, [])
     _deliver_to_fans(claim, fans)
     return True
 
 
 def _deliver_to_range(claim: Claim, low: int, high: int) -> None:
-    sender_id, minimum, first = claim.entry.sender_id, claim.minimum_level, claim.first
+    sender_id, minimum, first = claim.sender_id, claim.minimum_level, claim.first
     caps = {level: cap_of(level) for level in Level.values}
     for followers in follower_parts(sender_id, low, high, minimum, with_inbox=True, first=first):
-        _deliver_to(claim.entry, [row[0] for row in followers], [caps[row[1]] for row in followers])
+        _deliver_to(claim.entry, [one for one, _ in followers], [caps[level] for _, level in followers])
 
 
 def _deliver_to_fans(claim: Claim, fans: Sequence[int]) -> None:
@@ -333,5 +339,5 @@ def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) 
 
 def _finish(claim: Claim) -> None:
     """The delivery is complete; one that was published again in the meantime stays."""
-    for (seconds,) in fetch(FINISH, {"item": claim.entry.item_id, "revision": claim.revision}):
+    for (seconds,) in fetch(FINISH, {"item": claim.item_id, "revision": claim.revision}):
         metrics.delivery_seconds.observe(seconds)

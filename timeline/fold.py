@@ -15,6 +15,7 @@ See docs/decisions.md: The first look at a page asks for senders, and for no ori
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from items.hydrate import Said
 from storage.connections import fetch, id_array
@@ -24,15 +25,18 @@ from timeline.pull import AROUND, Candidate, around
 REACH = 40
 """Entries."""
 FOLDED = -1
-REPOST_OF = Said._fields.index("repost_of_id")
-# Rows of verified reposts, and of neighbours, of which only the id and what they repost are told.
+NEIGHBOUR = {"id": "near.id", "repost_of_id": "near.repost_of_id"}
+"""The columns of `Said` that are told of a neighbour; its others are NULL, its type too."""
+# Rows of verified reposts, and of neighbours.
 FOLDS_AND_ORIGINALS = f"""
     {VERIFY_BODIES}
     UNION ALL
-    SELECT near.id, {", ".join(["NULL"] * (REPOST_OF - 1))}, near.repost_of_id,
-        {", ".join(["NULL"] * (VERIFIED_WIDTH - REPOST_OF - 1))}
+    SELECT {", ".join(NEIGHBOUR.get(name, "NULL") for name in Said._fields)},
+        {", ".join(["NULL"] * (VERIFIED_WIDTH - len(Said._fields)))}
     FROM ({AROUND}) near
 """  # noqa: S608 (constants)
+_neighbour = itemgetter(*map(Said._fields.index, NEIGHBOUR))
+_type = itemgetter(Said._fields.index("type"))
 OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id = %(reader)s"
 
 
@@ -59,10 +63,11 @@ def folds_and_originals(
     }
     entries, verified = [], {}
     for row in fetch(FOLDS_AND_ORIGINALS, params):
-        if row[1] is None:
-            entries.append((row[0], row[REPOST_OF]))
+        if _type(row) is None:
+            entries.append(_neighbour(row))
         else:
-            verified[row[0]] = Verified.of(row)
+            repost = Verified.of(row)
+            verified[repost.item.id] = repost
     entries.sort(reverse=True)
     return _of_page(entries, last_id, count), verified
 

@@ -18,7 +18,7 @@ window itself says so, and each lowering of the level advances the user's genera
 
 import secrets
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from django.conf import settings
 
@@ -201,8 +201,8 @@ def cap_of(level: int) -> int:
 
 def begin(user_id: int) -> bool:
     """Begin the inbox of a reader who has none; True if workers have been asked to fill it."""
-    level, epoch, _ = fetch(READER, [user_id])[0]
-    return bool(level) and epoch is not None and construction.begin(Inbox(user_id), epoch)
+    reader = _reader(user_id)
+    return bool(reader.level) and reader.epoch is not None and construction.begin(Inbox(user_id), reader.epoch)
 
 
 def materialise(user_id: int, token: str) -> bool:
@@ -220,14 +220,14 @@ def materialise(user_id: int, token: str) -> bool:
 
 def rise(user_id: int) -> bool:
     """Bring the inbox up to the reader's level, which has risen: deepen the one in use, or build one; True if done."""
-    level, epoch, _ = fetch(READER, [user_id])[0]
-    if not level or epoch is None:
+    reader = _reader(user_id)
+    if not reader.level or reader.epoch is None:
         return False
     client, inbox, token = feeds_for_tasks(), Inbox(user_id), secrets.token_hex(8)
-    deepening = pipelined(client, [inbox.begin_deepening(epoch)])[0]
+    deepening = pipelined(client, [inbox.begin_deepening(reader.epoch)])[0]
     if deepening is not None:
         return deepen(user_id, int(deepening))
-    return bool(pipelined(client, [inbox.begin(token, epoch)])[0]) and materialise(user_id, token)
+    return bool(pipelined(client, [inbox.begin(token, reader.epoch)])[0]) and materialise(user_id, token)
 
 
 def deepen(user_id: int, token: int) -> bool:
@@ -242,6 +242,19 @@ def deepen(user_id: int, token: int) -> bool:
     return bool(pipelined(feeds_for_tasks(), [command])[0])
 
 
+class _Reader(NamedTuple):
+    """A row of `READER`: what an inbox is built for."""
+
+    level: int
+    epoch: int | None
+    """None where no window counts."""
+    pushes: int
+
+
+def _reader(user_id: int) -> _Reader:
+    return fetch(READER, [user_id], into=_Reader._make)[0]
+
+
 def _snapshot(user_id: int) -> Snapshot | None:
     """The content of a reader's inbox; None for one who has none, and where no window counts.
 
@@ -250,15 +263,15 @@ def _snapshot(user_id: int) -> Snapshot | None:
     policy or a lowered level in between would make such a window useless, so the whole is done again.
     """
     for _ in range(EPOCH_TRIES):
-        level, epoch, pushes = fetch(READER, [user_id])[0]
-        cap = cap_of(level)
-        if not cap or epoch is None:
+        reader = _reader(user_id)
+        cap = cap_of(reader.level)
+        if not cap or reader.epoch is None:
             return None
-        if pushes:
+        if reader.pushes:
             active_fans.add(user_id)
         read_for, entries, floor = pull_entries(user_id, cap)
-        if read_for == (epoch, pushes):
+        if read_for == (reader.epoch, reader.pushes):
             # Before the inbox is in use: on a cluster, what is sent together is not done in this order.
             pipelined(feeds_for_tasks(), [Tail(user_id).drop()])
-            return Snapshot(epoch, floor, entries, cap, pushes)
+            return Snapshot(reader.epoch, floor, entries, cap, reader.pushes)
     return None

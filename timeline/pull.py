@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from accounts.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
-from items.hydrate import COLUMNS, ORIGINALS, ItemRow
+from items.hydrate import COLUMNS, ORIGINALS, ItemRow, id_of
 from items.visibility import for_followers, for_mutuals, for_others, for_sender, original_visible
 from relations.rules import (
     READER,
@@ -276,7 +276,7 @@ class Pulled(NamedTuple):
     def of(cls, row: Sequence[Any]) -> "Pulled":
         """The entry of a row of the pull's columns."""
         item_id, sender_id, is_held, has_shown_original, *columns, inbox_from = row
-        item = None if columns[0] is None else ItemRow.of(columns)
+        item = None if id_of(columns) is None else ItemRow.of(columns)
         return cls(item_id, sender_id, is_held, has_shown_original, item, inbox_from)
 
     @property
@@ -298,7 +298,7 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
     entries, floor), in one snapshot.
     """
     rows = fetch(PULL_WINDOW, {"reader": reader_id, "below": INFINITY, "count": count + 1})
-    epoch, pushes, _, _ = rows[0]
+    epoch, pushes, _item_id, _sender_id = rows[0]
     entries = [Entry(item_id, sender_id) for _, _, item_id, sender_id in rows if item_id is not None]
     floor = entries[count].item_id if len(entries) > count else 0
     return (epoch, pushes), entries[:count], floor
@@ -328,7 +328,7 @@ def pull_above(reader_id: int, *, since: int, count: int, enough: int, list_id: 
     are_enough, *_ = rows[0]
     if are_enough:
         return None
-    return [Candidate(*candidate) for _, *candidate in rows if candidate[0] is not None]
+    return [Candidate(item_id, repost_of, is_shown) for _, item_id, repost_of, is_shown in rows if item_id is not None]
 
 
 def around(reader_id: int, *, last_id: int, above: int, below: int, list_id: int = 0) -> list[tuple[int, int | None]]:

@@ -15,6 +15,7 @@ from django.conf import settings
 
 from accounts import policy
 from accounts.models import User
+from items.hydrate import id_of
 from relations import rules
 from storage.connections import fetch, id_array
 from timeline import completions
@@ -210,7 +211,7 @@ def ask(
     found = fetch(ASK_LAST if below else ASK, params)
     rows = {}
     for row in found:
-        if (item_id := row[0]) is None:
+        if (item_id := id_of(row)) is None:
             about = _About._make(row[ALONE_WIDTH:])
         else:
             rows[item_id] = Verified.alone(row)

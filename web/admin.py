@@ -184,7 +184,15 @@ class ActingAdmin(QuickListAdmin):
             self.message_user(request, counted(left, unchanged), messages.WARNING)
 
 
-class ModeratedAdmin(ActingAdmin):
+class Deciding:
+    """A part of the admin in which moderators decide."""
+
+    def has_decide_permission(self, request: HttpRequest) -> bool:
+        """Whether the request may decide cases, ban, and lift bans."""
+        return request.user.has_perm("moderation.decide_case")
+
+
+class ModeratedAdmin(Deciding, ActingAdmin):
     """Rows on which moderators act without a report (moderation.by_hand), from the list and from each one's page."""
 
     change_form_template = "admin/moderated.html"
@@ -192,11 +200,7 @@ class ModeratedAdmin(ActingAdmin):
     """The name of such rows in moderation.by_hand."""
     moderated_at_once = 100
 
-    def has_moderate_permission(self, request: HttpRequest) -> bool:
-        """Whether the request may act as a moderator."""
-        return request.user.has_perm("moderation.decide_case")
-
-    @admin.action(description=_("Moderate: reject, ban, warn …"), permissions=["moderate"])
+    @admin.action(description=_("Moderate: reject, ban, warn …"), permissions=["decide"])
     def moderate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         """Go to the page on which moderators act on the chosen rows."""
         keys = list(queryset.order_by("pk").values_list("pk", flat=True)[: self.moderated_at_once + 1])
@@ -211,7 +215,7 @@ class ModeratedAdmin(ActingAdmin):
     ) -> HttpResponse:
         """The page of a row, with a link for moderators."""
         context = extra_context or {}
-        if self.has_moderate_permission(request):
+        if self.has_decide_permission(request):
             context = context | {"moderate": self._moderate_address(object_id)}
         return super().change_view(request, object_id, form_url, context)
 

@@ -49,6 +49,8 @@ LIMIT = OpenApiParameter(
     description=f"How many to list; more than {PAGE_LIMIT} count as {PAGE_LIMIT}.",
 )
 PAGED = [LAST_ID, LIMIT]
+EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
+"""Of a call that says all by its address."""
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "maxLength": 255, "pattern": "^[!-~]*$"},

@@ -163,6 +163,16 @@ class FlagField(serializers.BooleanField):
         return data
 
 
+class NumberField(serializers.IntegerField):
+    """A whole number that was sent as one; DRF's field takes text too."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """The number. Raises ValidationError if it is none."""
+        if not isinstance(data, int) or isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
 class IdField(serializers.CharField):
     """An id as the API shows it: a decimal string."""
 

@@ -87,7 +87,10 @@ def ticking_words() -> SafeString:
 
 @register.inclusion_tag("live/_strip.html", takes_context=True)
 def sessions_of(context: Context, person: User) -> dict[str, Any]:
-    """The sessions that a person hosts now and soon, as far as the reader of the page may see them."""
+    """The sessions that a person hosts now and soon, as far as the reader of the page may see them; one statement.
+
+    A tag asks it, and no view: the page is a profile, whose view is of a room below, which knows no sessions.
+    """
     request = context["request"]
     return {
         "sessions": scheduled_of(person, request.user, limit=3),

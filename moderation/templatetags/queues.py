@@ -31,7 +31,10 @@ class Queue(NamedTuple):
 
 @register.simple_tag(takes_context=True)
 def queues(context: Context) -> list[Queue]:
-    """The queues that the admin shows to the request's user and in which something waits; a statement each."""
+    """The queues that the admin shows to the request's user and in which something waits; a statement each.
+
+    A tag asks them, and no view: the page is the admin's front page, whose view is of a room below.
+    """
     request: HttpRequest = context["request"]
     rows: list[QuerySet[Any]] = [in_queue(Case.objects.all()), Application.objects.all()]
     shown = [each for each in rows if site.get_model_admin(each.model).has_view_permission(request)]

@@ -15,7 +15,7 @@ from accounts.signals import account_purged
 from feedsite import celery
 from items import actions as items
 from items.models import Item, Status
-from notifications import actions, feed, tasks
+from notifications import actions, feed, forgetting, tasks
 from notifications.feed import notifications_page, unread_count
 from notifications.models import CHOOSABLE, Act, Kind, Notification, ReadMark, Silenced
 from relations import actions as relations
@@ -344,9 +344,9 @@ def test_old_entries_are_dropped_in_batches(
     settings.NOTIFICATION_LIFE = timedelta(days=7)
     Notification.objects.update(position=ids.compose(timezone.now() - timedelta(days=8), 0))
     items.like(user=bob, item=say(ann))
-    assert actions.forget_old() == 3
+    assert forgetting.forget_old() == 3
     assert (Notification.objects.count(), Act.objects.count()) == (1, 1)
-    assert actions.forget_old() == 0
+    assert forgetting.forget_old() == 0
     items.like(user=UserFactory(), item=old)  # the entry is made anew
     assert len(told(ann)) == 2
 
@@ -356,7 +356,7 @@ def test_old_entries_are_dropped_in_batches(
 def test_a_sweep_passes_what_it_has_dropped_once_though_nothing_is_cleared(
     ann: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actions, "BATCH", 50)
+    monkeypatch.setattr(forgetting, "BATCH", 50)
     settings.NOTIFICATION_LIFE = timedelta(days=7)
     begun, entries, acts = ids.compose(timezone.now() - timedelta(days=9), 0), 2_000, 3
     people = [user.pk for user in UserFactory.create_batch(acts)]
@@ -370,7 +370,7 @@ def test_a_sweep_passes_what_it_has_dropped_once_though_nothing_is_cleared(
     indexes = ("notification_age", "act_once", "act_newest")
     before = [entries_read(index) for index in indexes]
     with old_snapshot():
-        assert actions.forget_old() == entries * (1 + acts)
+        assert forgetting.forget_old() == entries * (1 + acts)
         read = [entries_read(index) - earlier for index, earlier in zip(indexes, before, strict=True)]
     assert read[0] < 6 * entries
     assert sum(read[1:]) < 6 * entries * acts
@@ -380,7 +380,7 @@ def test_a_sweep_passes_what_it_has_dropped_once_though_nothing_is_cleared(
 def test_a_crowd_is_put_away_by_two_statements_and_its_acts_are_dropped_when_they_are_old(
     ann: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actions, "BATCH", 4)
+    monkeypatch.setattr(forgetting, "BATCH", 4)
     post, other = say(ann), say(ann)
     for user in UserFactory.create_batch(10):
         items.like(user=user, item=post)
@@ -389,11 +389,11 @@ def test_a_crowd_is_put_away_by_two_statements_and_its_acts_are_dropped_when_the
     assert len(sent) == 2
     assert told(ann) == []
     items.like(user=UserFactory(), item=other)
-    assert actions.forget_old() == 0
+    assert forgetting.forget_old() == 0
     old = ids.compose(timezone.now() - timedelta(days=100), 0)
     for number, act in enumerate(Act.objects.order_by("pk")):  # of the entry that stands, the act is the newest
         Act.objects.filter(pk=act.pk).update(id=old + number)
-    assert actions.forget_old() == 10
+    assert forgetting.forget_old() == 10
     assert (Act.objects.count(), len(told(ann))) == (1, 1)
 
 
@@ -432,7 +432,7 @@ def test_forgetting_a_user_is_bounded(ann: User, bob: User, cid: User) -> None:
         items.like(user=one, item=say(ann))
         items.like(user=ann, item=say(one))
     actions.mark_read(user=ann)
-    steps = [actions.forget_user(user=ann, limit=3) for _ in range(4)]
+    steps = [forgetting.forget_user(user=ann, limit=3) for _ in range(4)]
     assert steps == [3, 3, 1, 0]  # acts of theirs, acts and entries of their list, the mark
 
 
@@ -467,5 +467,5 @@ def test_warnings_cannot_be_silenced(ann: User) -> None:
 
 def test_the_choice_of_kinds_goes_with_the_account(ann: User) -> None:
     actions.silence(user=ann, kinds=["like"])
-    assert actions.forget_user(user=ann, limit=10) == 1
+    assert forgetting.forget_user(user=ann, limit=10) == 1
     assert not Silenced.objects.exists()
