@@ -65,7 +65,7 @@ class SessionRow(NamedTuple):
     automatic: bool
     version: int
     hidden: bool | None
-    """This, and what follows: None but to its host."""
+    """None but to its host, as what follows."""
     minutes: int | None
     review: str | None
 
