@@ -40,7 +40,7 @@ class SiteCounts(msgspec.Struct):
 
 
 class SiteAnswer(msgspec.Struct):
-    """The site. `sign_up`: open, invite, approval or closed; `looking`: everybody or members."""
+    """The site. `sign_up`: open, invite, approval or closed; `looking`: `everybody` or `members`."""
 
     name: str
     short_description: str
@@ -59,7 +59,7 @@ class SiteAnswer(msgspec.Struct):
 
 
 class SiteView(ApiView):
-    """The site, for everybody."""
+    """The site, for all clients."""
 
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []

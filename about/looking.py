@@ -27,7 +27,7 @@ OPEN = frozenset(
         *("oauth-metadata", "oauth-token", "oauth-revoke", "nodeinfo-links", "nodeinfo"),
     }
 )
-"""Names of pages that everybody may ask for."""
+"""Names of pages that any client may ask for."""
 OPEN_ADDRESSES = frozenset(
     {
         *("/api/v1/site", "/api/v1/users", "/api/v1/auth/token", "/api/v1/auth/password-reset", "/favicon.ico"),
@@ -69,7 +69,7 @@ class LookingMiddleware:
 
 
 def is_open(request: HttpRequest) -> bool:
-    """Whether everybody may ask for this address on every site. The admin has a sign-in of its own."""
+    """Whether any client may ask for this address on every site. The admin has a sign-in of its own."""
     match = request.resolver_match
     if match is None or "admin" in match.app_names:
         return True

@@ -33,7 +33,7 @@ one_line = RegexValidator(r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*\Z", _("One line,
 class SignUp(models.TextChoices):
     """The ways in which people join."""
 
-    OPEN = "open", _("open: everybody may join")
+    OPEN = "open", _("open: anyone may join")
     INVITE = "invite", _("by invitation")
     APPROVAL = "approval", _("by approval: an admin decides on each")
     CLOSED = "closed", pgettext_lazy("sign-up", "closed")
@@ -42,7 +42,7 @@ class SignUp(models.TextChoices):
 class Looking(models.TextChoices):
     """The audiences of public pages."""
 
-    EVERYBODY = "everybody", _("everybody, without signing in")
+    EVERYBODY = "everybody", _("anyone, without signing in")
     MEMBERS = "members", _("members only; all others see this site's description and its sign-up")
 
 
@@ -76,7 +76,7 @@ class SiteSettings(models.Model):
         default="",
         db_default="",
         validators=[MaxLengthValidator(DESCRIPTION_LENGTH)],
-        help_text=_("What this site is for, and who runs it. Empty lines part paragraphs; addresses become links."),
+        help_text=_("The purpose of this site, and its people. Empty lines part paragraphs; addresses become links."),
     )
     contact_email = models.EmailField(_("contact by e-mail"), blank=True, default="", db_default="")
     contact_username = models.CharField(

@@ -62,7 +62,7 @@ class PolicyAdmin(QuickListAdmin):
         return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Policy, form: Any, change: bool) -> None:
-        """As the command does it: what is written draws a generation."""
+        """Write the policy by its verb, which draws a generation, as the command does."""
         policy.change(**{name: form.cleaned_data[name] for name in form.changed_data})
 
     def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:

@@ -335,7 +335,7 @@ class DeleteMeView(ApiView):
     @extend_schema(
         operation_id="delete_me",
         request=Farewell,
-        responses={204: None, 409: OpenApiResponse(Problem, "The caller is the last who administrates the site.")},
+        responses={204: None, 409: OpenApiResponse(Problem, "The caller is the last administrator of the site.")},
     )
     def post(self, request: Request) -> HttpResponse:
         """Delete the caller's account for good: it and its items are hidden from all from then on. Accounts with a
@@ -349,7 +349,7 @@ class DeleteMeView(ApiView):
         except DjangoValidationError as error:
             raise invalid(error) from error
         except actions.LastSuperuserError as error:
-            raise ConflictError("You are the last who administrates the site.") from error
+            raise ConflictError("You are the last administrator of the site.") from error
         return HttpResponse(status=204)
 
 

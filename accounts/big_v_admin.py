@@ -65,7 +65,9 @@ class BigVAdmin(ModeratedAdmin):
         return None
 
     def may_change(self, request: HttpRequest, user: User) -> bool:
-        """As has_change_permission, without a query: for rows of a list. The verb itself asks exactly."""
+        """Whether a row of a list offers the change: has_change_permission without a query. The verb itself asks
+        exactly.
+        """
         return self.has_change_permission(request) and (
             bool(getattr(request.user, "is_superuser", False)) or not (user.is_staff or user.is_superuser)
         )

@@ -24,7 +24,7 @@ from web import rates
 TICKET_SECONDS = 30
 """How long a ticket opens a connection."""
 BORROWED_SECONDS = 60
-"""How long a connection lives that only a ticket of a session vouches for: nobody can tell whether that ended."""
+"""How long a connection lives that only a ticket of a session vouches for: no program can tell whether that ended."""
 
 # The connections that may stay open. One ends when its user is deactivated or gets another password, and when its
 # session, its token or the token of its app is gone.
@@ -61,7 +61,7 @@ class Grant(NamedTuple):
     """The MD5 of the password's hash: tells a changed password, and nothing else."""
     session: str = ""
     digest: str = ""
-    """Of an API token."""
+    """The hash of the API token by which the connection was opened, if by one."""
     app_token: int = 0
     """The id of an app's token."""
 
@@ -89,7 +89,7 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
     """`?ticket=`, where no token and no session came along. Raises AuthenticationFailed."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """As `rates.Claimed` has it: the signature proves the user."""
+        """The key of the rate and the user that the ticket names (`rates.Claimed`): its signature proves the user."""
         ticket = read_ticket(request.GET.get("ticket", ""))
         return "", ticket and ticket.user_id
 

@@ -250,7 +250,7 @@ def count_code(address: str, code: str) -> float | None:
 
 
 def unavailable(usernames: Collection[str]) -> dict[str, str]:
-    """Those of many names that no new user may take, each with why: the code of the error that `sign_up` would raise.
+    """Names that no new user may take, each with the code of the error that `sign_up` would raise.
 
     `unique` goes before `confusable`. As of now: nothing is held.
     """

@@ -24,7 +24,7 @@ from accounts.models import User
 ZONE_COOKIE = "time_zone"
 """Spelled in site.js too."""
 PLAIN = ("/api/", "/avatars/", "/healthz", "/readyz")
-"""Addresses that programs ask for: nothing there depends on who reads, so nobody is looked up."""
+"""Addresses that programs ask for: nothing there depends on the reader, so no user is looked up."""
 
 
 PLACES = {

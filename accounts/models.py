@@ -96,7 +96,7 @@ class UserManager(DjangoUserManager["User"]):
         return UserQuerySet(self.model, using=self._db)
 
     def active(self) -> UserQuerySet:
-        """As `UserQuerySet.active`."""
+        """Users who may sign in and be seen (`UserQuerySet.active`)."""
         return self.get_queryset().active()
 
     def held(self) -> UserQuerySet:
@@ -104,19 +104,19 @@ class UserManager(DjangoUserManager["User"]):
         return self.get_queryset().held()
 
     def named(self, username: str) -> UserQuerySet:
-        """As `UserQuerySet.named`."""
+        """The user of this name (`UserQuerySet.named`)."""
         return self.get_queryset().named(username)
 
     def looking_like(self, username: str) -> UserQuerySet:
-        """As `UserQuerySet.looking_like`."""
+        """Users whose names look like this one (`UserQuerySet.looking_like`)."""
         return self.get_queryset().looking_like(username)
 
     def with_email(self, address: str) -> UserQuerySet:
-        """As `UserQuerySet.with_email`."""
+        """Users with this e-mail address (`UserQuerySet.with_email`)."""
         return self.get_queryset().with_email(address)
 
     def called(self, name: str) -> UserQuerySet:
-        """As `UserQuerySet.called`."""
+        """Users whose names hold every word of `name` (`UserQuerySet.called`)."""
         return self.get_queryset().called(name)
 
     def get_by_natural_key(self, username: str | None) -> "User":

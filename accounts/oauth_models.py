@@ -56,7 +56,7 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
             return False
 
     def allows_grant_type(self, *grant_types: Any) -> bool:
-        """Whether it may get tokens so: by a user's code, or in no user's name for what everybody may read."""
+        """Whether it may get tokens so: by a user's code, or in no user's name for what all may read."""
         return bool({self.GRANT_AUTHORIZATION_CODE, self.GRANT_CLIENT_CREDENTIALS} & set(grant_types))
 
 

@@ -56,7 +56,7 @@ INBOX_FROM = "(SELECT p.inbox_from FROM accounts_policy p)"
 EPOCH = f"u.window_epoch # {GENERATION}"
 """The epoch for which the windows of a user `u` must have been built; NULL: no window is to be used."""
 OUTBOX_EPOCH = f"u.promotion # {GENERATION}"
-"""The same of the outbox of a big-V `u`."""
+"""The epoch for which the outbox of a big-V `u` must have been built; NULL: it is not to be used."""
 IN_FORCE = f"""(
     SELECT p.push_level, p.inbox_from,
         CASE WHEN p.drawn_on = feedsite_timeline() THEN p.generation # {FORMAT} END AS generation

@@ -23,7 +23,7 @@ from storage.queue import enqueue
 BATCH = 500
 """Rows that a receiver takes away in one transaction."""
 ROUNDS = 40
-"""Batches of one task: a large account does not keep a worker from everybody else."""
+"""Batches of one task: a large account does not keep a worker from all others."""
 CLAIM = timedelta(seconds=60)
 """A worker that has not come further for so long is taken for dead."""
 STRAGGLERS = timedelta(seconds=60)

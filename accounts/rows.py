@@ -39,7 +39,7 @@ def _json_places() -> list[int]:
 
 
 def user_of_text(row: Sequence[Any]) -> User:
-    """The same of a row of Django's own cursors, which leave JSON as text."""
+    """The user of a row of Django's own cursors, which leave JSON as text."""
     columns = list(row)
     for place in _json_places():
         if columns[place] is not None:

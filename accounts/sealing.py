@@ -36,7 +36,7 @@ def unseal(stored: str) -> str:
 
 
 def anew(stored: str) -> str:
-    """The same text, sealed by the key of today; as it is stored where that sealed it. Raises SealError."""
+    """A stored text sealed by the key of today, unchanged if that sealed it. Raises SealError."""
     try:
         _keys()[0].decrypt(stored.removeprefix(PREFIX).encode())
     except InvalidToken:

@@ -58,7 +58,9 @@ def proven(view: Page[P]) -> Page[P]:
 
 
 def proven_by_factor(view: Page[P]) -> Page[P]:
-    """As `proven`, for accounts with a second factor: a page that asks for the password itself lets the others in."""
+    """Ask accounts with a second factor for a recent proof, as `proven`; the page itself asks all others for the
+    password.
+    """
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:

@@ -32,7 +32,7 @@ class TokenAuthentication(KnoxTokenAuthentication, rates.Claimed):  # type: igno
     """
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """As `rates.Claimed` has it: whatever stands after `Token`."""
+        """The text after `Token`, which the rates count before it is proven (`rates.Claimed`)."""
         words = request.META.get("HTTP_AUTHORIZATION", "").split(None, 1)
         if not words or words[0].lower() != "token":
             return "", None

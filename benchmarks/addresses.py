@@ -20,7 +20,7 @@ class ConstantView(APIView):
 
 
 class CountedConstantView(ApiView):
-    """The same under the site's rules: strict envelope, and every call counted against a rate."""
+    """A constant answer under the site's rules: strict envelope, and every call counted against a rate."""
 
     def get(self, request: Request) -> Response:
         """A constant as JSON."""

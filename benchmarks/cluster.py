@@ -100,7 +100,7 @@ def ask(commands: Sequence[Command], client: redis.Redis, number: int) -> None:
 
 
 def ask_by_redis_py(commands: Sequence[Command], peer: RedisCluster, number: int) -> None:
-    """The same round by redis-py's pipeline."""
+    """A round of commands by redis-py's pipeline, the peer."""
     by_redis_py(peer, commands)
 
 

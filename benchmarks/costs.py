@@ -180,7 +180,7 @@ def _impression(reader: int) -> float:
 
 
 def _tasks(report: Report) -> None:
-    """Of a task that waits; the queue is emptied after it."""
+    """The cost of a task that waits; the queue is emptied after it."""
     broker = redis.Redis.from_url(settings.CACHE_URL.partition("?")[0])  # the same server, database 0
     queue = app.conf.task_default_queue
     app.control.purge()

@@ -1,7 +1,7 @@
 """Does recall find the posts that readers will like, against what is popular, what is new and a trained model?
 
 The data set's interactions have items of their own: each is a post here, of the first who worked on it, at that time,
-and the first time of everybody else is their like. At a date, everything from then on is taken out of the database.
+and the first time of every other user is their like. At a date, everything from then on is taken out of the database.
 Asked for are posts of the 60 days before, neither the reader's own nor liked already, at most 2 of a sender, the first
 20. A hit is a post that the reader likes within the next 180 days. Readers are all who liked something before the date
 and like such a post within these 180 days. The dates lie 180 days apart, so that no like counts twice; few people like
@@ -36,7 +36,7 @@ from storage.connections import fetch
 
 DATES = 12
 FACTORS, ROUNDS, SEED = 64, 15, 7
-"""Of the trained model: the length of its vectors, and its passes over the likes."""
+"""The trained model's length of vectors, its passes over the likes, and its seed."""
 OFFERED = 500
 """Posts that each way may rank: as many as recall gives a refresh."""
 

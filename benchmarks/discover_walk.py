@@ -72,7 +72,7 @@ class Watched:
         return found
 
     def _compared_shown(self, user_id: int, item_ids: Sequence[int], *, today: date) -> set[int]:
-        """Of what is not in the last week's exact record, all that the filters claim is lost."""
+        """Ask the filters; all that they claim and the last week's exact record does not have is lost."""
         claimed = self._ask(user_id, item_ids, today=today)
         known = self.shown[user_id]
         fresh = [one for one in item_ids if one not in known or (today - known[one]).days >= seen.DAYS]
@@ -153,7 +153,7 @@ def _note(watched: Watched, reader: User, items: Sequence[Any], now: datetime) -
 
 
 def _readers(count: int) -> list[User]:
-    """So many of those who follow somebody, drawn by a seed."""
+    """`count` readers who follow somebody, drawn by a seed."""
     followers = [row[0] for row in fetch("SELECT DISTINCT follower_id FROM relations_follow ORDER BY 1")]
     chosen = random.Random(7).sample(followers, min(count, len(followers)))  # noqa: S311 (a sample, no secret)
     return list(User.objects.filter(pk__in=chosen).order_by("pk"))

@@ -86,7 +86,7 @@ def fill(community: Community, level: int, followers: Sequence[int]) -> None:
 
 
 def raw_key(follower: int) -> str:
-    """As long as an inbox's."""
+    """The key of a raw window, as long as an inbox's."""
     return f"rawin:{follower}"
 
 
@@ -153,7 +153,7 @@ def raw(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], 
 
 
 def rarely(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], cap: int, number: int) -> None:
-    """The same, where only those keys are trimmed that have gone through their slack in this round."""
+    """Write an item into raw windows, and trim only the keys that have gone through their slack in this round."""
     add, trim = _templates(item_id, publisher, cap)
     slack = settings.WINDOW_SLACK
     adds = [add % (len(key), key.encode()) for key in keys]
@@ -186,7 +186,7 @@ def _send(client: redis.Redis, parts: Sequence[bytes], each: int) -> None:
 
 
 def by_redis_py(client: redis.Redis, item_id: int, publisher: int, keys: list[str], cap: int) -> None:
-    """The same as most programs write it."""
+    """Write an item by redis-py's pipeline, as most programs do."""
     entry = {f"{publisher}:{item_id}": item_id}
     for first in range(0, len(keys), PIPELINE_LENGTH):
         pipeline = client.pipeline(transaction=False)

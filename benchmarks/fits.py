@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
-"""Of the t distribution, 97.5 %, by degrees of freedom from 1 on; the normal distribution's 1.96 beyond."""
+"""The 97.5 % quantiles of the t distribution, by degrees of freedom from 1 on; the normal distribution's 1.96 beyond.
+"""
 
 Points = Sequence[tuple[float, float]]
 

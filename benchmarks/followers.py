@@ -45,7 +45,7 @@ class Followers:
         self.followers = range(FIRST_FOLLOWER, FIRST_FOLLOWER + max(size.growth_followers))
         fewest = size.growth_followers[1]
         self.active = self.followers[:fewest][:: fewest // size.active][: size.active]
-        """Of level 3, spread among the followers of everybody but the smallest sender; all others are of level 1."""
+        """Followers at level 3, spread among those of all senders but the smallest; all others are at level 1."""
         free = iter(range(FIRST_READER, FIRST_PUBLISHER))
         self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.growth_followers}
         """Besides them, by the number of followers of one whom they follow."""

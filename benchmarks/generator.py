@@ -125,7 +125,7 @@ class Generator:
         """Connections so far."""
 
     async def closed(self, calls: Callable[[], Call], *, clients: int, seconds: float) -> None:
-        """So many clients, each of whom asks anew as soon as it has its answer."""
+        """Run a closed loop: `clients`, each of which asks anew as soon as it has its answer."""
         until = time.monotonic() + seconds
 
         async def client() -> None:
@@ -223,7 +223,7 @@ class Listener(asyncio.Protocol):
                 self.heard(int(line.split(b'"')[3]), now)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has ended."""
+        """Mark the connection as ended."""
         if not self.opened.done():
             self.opened.set_result(False)
 

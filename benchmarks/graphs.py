@@ -1,6 +1,6 @@
 """One community in growing sizes: users drawn by chance, with their posts and the follows among them.
 
-The smaller are among the larger. Of a data set; without one, of a graph by chance as large, in which everybody writes
+The smaller are among the larger. Of a data set; without one, of a graph by chance as large, in which each user writes
 as often as users of the data set do on average.
 """
 
@@ -21,7 +21,7 @@ from storage.connections import fetch
 
 SEED = 7
 POSTS = 10
-"""Of each user of a graph by chance, on average."""
+"""Posts of each user of a graph by chance, on average."""
 
 
 class Source:

@@ -19,9 +19,9 @@ class Size:
     senders: int = 20_000
     big_vs: int = 100
     followees: tuple[int, ...] = (10, 50, 200, 1000, 2000)
-    """Readers follow so many, ..."""
+    """Followees of the readers of each kind."""
     readers: int = 10
-    """... and there are so many readers of each kind."""
+    """Readers of each kind."""
     outboxes: tuple[int, ...] = (5, 20, 100)
     """Readers below the level that takes pushes follow so many big-Vs."""
     followers: tuple[int, ...] = (1_000, 10_000)
@@ -35,30 +35,30 @@ class Size:
     growth_rounds: int = 15
     growth_few_rounds: int = 3
     active: int = 1_000
-    """Of level 3 among a big-V's followers."""
+    """Followers of a big-V at level 3."""
     big_v_rounds: int = 60
     graph_users: tuple[int, ...] = (1_000, 2_500, 5_000, 10_000, 20_000, 40_000)
-    """Communities of growing size, ..."""
+    """Users of the communities of growing size."""
     graph_readers: int = 200
-    """... so many readers of each, ..."""
+    """Readers who are measured in each of these."""
     graph_items: int = 300
-    """... and so many items to fan out."""
+    """Items that are fanned out in each of these."""
     grown_items: tuple[int, ...] = (1_000_000, 50_000_000)
-    """Communities of so many items, ..."""
+    """Items of the grown communities."""
     grown_followees: tuple[int, ...] = (50, 200)
-    """... whose measured readers follow so many, ..."""
+    """Followees of the measured readers of a grown community."""
     grown_readers: int = 20
-    """... so many of each kind, ..."""
+    """Measured readers of each number of followees."""
     grown_rounds: int = 25
-    """... with so many calls in each of two passes, ..."""
+    """Calls in each of two passes over a grown community."""
     grown_cold: int = 2
-    """... so many starts with nothing in memory, ..."""
+    """Starts of a grown community with nothing in memory."""
     grown_changes: int = 20_000
-    """... and so many items changed before VACUUM."""
+    """Items that are changed before VACUUM."""
     swept: int = 200_000
-    """Rows that are due at once, ..."""
+    """Rows that are due at once."""
     swept_rounds: int = 600
-    """... and rounds of what is taken every two seconds: for twenty minutes."""
+    """Rounds of rows that are taken every two seconds: for twenty minutes."""
     fan_out_rounds: int = 24
     publish_rounds: int = 21
     http_rounds: int = 9
@@ -72,46 +72,46 @@ class Size:
     app_streams: int = 5_000
     stream_rounds: int = 60
     walkers: int = 100
-    """Readers who walk the recommended feed of a real data set, ..."""
+    """Readers who walk the recommended feed of a real data set."""
     walked_pages: int = 50
-    """... so many pages each."""
+    """Pages that each of these walks."""
     quality_readers: int = 1_000
-    """Readers whose recommendations at a past date are compared with whom they followed then, ..."""
+    """Readers whose recommendations at a past date are compared with whom they followed then."""
     recall_readers: int = 300
-    """... and readers for whom recall is timed."""
+    """Readers for whom recall is timed."""
     cost_rounds: int = 300
     """Calls of each act whose cost is measured."""
     impressions: int = 100_000
     impression_rounds: int = 100
     interactions: int | None = None
-    """How many of a data set are played; all, ..."""
+    """Interactions of a data set that are played; None: all."""
     played_laps: int = 60
-    """... in so many laps of the time ring."""
+    """Laps of the time ring in which the interactions are played."""
     played_users: int = 2_000
-    """Users whose plays are merged together, ..."""
+    """Users whose plays are merged together."""
     played_rounds: int = 40
-    """... and how often it is measured."""
+    """Rounds in which a merge is measured."""
     live_hosts: int = 2_000
     live_sessions: int = 50
-    """Of each host."""
+    """Live sessions of each host."""
     live_followed: tuple[int, ...] = (10, 100, 2_000)
     live_readers: int = 10
     live_rounds: int = 200
     idle_pause: float = 120.0
-    """Seconds until a site that has started or was visited is left alone by its own tasks, ..."""
+    """Seconds until a site that has started or was visited is left alone by its own tasks."""
     idle_seconds: float = 240.0
-    """... and seconds for which it is looked at."""
+    """Seconds for which a site at rest is looked at."""
     load_people: int = 300
-    """People of a site under load, ..."""
+    """People of a site under load."""
     load_items: int = 20_000
     load_fans: int = 1_000_000
-    """... followers of its big-V, ..."""
+    """Followers of the big-V of a site under load."""
     load_streams: int = 100
-    """... streams that are open all the time, ..."""
+    """Streams that are open all the time under load."""
     load_seconds: float = 20.0
-    """... and seconds of each load."""
+    """Seconds of each load."""
     soak_seconds: float = 3_600.0
-    """For so long a site is used without a pause."""
+    """Seconds for which a site is used without a pause."""
 
 
 QUICK = Size(

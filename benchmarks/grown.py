@@ -35,7 +35,7 @@ WORDS = (4, 12)
 """In a text, from and to."""
 TAGS = 1_000
 THREAD = 100_000
-"""Of so many items one has a long thread: what one in a hundred of them answers."""
+"""Items of which one has a long thread: one in a hundred of them answers it."""
 PART = 2_000_000
 """Items that are written in one transaction."""
 RARE = "nowhereelse"

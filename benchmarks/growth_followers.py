@@ -92,9 +92,9 @@ class Work:
         self.publishes: list[float] = []
         self.fan_outs: list[float] = []
         self.worker: list[float] = []
-        """Processor seconds of this process, and ..."""
+        """Processor seconds of this process."""
         self.everybody: list[float] = []
-        """... with those of PostgreSQL and Redis, which tell theirs in hundredths."""
+        """Processor seconds of this process, PostgreSQL and Redis, which tell theirs in hundredths."""
         self.raws: list[float] = []
         self.last = 0
 

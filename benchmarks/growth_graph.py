@@ -5,7 +5,7 @@ for PostgreSQL and for Redis are clocked where it waits; the rest is Python. Bes
 page could wait for: two times SELECT 1 and a PING. A fan-out is what workers do for an item whose sender is drawn by
 chance among the posts, as `growth_followers` counts it; its limit too.
 
-Expected: pages flat, though everybody follows more people and there is more to find in; a fan-out grows as the mean
+Expected: pages flat, though every reader follows more people and there is more to find in; a fan-out grows as the mean
 number of followers does, which is in proportion to the users that were drawn.
 """
 
@@ -61,7 +61,7 @@ class Found:
     count: int
     followees: float
     followers: float = 0.0
-    """Of the items' senders, on average."""
+    """Followers of the items' senders, on average."""
     pages: dict[str, list[float]] = field(default_factory=dict)
     waits: dict[str, list[Waits]] = field(default_factory=dict)
     least: list[float] = field(default_factory=list)

@@ -63,7 +63,7 @@ class Found:
     cold: dict[str, list[float]] = field(default_factory=dict)
     upkeep: dict[str, float] = field(default_factory=dict)
     heaps: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Of the table itself, and of its indexes."""
+    """Bytes of the table itself, and of its indexes, by table."""
 
 
 def run(grown: Grown) -> Report:

@@ -30,10 +30,11 @@ from timeline.outbox import Outbox
 LIMIT = 20
 TARGET = 1.3
 PULLED = 1.15
-"""How much a page that is pulled may cost more than the pull alone, ..."""
+"""How much a page that is pulled may cost more than the pull alone."""
 MANY_OUTBOXES = 100
+"""Outboxes from which on a reader's page is pulled."""
 INBOX_FROM = 50
-"""... for readers of so many outboxes and more, and of fewer followees where inboxes begin at so many."""
+"""Followees below which a reader's page is pulled, where inboxes begin at so many."""
 RETURNED = 1.3
 FLAT = 1.2
 """How much a page may cost more for 1000 followees than for 10 to be called flat."""
@@ -153,7 +154,7 @@ def _measure(
 
 
 def _compare(report: Report, community: Community) -> None:
-    """The same page for few and for many followees, in turn."""
+    """Compare a page for few followees with one for many, in turn."""
     counts = [count for count in community.readers if count <= 1000]
     few, many = min(counts), max(counts)
     times = _in_turn(community, {"few": community.readers[few], "many": community.readers[many]})

@@ -28,7 +28,7 @@ READERS = 50
 """Readers of a batch that is recorded, a page of 20 items each."""
 PROBED = 100
 NEW = 10**15
-"""Items from here on were shown to nobody."""
+"""Items from here on were shown to no reader."""
 PEER = "peer"
 
 

@@ -2,7 +2,7 @@
 
 Each call is one transaction that commits, from as many connections at once. `like` is the site's verb. Its limit is the
 row of the like alone, which counts nothing; its peer adds one to the item's row of counts in the same transaction, by
-one UPDATE of an integer, as most tutorials do: everybody waits for that row. While the site's verb runs, another
+one UPDATE of an integer, as most tutorials do: all likes wait for that row. While the site's verb runs, another
 connection folds the staged counts again and again. The counts are compared with the rows at the end, and must be equal.
 """
 
@@ -24,7 +24,9 @@ from storage.connections import fetch
 
 CONNECTIONS = 32
 TARGET = 0.5
-"""Of the row alone: the like's transaction has its signal's receivers and the staged change besides."""
+"""The pace of likes that is the target, as a share of the row's alone: a like's transaction has its signal's receivers
+and the staged change besides.
+"""
 
 Call = Callable[[User, Item], object]
 

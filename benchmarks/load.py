@@ -25,7 +25,7 @@ from benchmarks.generator import Generator, Made, every, listening
 from benchmarks.measure import Report, percentile
 
 CLIENTS = (1, 4, 16)
-"""Of the closed loops."""
+"""Clients of the closed loops."""
 LIGHT, HEAVY, BEYOND = 0.5, 0.8, 2.0
 """Shares of the capacity."""
 OVERLOADS = 3
@@ -53,9 +53,9 @@ class Phase:
     generator: float = 0.0
     """Share of a processor that the generator took."""
     to_accept: int = 0
-    """Most connections that waited in the kernel, ..."""
+    """Most connections that waited in the kernel."""
     accepted: int = 0
-    """... and most that were open."""
+    """Most connections that were open."""
     seconds: float = 0.0
 
     @property

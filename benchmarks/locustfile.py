@@ -5,7 +5,7 @@
         --host http://127.0.0.1:8000 --page docs/operations.md
 
 All users here come from one address, hence the rate. Each signs up at first and follows whom the site suggests by its
-posts and some of the others. When the last one has, everybody begins, and so do the figures. A pause of 0.5 to 1.5 s
+posts and some of the others. When the last one has, all users begin, and so do the figures. A pause of 0.5 to 1.5 s
 lies between two calls of one of them. They scroll their home, look at items, replies and profiles, search, read what
 concerns them, the recommended and the live feed, and ask what they have played.
 
@@ -36,7 +36,7 @@ TOLERANCE = 0.1
 """Share by which the counted ratio may differ; below ten writes more, for the last hundred may be unfinished."""
 WORDS = ("harbor", "ferry", "market", "tram", "moon", "雨停了", "今天的云")
 DEMO = ("harbor-news", "weather-desk", "mira", "tomas", "lin-wei")
-"""Of the demo community, which a site need not have."""
+"""Users of the demo community, which a site need not have."""
 MARKS = "<!-- figures of the load -->", "<!-- end of the load -->"
 KINDS = {
     "postgres": "PostgreSQL",

@@ -80,11 +80,11 @@ class Report:
     notes: list[str] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
-    """When, on what and of which versions it was measured, ..."""
+    """The time, the machine and the versions of the measurement."""
     data_set: str = ""
-    """... about whom, ..."""
+    """The data that was measured."""
     seconds: float = 0.0
-    """... and how long that took, without making the data."""
+    """Seconds that the measurement took, without making the data."""
 
     def ratio(self, name: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
         """Add a ratio to the report."""

@@ -14,7 +14,7 @@ WINDOW, AHEAD = timedelta(days=60), timedelta(days=180)
 PAGE = 20
 
 Post = tuple[int, int]
-"""Its id and its sender's."""
+"""A post: its id and its sender's."""
 Ranked = Callable[[int], Iterable[Post]]
 """The posts for a reader (of this id), best first."""
 

@@ -1,15 +1,15 @@
 """Is any play forgotten that was acknowledged, whatever is killed, and how much is known that was never played?
 
 The interactions of a real data set are played in their order, at compressed time: six hours, a lap of the time ring,
-then two days in which nobody plays, and so on for four and a half months. Every hour's plays are recorded while the
+then two days without plays, and so on for four and a half months. Every hour's plays are recorded while the
 tasks of the hour before are merged by processes of their own. In every other lap merging processes and the server of
 the plays are killed (-9) at random moments, the server comes back from its AOF, tasks run twice, at once and hours
 late, and plays reach the node that is being merged, or belong to the day before. A play counts as acknowledged when
 `record` has returned; what failed is recorded again, or not.
 
-After each lap everything that some readers played within three months, and in the end everything of everybody, must be
-known to `unseen`, and of ids that nobody played not more than the configured share. After a lap without kills nothing
-may wait in Redis but what the last hour brought.
+After each lap everything that some readers played within three months, and in the end all that all users played, must
+be known to `unseen`, and of ids that no user played not more than the configured share. After a lap without kills
+nothing may wait in Redis but what the last hour brought.
 """
 
 import heapq
@@ -51,17 +51,17 @@ REST = timedelta(days=2)
 BATCH = 500
 WORKERS = 2
 SHARDS, TASK_SHARDS = 500, 10
-"""As many users a shard as 4 million would be on 5,000."""
+"""Shards of the ring and of a task: as many users a shard as 4 million would be on 5,000."""
 KILL_EVERY = 0.25
-"""Seconds between two kills of merging processes, on average, ..."""
+"""Seconds between two kills of merging processes, on average."""
 SERVER_KILLS = 2
-"""... and the hours of a stormy lap in which the server is killed."""
+"""Hours of a stormy lap in which the server is killed."""
 NEVER = 2**40
 """Ids from here on were played by no user."""
 READERS = 100
-"""Readers who are asked about after each lap, ..."""
+"""Readers who are asked about after each lap."""
 ASKED = 1000
-"""... with so many ids that no user played."""
+"""Ids that no user played, asked of each reader."""
 Pair = tuple[int, int]
 
 

@@ -18,7 +18,7 @@ DAY = 86_400
 
 @dataclass(frozen=True)
 class Assumed:
-    """Of users, a day, and of machines."""
+    """Assumptions about users, a day and machines."""
 
     pages: float = 5
     """Pages of home that a user opens a day."""
@@ -31,13 +31,13 @@ class Assumed:
     searches: float = 0.2
     plays: float = 30
     connected: float = 0.05
-    """Of the users, with a stream open in the busiest hour."""
+    """The share of the users with a stream open in the busiest hour."""
     events: float = 1 / 60
-    """That such a stream is told of, a second."""
+    """Events that an open stream is told of, a second."""
     active: float = 0.3
-    """Of the users, who have an inbox in use."""
+    """The share of the users who have an inbox in use."""
     busy: float = 0.5
-    """Of a core that is bought."""
+    """The share of a core that may be busy."""
     years: float = 1
     cap: int = 450
     """Entries of an inbox, few enough that the server packs them (FEEDSITE_LEVEL_3_CAP)."""
@@ -50,7 +50,7 @@ class Site:
     name: str
     users: float
     followers: float
-    """Of an item's sender, on average over items."""
+    """Followers of an item's sender, on average over items."""
     items: float | None = None
     """A second in the busiest hour, where it is known."""
     largest: float = 0

@@ -51,7 +51,7 @@ class Writer:
         return " ".join(self.drawn(self.words, self.chance.randint(4, 30)))
 
     def drawn(self, things: Sequence[str], count: int) -> list[str]:
-        """So many of the things, by Zipf's law."""
+        """`count` of the things, drawn by Zipf's law."""
         ranks = self._ranks[len(things)]
         return [things[bisect(ranks, self.chance.random() * ranks[-1])] for _ in range(count)]
 

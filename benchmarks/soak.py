@@ -30,9 +30,9 @@ from runtime import processes
 from storage.connections import client_of, fetch
 
 LOOKS = 120
-"""Times that memory is looked at, ..."""
+"""Times that memory is looked at."""
 QUIETER = 0.25
-"""... and the share of the time before the first that counts: caches fill, and windows are built."""
+"""The share of the time before the first look that counts: caches fill, and windows are built."""
 FLAT_MB, FLAT_SHARE = 4.0, 0.05
 """Growth in an hour that is none: so many MB of a process, or that share of it, by the low end of the interval."""
 STEADY_ROWS, STEADY_KEYS, STEADY_FILES = 200, 200, 20

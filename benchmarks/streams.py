@@ -56,7 +56,7 @@ class Found(NamedTuple):
     """The figures of one server."""
 
     kilobytes: float
-    """Of a stream."""
+    """Kilobytes of a stream."""
     spent: float
     """Processor seconds of a stream and an event."""
     middle: float

@@ -34,7 +34,7 @@ DAY = 86_400
 MEMBERS = 1_000
 TIMES = 100
 SHARE = 0.1
-"""Of the time a task may run."""
+"""The share of the time for which a task may run that it may take at most."""
 FLAT = 1.2
 """A table that is so much larger after sweeps than before has no bloat that counts."""
 COUNT_CHANGES = TIMES * (25_000 + 1_000) / DAY

@@ -103,7 +103,7 @@ def _is_place(parts: SplitResult) -> bool:
 def forget_unused() -> int:
     """Delete tokens and codes that have expired, and unused apps, at most `FORGOTTEN` each; how many.
 
-    An app is kept by a token or a code of a user, and by one of its own for `UNUSED` after its last use: everybody can
+    An app is kept by a token or a code of a user, and by one of its own for `UNUSED` after its last use: any client can
     register apps, and give each a token of its own.
     """
     now = timezone.now()

@@ -72,7 +72,7 @@ class AppToken(Bounded):
 
     def check(self, request: Request) -> None:
         """Raise PermissionDenied at an address that the token's scopes do not open."""
-        if request.method == "OPTIONS":  # it says what there is for everybody
+        if request.method == "OPTIONS":  # it says what there is for all
             return
         match = request._request.resolver_match
         route = match.route if match is not None else ""
@@ -94,7 +94,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         return token.strip() if kind.lower() == "bearer" else None
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """As `rates.Claimed` has it: what stands after `Bearer`."""
+        """The text after `Bearer`, which the rates count before it is proven (`rates.Claimed`)."""
         token = self.token_of(request)
         return (rates.token_credential(f"bearer {token}") if token is not None else ""), None
 
@@ -120,7 +120,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
 
 
 class StreamAuthentication(BearerAuthentication):
-    """The same where an open connection is asked for: browsers can name no header then, so the token may stand in the
+    """Finds the token of an open connection: browsers can name no header then, so the token may stand in the
     address, or as the protocol of a socket.
     """
 

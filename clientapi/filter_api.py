@@ -181,13 +181,13 @@ class FiltersView(ClientView):
 
 
 class FirstFiltersView(FiltersView):
-    """The same by the first version."""
+    """The caller's filters, by the first version of the API."""
 
     is_first = True
 
 
 class FirstFilterView(FilterView):
-    """The same by the first version."""
+    """One filter of the caller, by the first version of the API."""
 
     is_first = True
 

@@ -2,6 +2,8 @@
 
 The parts of a text are those of items/text.py, as on pages. All that people wrote is escaped; the only tags are p, br,
 a and span, with the attributes that are spelled here.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import re
@@ -47,9 +49,9 @@ class Rendered(NamedTuple):
 
     parts: tuple[str | Name, ...]
     names: tuple[str, ...]
-    """The mentioned names in lower case, each once, ..."""
+    """The mentioned names in lower case, each once."""
     tags: tuple[str, ...]
-    """... and the hashtags in canonical form."""
+    """The hashtags of the text in canonical form."""
 
     def html(self, known: Collection[str]) -> str:
         """The HTML for a reader to whom these names lead somewhere."""

@@ -34,7 +34,7 @@ SUGGESTED = 6
 
 
 class EmptyView(OpenView):
-    """A list of what the site does not have, for everybody."""
+    """An empty list of things that the site does not have, for any caller."""
 
     body: Any = []
 
@@ -44,7 +44,7 @@ class EmptyView(OpenView):
 
 
 class OwnEmptyView(ClientView):
-    """The same of what would be the caller's own."""
+    """An empty list for a caller, of things of their own that the site does not have."""
 
     def get(self, request: Request) -> HttpResponse:
         """The empty answer."""
@@ -52,7 +52,7 @@ class OwnEmptyView(ClientView):
 
 
 class EmptyOfAccountView(OpenView):
-    """The same of an account."""
+    """An empty list of things of an account that the site does not have."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
         """The empty answer, of an account that the caller may know of."""
@@ -61,7 +61,7 @@ class EmptyOfAccountView(OpenView):
 
 
 class EmptyObjectView(EmptyView):
-    """The same where Mastodon has an object."""
+    """An empty object, of a thing that the site does not have."""
 
     body: Any = {}
 
@@ -197,7 +197,7 @@ class FirstSuggestionsView(ClientView):
 
 
 class SuggestionsView(ClientView):
-    """The same by the second version."""
+    """Suggestions of accounts to follow, by the second version."""
 
     def get(self, request: Request) -> HttpResponse:
         """The users that the site's own pages propose."""

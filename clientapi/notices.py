@@ -32,11 +32,11 @@ TYPES = {
 }
 """The kinds of the site that Mastodon has, and what they are called there."""
 UNREAD_CAP = 100
-"""So many unread ones are counted, as by Mastodon."""
+"""Unread notifications that are counted at most, as by Mastodon."""
 
 
 class Notification(msgspec.Struct):
-    """That a user did something which concerns the caller."""
+    """Mastodon's Notification: a user did something which concerns the caller."""
 
     id: str
     type: str

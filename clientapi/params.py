@@ -131,7 +131,7 @@ class Params:
         return Params.of({} if value is None else _object(name, value))
 
     def parts(self, name: str) -> list["Params"]:
-        """The same of a list of objects."""
+        """The parameters of each object in a list of objects."""
         return [Params.of(_object(name, one)) for one in self.several(name)]
 
 

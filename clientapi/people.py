@@ -16,7 +16,8 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from clientapi.entities import Account, Facts, account_of
 from items.hydrate import Sender
-from relations.rules import blocks
+from items.visibility import for_followers
+from relations.rules import READER, may_know_of
 from relations.visibility import is_username
 from storage.connections import fetch, id_array
 
@@ -31,7 +32,7 @@ COUNTS = f"""
     SELECT asked.id, (
         SELECT count(*) FROM (
             SELECT FROM items_item i WHERE i.sender_id = asked.id AND i.status = 'published'
-                AND i.reply_to_id IS NULL AND i.visibility IN ('public', 'followers') LIMIT {COUNTED}
+                AND i.reply_to_id IS NULL AND {for_followers("i")} LIMIT {COUNTED}
         ) post
     ) FROM unnest(%(ids)s::bigint[]) AS asked (id)
 """  # noqa: S608 (a constant)
@@ -48,8 +49,8 @@ BY_ID_AND_NAME = f"""
     {BY_ID}
     UNION ALL
     SELECT {FACTS} FROM accounts_user u
-    WHERE lower(u.username) = ANY(%(names)s::text[]) AND NOT u.id = ANY(%(ids)s::bigint[]) AND u.is_active
-        AND NOT {blocks("u.id", "%(reader)s")}
+    WHERE lower(u.username) = ANY(%(names)s::text[]) AND NOT u.id = ANY(%(ids)s::bigint[])
+        AND {may_know_of("u", READER)}
 """  # noqa: S608 (constants)
 
 
@@ -138,13 +139,13 @@ class People:
 
     @property
     def by_name(self) -> dict[str, Account]:
-        """The same by name."""
+        """The accounts by user name."""
         if self._by_name is None:
             self._by_name = {account.username.lower(): account for account in self.by_id.values()}
         return self._by_name
 
     def without(self, names: Collection[str]) -> "People":
-        """The same for a reader who may not know of these names."""
+        """The people without these names, for a reader who may not know of them."""
         some = People(self.by_id)
         some._by_name = {name: account for name, account in self.by_name.items() if name not in names}
         return some

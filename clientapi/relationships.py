@@ -5,18 +5,17 @@ from typing import NamedTuple
 
 from accounts.models import User
 from clientapi.entities import Relationship
-from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, mutes
+from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, may_be_named, mutes
 from storage.connections import fetch, id_array
 
 ASKED = 80
 """Users that one call may ask about."""
-# Users who block the reader are not there: of them the reader may not know.
 RELATIONSHIPS = f"""
     SELECT u.id, {follows(READER, "u.id")}, {leaves_reposts_out(READER, "u.id")}, {follows("u.id", READER)},
         {blocks(READER, "u.id")}, {mutes(READER, "u.id")}, {mutes(READER, "u.id", "AND m.notifications")},
         {asks(READER, "u.id")}, {asks("u.id", READER)}
     FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place) JOIN accounts_user u ON u.id = asked.id
-    WHERE u.is_active AND (NOT {blocks("u.id", READER)} OR {blocks(READER, "u.id")}) ORDER BY asked.place
+    WHERE {may_be_named("u", READER)} ORDER BY asked.place
 """  # noqa: S608 (constants)
 
 

@@ -291,7 +291,7 @@ SECOND: dict[str, Need] = {
     "filters/<str:filter_id>/statuses": FILTERS,
     "filters/keywords/<str:filter_id>": FILTERS,
 }
-"""The same, under /api/v2/."""
+"""Mastodon's API, under /api/v2/."""
 NEEDS: dict[str, Need] = {
     **{f"api/v1/{route}": need for route, need in OWN.items()},
     **{f"api/v1/{route}": need for route, need in CLIENTS.items()},

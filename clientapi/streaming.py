@@ -101,7 +101,7 @@ class Told(NamedTuple):
     """A hearer is told of an item, by one of their streams."""
 
     place: int
-    """Of the event."""
+    """The place of the event in the stream of events."""
     kind: str
     item: int
     hearer: Hearer

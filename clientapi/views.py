@@ -122,8 +122,8 @@ def _source(address: str) -> str:
 
 
 def _refused(request: PageRequest) -> HttpResponse:
-    """The page for what cannot be allowed. It leads nowhere: everybody can register an app, and an address of this site
-    that led on without the reader's word would lead anywhere (RFC 9700, 4.11.2).
+    """The page for what cannot be allowed. It leads nowhere: any client can register an app, and an address of this
+    site that led on without the reader's word would lead anywhere (RFC 9700, 4.11.2).
     """
     return show(request, "clientapi/refused.html", status=REFUSED)
 

@@ -32,7 +32,7 @@ DAYS = 6
 POSTS_PER_USER = 7
 REPLY_SHARE = 0.25
 NESTED_SHARE = 0.4
-"""Of the replies, those that answer another reply."""
+"""The share of the replies that answer another reply."""
 REPOST_SHARE = 0.1
 SMALLEST, LARGEST = 12, 20_000
 """Users. Nine are the named ones; beyond 20,000 `manage.py load` is the better way."""
@@ -42,9 +42,9 @@ LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
 ADMIN = "site-admin"
 READERS = ("mira", "tomas", "lin-wei")
-"""Readers of every day, as whom people log in, and ..."""
+"""Readers of every day, as whom people log in."""
 AWAY = {"oriel": 3, "bastian": 12, "wanda": 45}
-"""... readers who were last here so many days ago: one of every other level. They read and say nothing."""
+"""Days since the last visit of readers of the other levels, one of each. They read and say nothing."""
 BIG_VS = ("harbor-news", "weather-desk")
 """Every reader that people log in as follows them."""
 

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 MOST_FACES, MOST_POSTS, TIMES = 30, 18, 2
 """Bounds of the time that a demo takes: users with faces, posts with pictures, and posts with the same scenes."""
 SHARE = 0.7
-"""Of the posts that tell of something that can be drawn."""
+"""The share of the posts with a picture, of those that tell of something that can be drawn."""
 WIDE, TALL, SQUARE, PANORAMA, BANNER = (660, 440), (440, 620), (480, 480), (840, 360), (900, 300)
 MOVING = "lighthouse, moving"
 PAINTERS: dict[str, Callable[[Canvas], None]] = {**SCENES, **THINGS}

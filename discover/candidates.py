@@ -60,7 +60,7 @@ def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
 
 
 def _unseen(reader: User, candidates: list[Candidate], now: datetime) -> tuple[list[Candidate], bool]:
-    """Those that the reader has not seen, as `DISCOVER_SEEN` understands it; all, where that cannot be told."""
+    """The candidates that the reader has not seen, as `DISCOVER_SEEN` understands it; all, if that cannot be told."""
     ids = [one.item_id for one in candidates]
     left = set(ids)
     is_known = True

@@ -37,9 +37,9 @@ LEFT_OUT = 0.5
 SENDER_FACTOR = 0.5
 """The factor of a candidate's worth for each item of its sender that the reader does not want."""
 TAG_FACTOR = 0.7
-"""And for each such item that carries a hashtag of the candidate, once for every hashtag that they share."""
+"""The factor of a candidate's worth for each hashtag that it shares with an item that the reader does not want."""
 FLOOR = 0.05
-"""Neither of the two makes less of it than this: nobody is silenced by a few clicks."""
+"""The least that the two factors leave of a candidate's worth: a few clicks silence no sender."""
 REMEMBERED = 200
 """The newest so many unwanted items weaken others, while they are published: what is gone cannot be taken back. An
 unwanted item itself stays out, however long ago that was.

@@ -66,7 +66,7 @@ Reason = tuple[str, float]
 
 
 def written(moment: datetime) -> str:
-    """As the format strict_date_time has it, in milliseconds."""
+    """A moment in the format strict_date_time, in milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

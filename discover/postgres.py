@@ -6,7 +6,7 @@
 | graph | the newest of senders near the reader: followed by those who follow the same people, ... | about 1 |
 | tags | what carries the hashtags of what the reader wrote, liked, answered and follows | 0.5 |
 | words | what says the words of it that are rare elsewhere, by full text | 0.25 |
-| popular | what everybody likes of late (discover.refreshing) | 0.05 |
+| popular | what all like of late (discover.refreshing) | 0.05 |
 | fresh | the newest, however little is known of the reader or of them | 0.01 |
 
 What an item gets from several is added up; the source that gave most is its reason. Whom the reader follows comes last.
@@ -39,14 +39,14 @@ from storage.replica import lagging
 WEIGHTS = {"liked": 1.0, "graph": 1.0, "tags": 0.5, "words": 0.25, "popular": 0.05}
 """The weights of the sources, against each other."""
 BASE = 0.01
-"""And what every new item is worth, even if no other source knows it."""
+"""The weight of every new item, also of one that no other source knows."""
 NEXT = 0.95
 """The weight of a sender's second newest post, as a part of the newest's, and so on."""
 
 CAP_SHARE = 0.04
-"""Of the candidates, at most so many are of one sender ..."""
+"""The share of the candidates that one sender may have, if it is more than `LEAST_CAP`."""
 LEAST_CAP = 20
-"""... but so many may always be."""
+"""Candidates that one sender may always have."""
 LAST = 1e9
 """How much lower the scores of whom the reader follows are: more than age takes."""
 DOCUMENTS = 10_000

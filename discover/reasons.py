@@ -8,7 +8,7 @@
 | `sender` | the reader liked or answered what the sender posted |
 | `follower` | the sender follows the reader |
 | `tag:NAME`, `words:WORD` | the hashtag or word, of what the reader wrote, liked or hears, that counted most |
-| `popular`, `fresh` | what everybody gets |
+| `popular`, `fresh` | what all readers get |
 | `followed` | the reader follows the sender; comes last |
 """
 

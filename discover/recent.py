@@ -69,7 +69,7 @@ READ = script(
 
 
 class View(NamedTuple):
-    """That a reader viewed an item. `moment`: milliseconds since 1970, unlike that of any other view in its list."""
+    """A view of an item by a reader. `moment`: milliseconds since 1970, unlike that of any other view in its list."""
 
     item_id: int
     moment: int

@@ -11,18 +11,18 @@ from django.utils import timezone
 
 from discover import decay
 from discover.decay import log_decay
-from items.visibility import public_post
+from items.visibility import public, public_post
 from relations.rules import followers
 from storage import ids
 
 SAMPLE = 100_000
 """The newest documents, from which the rarity of words is taken."""
 COMMON = 0.005
-"""Words in a larger share of the documents tell nothing, ..."""
+"""The share of the documents above which a word tells nothing."""
 FEW = 5
-"""... but on a small site words of so many documents may tell something, ..."""
+"""Documents up to which a word may tell something all the same, on a small site."""
 SMALL = 20
-"""... and of so many, where they are not in a quarter of all."""
+"""Documents up to which a word may tell something all the same, if it is not in a quarter of all."""
 
 # The lexemes of a sample as ts_stat counts them. It runs its query by itself, so the bounds stand in its text. Single
 # characters and numbers, which are mostly those of issues, tell nothing.
@@ -38,13 +38,13 @@ RARITY = f"""
 """  # noqa: S608
 
 RECENT = 5_000
-"""The newest posts, which may be popular even if nobody has liked them yet, because their senders are."""
+"""The newest posts, which may be popular even without a like, because their senders are."""
 ACTS = 50_000
 """The newest likes, and the newest items (of which the replies and reposts count), by which posts become popular."""
 REPLY = 2
-"""The weight of a reply or repost; a like counts 1, ..."""
+"""The weight of a reply or repost; a like counts 1."""
 FOLLOWER = 0.02
-"""... and a follower of the sender so much, of whom at most MOST_FOLLOWERS are counted."""
+"""The weight of a follower of the sender, of whom at most MOST_FOLLOWERS are counted."""
 MOST_FOLLOWERS = 200
 PAST = timedelta(hours=1)
 """At a moment longer ago than this the follows of then are counted, for simulations: on a site of 50 million items they
@@ -62,10 +62,10 @@ POPULAR = f"""
             SELECT item_id, created_at FROM items_like ORDER BY id DESC LIMIT {ACTS}) liked
         WHERE created_at < %(now)s
         UNION ALL
-        SELECT coalesce(root_id, repost_of_id), {REPLY} FROM (
+        SELECT coalesce(said.root_id, said.repost_of_id), {REPLY} FROM (
             SELECT root_id, repost_of_id, status, visibility FROM items_item
             WHERE id < %(below)s ORDER BY id DESC LIMIT {ACTS}) said
-        WHERE coalesce(root_id, repost_of_id) IS NOT NULL AND status = 'published' AND visibility = 'public'
+        WHERE coalesce(said.root_id, said.repost_of_id) IS NOT NULL AND {public("said")}
     ), engaged AS (
         SELECT item_id AS id, sum(weight) AS engagement FROM acts WHERE item_id < %(below)s GROUP BY 1
     ), pool AS (

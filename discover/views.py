@@ -220,5 +220,4 @@ def _keep(response: HttpResponse, name: str, walk: str) -> None:
 
 def _others(reader: User) -> bool:
     """Whether another sender has published an item that the reader could be shown."""
-    posts = Item.objects.published().without_replies().filter(visibility="public", repost_of=None)
-    return posts.visible_to(reader).exclude(sender=reader).exists()
+    return Item.objects.public_posts().visible_to(reader).exclude(sender=reader).exists()

@@ -195,7 +195,7 @@ def _too_many(error: TooManyError) -> HttpResponseBase:
     if error.of_user:
         response = FeedResponse(Problem("Too many open streams."), status=429)
     else:
-        response = FeedResponse(Problem("Too many open streams of everybody. Come back later."), status=503)
+        response = FeedResponse(Problem("Too many open streams on this site. Come back later."), status=503)
     response["Retry-After"] = str(FULL_RETRY_AFTER)
     return response
 

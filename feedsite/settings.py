@@ -152,7 +152,7 @@ TEMPLATES = [
 
 # --- PostgreSQL: the truth -------------------------------------------------------------------------------
 DATABASES = {"default": database(env.text("FEEDSITE_DATABASE_URL", SERVERS.database_url))}
-# Over TCP, a server that is lost on the way is given up after these times, whoever waits, and for whatever.
+# Over TCP, a server that is lost on the way is given up after these times, whatever waits for it.
 LOST_ON_THE_WAY = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 DATABASES["default"] |= {
     "ENGINE": "storage.postgresql",
@@ -385,8 +385,9 @@ STREAM_RECHECK_SECONDS = env.number("FEEDSITE_STREAM_RECHECK_SECONDS")
 # Threads that open connections; each has a connection to PostgreSQL.
 STREAM_THREADS = env.whole("FEEDSITE_STREAM_THREADS")
 
-# --- Moderation: items held for review before they are published; 0 turns a rule off ---------------------- Items with
-# links of accounts younger than this.
+# --- Moderation: items held for review before they are published; 0 turns a rule off ----------------------
+
+# Items with links of accounts younger than this.
 MODERATION_LINK_AGE = timedelta(days=env.whole("FEEDSITE_MODERATION_LINK_DAYS"))
 # More than so many items of one sender within the span; the same text more often than this within an hour.
 MODERATION_BURST = env.whole("FEEDSITE_MODERATION_BURST")

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import User
-from items import attachments, idempotency, versions
+from items import attachments, idempotency, pins, versions
 from items.counts import stage
 from items.indexing import index
 from items.models import Bookmark, Item, ItemType, Status, Visibility
@@ -242,7 +242,7 @@ def _insert(item: Item) -> Item:
 
 
 def _insert_past(item: Item, written_at: datetime, modified_at: datetime) -> Item:
-    """The same for an item of an earlier time, which decides on its id."""
+    """Insert an item of an earlier time, which decides on its id."""
     try:
         first = ids.compose(written_at, 0)
     except ValueError as error:
@@ -418,7 +418,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     if before == visibility:
         return False
     if item.repost_of_id:
-        raise RepostError("A repost is seen by whoever sees its original.")
+        raise RepostError("A repost has the audience of its original.")
     is_published = item.status == Status.PUBLISHED
     if is_published:
         stage(item, -1)
@@ -439,6 +439,8 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         stage(item, 1)
         if is_wider:
             Item.objects.filter(pk=item.pk).update(published_at=Now())
+        if visibility != Visibility.PUBLIC:
+            pins.unpin(item_id=item.pk)
         item_published.send(sender=Item, item=item, again=True)
         item_edited.send(sender=Item, item=item, visibility_before=before)
     return True
@@ -457,6 +459,7 @@ def _withdraw(item: Item, status: Status) -> bool:
     attachments.withdraw(item)
     if before == Status.PUBLISHED:
         stage(item, -1)
+        pins.unpin(item_id=item.pk)
         item_withdrawn.send(sender=Item, item=item)
     return True
 

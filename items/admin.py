@@ -109,12 +109,12 @@ class ItemAdmin(ModeratedAdmin):
 
     @admin.display(description=_("pictures"))
     def small(self, item: Any) -> SafeString:
-        """Its pictures, in the list."""
+        """The item's pictures, in the list."""
         return shots(item.shots, is_veiled=item.is_sensitive)
 
     @admin.display(description=_("pictures"))
     def pictures(self, item: Item) -> str:
-        """Its pictures or its video, also those that others do not see."""
+        """The item's pictures or its video, also those that others do not see."""
         media = attaching.all_of([item.pk]).get(item.pk)
         return shots(media, is_veiled=item.is_sensitive) if media else "-"
 

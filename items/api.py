@@ -80,9 +80,9 @@ class Profile(msgspec.Struct):
     hiding_reposts: bool
     """Whether the caller follows without the user's reposts."""
     requested: bool
-    """Whether a request of the caller to follow waits, ..."""
+    """Whether a request of the caller to follow waits."""
     requested_by: bool
-    """... or one of the user's to follow the caller."""
+    """Whether a request of the user to follow the caller waits."""
     muted_until: Time | None
     """When the caller's mute ends, if it is for a time."""
     muting_notifications: bool

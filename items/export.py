@@ -63,7 +63,7 @@ class OwnItem(msgspec.Struct):
     repost_of: str | None
     counts: Counts
     removed_media: int
-    """Of its pictures, those that moderators removed."""
+    """The number of the item's pictures that moderators removed."""
 
 
 class BookmarkRow(msgspec.Struct):

@@ -50,7 +50,7 @@ class _Shelf:
 
 
 class Book:
-    """See the module. One thread uses it."""
+    """The filters of readers, by the words that can meet them. One thread uses it."""
 
     def __init__(self) -> None:
         self._versions: dict[int, int] = {}
@@ -83,7 +83,7 @@ class Book:
         return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
 
     def found(self, item: ItemBody, readers: Iterable[int]) -> dict[int, list[Rule]]:
-        """Of those of the readers whose filters the item meets, the oldest filter of each phrase that it meets.
+        """The filters that the item meets, by reader: the oldest filter of each phrase.
 
         One's own items are never filtered. The readers are known (`learn`).
         """

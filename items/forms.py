@@ -28,7 +28,7 @@ from media.decoder import BusyError
 from media.models import Kind, MediaFile
 from media.objects import Focus, MediaObject, media_object, media_objects
 from media.store import StoreError
-from relations.models import Follow
+from relations.visibility import is_following
 from web.rest import parse_id
 
 AUDIENCES = [
@@ -139,7 +139,7 @@ class ItemForm(forms.Form):
         self.fields["text"].required = not self.taken
 
     def _find_media(self, owner: User) -> None:
-        """Those that were taken before, in their order."""
+        """Find the media that were uploaded before, in their order."""
         columns = [self.data.getlist(name) for name in ("media", "description", "focus")]  # type: ignore[attr-defined]
         kept = self.data.getlist("keep") if "keeps" in self.data else columns[0]  # type: ignore[attr-defined]
         ids = [parse_id(one) or 0 for one in columns[0] if one in kept][: self.MOST]
@@ -231,8 +231,7 @@ def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
     sender_id = int(answered.sender.id)
     if answered.visibility != Visibility.FOLLOWERS or reader is None or sender_id == reader.pk:
         return answered.visibility
-    is_heard = Follow.objects.filter(follower=sender_id, followee=reader.pk).exists()
-    return answered.visibility if is_heard else Visibility.PUBLIC
+    return answered.visibility if is_following(sender_id, reader.pk or 0) else Visibility.PUBLIC
 
 
 def _media_said(data: QueryDict) -> dict[str, tuple[str, tuple[float, float]]]:

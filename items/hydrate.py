@@ -201,9 +201,9 @@ class ItemBody(msgspec.Struct):
     status: str | UnsetType = UNSET
     """To its sender only."""
     filtered: list[str] = []
-    """The phrases of the reader's filters that the item, or of a repost its original, matches (items.filters), ..."""
+    """The phrases of the reader's filters that the item, or of a repost its original, matches (items.filters)."""
     filter_action: str | UnsetType = UNSET
-    """... and what they ask for, where there are any: warn or hide."""
+    """The act that these filters ask for, if there are any: warn or hide."""
 
     @property
     def content_fields(self) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Idempotency keys: a call of `publish` that is repeated under its key gets the item of the first, for a day."""
+"""Idempotency keys: a call of `publish` that is repeated under its key gets the item of the first, for a day.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import hashlib
 import json

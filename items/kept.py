@@ -87,7 +87,9 @@ def placed_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> KeptPage:
-    """The same above `since_id`, or with `min_id` those directly above it, newest first all the same."""
+    """Items that the reader keeps, or likes, with the page's places: below `last_id` and above `since_id`, or with
+    `min_id` those directly above it, newest first all the same.
+    """
     statement, above = (STATEMENTS, since_id) if min_id is None else (ABOVE, max(since_id, min_id))
     below = MAX_ID if last_id is None else last_id
     params = {"reader": reader.pk, "above": above, "below": below, "scan": SCAN, "count": limit + 1}

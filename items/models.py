@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
-from items.visibility import visible
+from items.visibility import public_post, visible
 from storage.ids import MILLISECOND
 
 TAG_LENGTH = 100
@@ -69,13 +69,9 @@ class ItemQuerySet(models.QuerySet["Item"]):
         """Published items."""
         return self.filter(status=Status.PUBLISHED)
 
-    def without_replies(self) -> Self:
-        """Posts and reposts: what home and profile timelines hold."""
-        return self.filter(reply_to=None)
-
-    def by(self, sender: User) -> Self:
-        """Items of this sender."""
-        return self.filter(sender=sender)
+    def public_posts(self) -> Self:
+        """Posts that all may see, but for their senders (items.visibility)."""
+        return self.filter(RawSQL(public_post("items_item"), [], output_field=models.BooleanField()))  # noqa: S611
 
     def visible_to(self, reader: User | AnonymousUser) -> Self:
         """The items that `reader` may see wherever they meet them (items.visibility)."""

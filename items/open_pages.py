@@ -201,7 +201,7 @@ def _media(item: ItemBody) -> str:
 
 
 def _etag(body: bytes, nonce: str) -> str:
-    """The same for pages that differ in their nonces alone. Weak: a page is sent compressed or not."""
+    """An ETag, equal for pages that differ in their nonces alone. Weak: a page is sent compressed or not."""
     text = body.replace(nonce.encode(), b"") if nonce else body
     return f'W/"{hashlib.sha256(text).hexdigest()[:32]}"'
 

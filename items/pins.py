@@ -1,8 +1,8 @@
 """Pins: posts that their sender shows first on their profile. Public posts only: so a pin tells no reader of a post
 that they do not see anyhow; the rule of who may see an item is asked of each all the same.
 
-A post that is deleted, rejected, held for review or shown to fewer is pinned no more (items.receivers), and stays so
-when it comes back.
+A post that is deleted, rejected, held for review or shown to fewer is pinned no more (items.actions, items.purge), and
+stays so when it comes back.
 """
 
 from django.contrib.auth.models import AnonymousUser

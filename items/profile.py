@@ -15,19 +15,11 @@ from items.models import Visibility
 from items.query import Query
 from items.search import search_items
 from items.tags import carries
-from items.visibility import VISIBLE, original_visible, visible_alone
+from items.visibility import VISIBLE, circles_of, in_circle, original_visible
 from storage.connections import fetch, id_array
 
 ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"  # noqa: S608 (constants)
-# Which of the owner's visibilities the reader sees, asked once and not of each item.
-CIRCLES = f"""
-    circles AS MATERIALIZED (
-        SELECT i.visibility FROM (
-            SELECT %(owner)s::bigint AS sender_id, 'published' AS status,
-                unnest(ARRAY['public', 'followers', 'mutuals', 'self']) AS visibility
-        ) i JOIN accounts_user s ON s.id = i.sender_id WHERE {visible_alone("i", "s")}
-    ),
-"""  # noqa: S608 (constants)
+CIRCLES = f"circles AS MATERIALIZED ({circles_of('%(owner)s')}),"
 # The owner's items: those that others see, and those that only the owner sees while they are held or rejected. The
 # subquery hides from the planner who the owner is: for an owner of a large part of all items it would walk all items in
 # their order.
@@ -52,10 +44,10 @@ def _by_circle(kind: str) -> list[str]:
     """
     published = (
         f"""
-        {PUBLISHED} AND {kind} AND i.visibility = '{visibility}'
-            AND EXISTS (SELECT FROM circles WHERE circles.visibility = '{visibility}')
+        {PUBLISHED} AND {kind} AND {in_circle("i", circle)}
+            AND EXISTS (SELECT FROM circles WHERE {in_circle("circles", circle)})
         """
-        for visibility in Visibility.values
+        for circle in map("'{}'".format, Visibility.values)
     )
     return [*published, f"{UNPUBLISHED} AND {kind}"]
 
@@ -85,15 +77,10 @@ COUNTED, REPOSTS_COUNTED = 10_000, 1_000
 # The rule is asked once for each visibility, not for each item, so that posts are counted by an index-only scan; of
 # reposts the originals have to be looked at.
 COUNT = f"""
-    WITH shown AS MATERIALIZED (
-        SELECT i.visibility FROM (
-            SELECT %(owner)s::bigint AS sender_id, 'published' AS status,
-                unnest(ARRAY['public', 'followers', 'mutuals', 'self']) AS visibility
-        ) i JOIN accounts_user s ON s.id = i.sender_id WHERE {visible_alone("i", "s")}
-    ),
+    WITH {CIRCLES}
     item AS MATERIALIZED (
-        SELECT repost_of_id FROM items_item WHERE sender_id = %(owner)s AND status = 'published'
-            AND reply_to_id IS NULL AND visibility = ANY(ARRAY(SELECT visibility FROM shown)) LIMIT {COUNTED}
+        SELECT i.repost_of_id FROM items_item i WHERE i.sender_id = %(owner)s AND i.status = 'published'
+            AND i.reply_to_id IS NULL AND {in_circle("i", "ANY(ARRAY(SELECT visibility FROM circles))")} LIMIT {COUNTED}
     )
     SELECT (SELECT count(*) FROM item WHERE repost_of_id IS NULL) + (
         SELECT count(*) FROM (SELECT repost_of_id FROM item WHERE repost_of_id IS NOT NULL LIMIT {REPOSTS_COUNTED}) i

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from items.counts import changes_of
-from items.models import CountChange, Filter, IdempotencyKey, Item, ItemDocument, ItemTag, ItemVersion, Status
+from items.models import CountChange, Filter, IdempotencyKey, Item, ItemDocument, ItemTag, ItemVersion, Pin, Status
 from items.signals import item_withdrawn
 from media import attaching
 from storage.connections import fetch
@@ -70,6 +70,7 @@ def _delete(user_id: int, above: int, limit: int) -> list[Item]:
     ItemDocument.objects.filter(item__in=emptied).delete()
     ItemTag.objects.filter(item__in=emptied).delete()
     ItemVersion.objects.filter(item__in=emptied).delete()
+    Pin.objects.filter(item__in=emptied).delete()
     CountChange.objects.bulk_create([change for item in published for change in changes_of(item, -1)])
     for item in published:
         item.status = Status.DELETED

@@ -1,4 +1,7 @@
-"""The query of a search, in its parts."""
+"""The query of a search, in its parts.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import re
 import unicodedata
@@ -34,7 +37,7 @@ class Query:
 
     @property
     def tsquery(self) -> str:
-        """As PostgreSQL reads it."""
+        """The query as a tsquery of PostgreSQL."""
         last = len(self.phrases) - 1
         return " & ".join(
             phrase(list(part), is_open=self.is_open and place == last) for place, part in enumerate(self.phrases)

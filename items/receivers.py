@@ -9,9 +9,7 @@ from about.signals import limits_asked
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
-from items import actions, export, pins, purge, text
-from items.models import Item, Visibility
-from items.signals import item_edited, item_withdrawn
+from items import actions, export, purge, text
 from media.models import MediaFile, Use
 from media.signals import medium_described
 
@@ -44,16 +42,3 @@ def show_described(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) ->
     """After the words of a medium changed."""
     if medium.use == Use.ITEM and medium.item_id:
         actions.renew_media(item_id=medium.item_id)
-
-
-@receiver(item_withdrawn)
-def unpin_withdrawn(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Inside the transaction that withdraws."""
-    pins.unpin(item_id=item.pk)
-
-
-@receiver(item_edited)
-def unpin_narrowed(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Inside the transaction that shows it to fewer."""
-    if item.visibility != Visibility.PUBLIC:
-        pins.unpin(item_id=item.pk)

@@ -28,9 +28,9 @@ from storage.replica import PRIMARY, lagging
 WALK = 8_000
 """The newest documents, which are compared one by one if that is cheaper (0.12 µs each)."""
 WALKED = 2
-"""So many stretches are looked through, whatever is looked for, ..."""
+"""Stretches that are looked through, whatever is looked for."""
 STEP = 32
-"""... the second so many times as long as the first; the third is the rest."""
+"""The length of the second stretch in lengths of the first; the third is the rest."""
 ITEM_CANDIDATES = 1_000
 """Items that fit and are looked at for a page in one stretch, whether the reader may see them or not."""
 INDEXED = 50_000
@@ -90,8 +90,8 @@ def search_items(
 
 
 def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
-    """The ids of the newest `count` items that hold every word and tag of a query, whatever their status and whoever
-    may see them; for moderators. Senders are not looked at. And whether there may be older ones: that many were found,
+    """The ids of the newest `count` items that hold every word and tag of a query, whatever their status and
+    audience; for moderators. Senders are not looked at. And whether there may be older ones: that many were found,
     or more than `INDEXED` would be looked at.
 
     See docs/decisions.md: Search walks before it asks the index.

@@ -19,12 +19,11 @@ item_published = Signal()
 # Receivers: discover.receivers.note_change, timeline.receivers.write_past_delivery.
 item_imported = Signal()
 # A published item says something else, or is shown to others than before. Arguments: item, visibility_before (str).
-# Receivers: discover.receivers.note_change, items.receivers.unpin_narrowed, notifications.receivers.tell_of_item,
-# timeline.receivers.announce_edit.
+# Receivers: discover.receivers.note_change, notifications.receivers.tell_of_item, timeline.receivers.announce_edit.
 item_edited = Signal()
 # Only its sender sees the item from now on: it was deleted, rejected or held back after it had been published.
 # Arguments: item.
-# Receivers: discover.receivers.note_change, items.receivers.unpin_withdrawn, timeline.receivers.announce_withdrawal.
+# Receivers: discover.receivers.note_change, timeline.receivers.announce_withdrawal.
 item_withdrawn = Signal()
 # A user liked the item. Arguments: item (Item), user (User).
 # Receivers: notifications.receivers.tell_of_like.

@@ -76,7 +76,7 @@ def tags_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """The same of several hashtags at once."""
+    """A page of the items under several hashtags at once."""
     if not any(besides):
         return tag_page(tag, reader, last_id=last_id, min_id=min_id, limit=limit)
     params = {

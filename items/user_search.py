@@ -11,7 +11,7 @@ from accounts.models import User
 from accounts.names import grams, grams_of
 from accounts.rows import user_columns, user_of, user_of_text
 from items.query import Query
-from relations.rules import READER, blocks, followees, follows
+from relations.rules import READER, followees, follows, may_know_of
 from storage.connections import fetch, id_array
 from storage.replica import PRIMARY, lagging
 
@@ -26,7 +26,7 @@ SHORTEST_MISSPELT = 4
 NAME_WORDS = 8
 
 NAME = "feedsite_name(u.username, u.display_name)"
-VISIBLE_USER = f"u.is_active AND NOT {blocks('u.id', READER)}"
+VISIBLE_USER = may_know_of("u", READER)
 
 
 def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20) -> list[User]:
@@ -64,7 +64,7 @@ def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
 
 @cache
 def _known() -> str:
-    """Those of the users found that the reader may know of, in this order."""
+    """The users found that the reader may know of, in the order of the search."""
     return f"""
         SELECT {user_columns("u")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS found (id, place)
         JOIN accounts_user u ON u.id = found.id WHERE {VISIBLE_USER} ORDER BY found.place

@@ -4,6 +4,8 @@ A version is written by the edit that replaces it (items.actions.edit), in the s
 lock. Readers see versions where they see the item. A version is **hidden** from all but the sender if the item was not
 published when it was replaced, if the item was shown to more people since, or if a moderator held, rejected or hid it:
 those readers were never meant to see it, or are not any more. A hidden version is never shown again.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import json

@@ -98,14 +98,14 @@ def profile(request: PageRequest, username: str) -> OpenPage:
 @require_safe
 @open_page
 def profile_replies(request: PageRequest, username: str) -> OpenPage:
-    """The same with what they answered to others."""
+    """The profile of a user with their posts and replies."""
     return _profile(request, username, "replies")
 
 
 @require_safe
 @open_page
 def profile_media(request: PageRequest, username: str) -> OpenPage:
-    """The same with those of their posts and replies that have pictures or a video."""
+    """The profile of a user with their posts and replies that have pictures or a video."""
     return _profile(request, username, "media")
 
 
@@ -241,7 +241,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def draft_media(request: PageRequest, reader: User) -> HttpResponse:
-    """Those pictures of a draft that can still be published, as JSON: by its id, the address of a video's captions or
+    """The pictures of a draft that can still be published, as JSON: by its id, the address of a video's captions or
     null. The query names them, `ids=1,2`; one that was published, removed or swept is left out, and so is another's.
     """
     ids = named_ids(request, "ids", PICTURES_AN_ITEM)

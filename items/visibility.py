@@ -1,5 +1,7 @@
-"""The one rule of who may see an item, as SQL text for every query that shows items. Of the entries of home it is
-said once more, in parts that fill windows, by `timeline/pull.py`.
+"""The one rule of who may see an item, as SQL text for every query that shows items.
+
+Queries that fill windows or lists, or count, ask a part of it that an index has, by the names of the parts below; the
+whole rule, or for the entries of home `timeline/pull.py`, decides what is shown.
 
 `%(reader)s` is the reader's id; for readers who are not signed in it is 0, an id that no user follows or blocks.
 
@@ -9,6 +11,38 @@ See docs/decisions.md: The rule of who may see an item is SQL text in one place.
 from relations.rules import READER, follows, unblocked
 
 
+# --- The circles of readers ------------------------------------------------------------------------------
+def in_circle(item: str, circle: str) -> str:
+    """Whether an item is for one circle: an expression of a visibility, or ANY of several."""
+    return f"{item}.visibility = {circle}"
+
+
+def for_all(item: str) -> str:
+    """Whether an item is for everybody."""
+    return in_circle(item, "'public'")
+
+
+def for_followers(item: str) -> str:
+    """Whether an item is for all followers of its sender, by the condition of the indexes of their stream."""
+    return f"{item}.visibility IN ('public', 'followers')"
+
+
+def for_mutuals(item: str) -> str:
+    """Whether an item is for those alone whom its sender follows back."""
+    return in_circle(item, "'mutuals'")
+
+
+def for_sender(item: str) -> str:
+    """Whether an item is for its sender alone."""
+    return in_circle(item, "'self'")
+
+
+def for_others(item: str) -> str:
+    """Whether an item is for others than its sender."""
+    return f"{item}.visibility <> 'self'"
+
+
+# --- The rule --------------------------------------------------------------------------------------------
 def visible_alone(item: str, sender: str) -> str:
     """Whether the reader may see an item for its own sake; the aliases name its row and its sender's.
 
@@ -17,7 +51,7 @@ def visible_alone(item: str, sender: str) -> str:
     return f"""
     (({item}.sender_id = %(reader)s AND {item}.status <> 'deleted') OR (
         {item}.status = 'published' AND {sender}.is_active
-        AND ({item}.visibility = 'public' OR ({item}.visibility IN ('followers', 'mutuals')
+        AND ({for_all(item)} OR ({item}.visibility IN ('followers', 'mutuals')
             AND {follows(READER, f"{item}.sender_id", is_probe=False)}
             AND ({item}.visibility = 'followers' OR {follows(f"{item}.sender_id", READER)})))
         AND {unblocked(READER, f"{item}.sender_id")}))
@@ -49,12 +83,26 @@ def original_visible(item: str, also: str = "") -> str:
     """
 
 
+def public(item: str) -> str:
+    """Whether an item is one that all may see, but for its sender, and for what it reposts or answers."""
+    return f"{item}.status = 'published' AND {for_all(item)}"
+
+
 def public_post(item: str) -> str:
     """Whether an item is a post that all may see, but for its sender: the condition of the index item_public."""
-    return (
-        f"{item}.status = 'published' AND {item}.visibility = 'public' "
-        f"AND {item}.reply_to_id IS NULL AND {item}.repost_of_id IS NULL"
-    )
+    return f"{public(item)} AND {item}.reply_to_id IS NULL AND {item}.repost_of_id IS NULL"
+
+
+def circles_of(sender: str) -> str:
+    """A query of the circles, as `visibility`, whose published items of one sender the reader sees for their own sake:
+    the rule asked once for a sender, and not of each item.
+    """
+    return f"""
+    SELECT i.visibility FROM (
+        SELECT {sender}::bigint AS sender_id, 'published' AS status,
+            unnest(ARRAY['public', 'followers', 'mutuals', 'self']) AS visibility
+    ) i JOIN accounts_user s ON s.id = i.sender_id WHERE {visible_alone("i", "s")}
+    """  # noqa: S608 (constants)
 
 
 def visible(item: str, sender: str) -> str:

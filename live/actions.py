@@ -25,10 +25,11 @@ from accounts.review import Earlier, Submission
 from accounts.signals import session_held
 from items.links import is_link
 from live import covers
-from live.models import LiveSession, Review, State
-from live.signals import replay_made, session_changed
+from live.models import SHORT, LiveSession, Review, State
+from live.replays import deliver_anew
+from live.visibility import in_lineup
 from media.offering import telling
-from storage import ids
+from storage import events, ids
 from storage.connections import fetch
 from storage.queue import enqueue
 
@@ -36,8 +37,6 @@ LATE = timedelta(minutes=5)
 """How long ago a session that is planned now may begin: forms are filled in slowly."""
 AHEAD = timedelta(days=366)
 LONGEST_MINUTES = 24 * 60
-SHORT = timedelta(minutes=1)
-"""A session that ends sooner is a replay only where its host wants one."""
 
 SCHEDULED = (State.UPCOMING, State.LIVE)
 OPEN_TO_EDIT = (State.UPCOMING, State.LIVE, State.REPLAY)
@@ -51,12 +50,11 @@ EARLIER = 1_000
 HOST = "INSERT INTO live_host (user_id, applied, scheduled) VALUES (%s, 0, 0) ON CONFLICT DO NOTHING"
 LOCK = "SELECT user_id FROM live_host WHERE user_id = %s FOR NO KEY UPDATE"
 NEXT_ID = "SELECT feedsite_next_id()"
-RESCHEDULE = """
+RESCHEDULE = f"""
     UPDATE live_host SET version = greatest(version + 1, feedsite_next_id()), scheduled = (
-        SELECT count(*) FROM live_livesession
-        WHERE host_id = %(host)s AND state IN ('upcoming', 'live') AND hidden_at IS NULL)
+        SELECT count(*) FROM live_livesession s WHERE s.host_id = %(host)s AND {in_lineup("s")})
     WHERE user_id = %(host)s RETURNING version
-"""
+"""  # noqa: S608 (constants)
 
 
 class WrongStateError(Exception):
@@ -115,7 +113,7 @@ def create(
     session.save(force_insert=True)
     if cover is not None:
         covers.give(session, cover)
-    _tell(session, before=None, was_hidden=bool(reasons), moves=not reasons)
+    _tell(session, was_hidden=bool(reasons), moves=not reasons)
     if reasons:
         _tell_held(session, reasons)
     return session
@@ -153,7 +151,7 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
             covers.put_away(session)
     _save(session, now, *changed, "cover", "worded_at", "hidden_at", "review")
     moves = not was_hidden and ("starts_at" in changed or bool(reasons and session.state in SCHEDULED))
-    _tell(session, before=session.state, was_hidden=was_hidden, moves=moves)
+    _tell(session, was_hidden=was_hidden, moves=moves)
     if reasons:
         _tell_held(session, reasons)
     return session
@@ -186,7 +184,7 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
         session.hidden_at, session.review = now, Review.IN_REVIEW
         covers.put_away(session)
     _save(session, now, "cover", "worded_at", "hidden_at", "review")
-    _tell(session, before=session.state, was_hidden=was_hidden, moves=is_held and session.state in SCHEDULED)
+    _tell(session, was_hidden=was_hidden, moves=is_held and session.state in SCHEDULED)
     if is_held:
         _tell_held(session, reasons)
 
@@ -199,7 +197,7 @@ def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
         return False
     covers.remove(session)
     _save(session, now, "cover")
-    _tell(session, before=session.state, was_hidden=session.hidden_at is not None, moves=False)
+    _tell(session, was_hidden=session.hidden_at is not None, moves=False)
     return True
 
 
@@ -237,7 +235,7 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
     if is_short and not keeps_short and session.hidden_at is None:
         _hide(session, "", now)
     if session.hidden_at is None:
-        replay_made.send(sender=LiveSession, session=session, again=False)
+        deliver_anew(session=session)
     _plan_next(session, now)
     return session
 
@@ -311,17 +309,17 @@ def _hide(session: LiveSession, review: str, now: datetime) -> None:
         covers.put_away(session)
     _save(session, now, "hidden_at", "review", "cover")
     moves = not was_hidden and session.state in SCHEDULED
-    _tell(session, before=session.state, was_hidden=was_hidden, moves=moves)
+    _tell(session, was_hidden=was_hidden, moves=moves)
 
 
 def _show(session: LiveSession, now: datetime) -> bool:
     session.hidden_at, session.review = None, ""
     _save(session, now, "hidden_at", "review")
-    _tell(session, before=session.state, was_hidden=True, moves=session.state in SCHEDULED)
+    _tell(session, was_hidden=True, moves=session.state in SCHEDULED)
     if session.state == State.LIVE:
         _remind(session)
     if session.state == State.REPLAY:
-        replay_made.send(sender=LiveSession, session=session, again=True)
+        deliver_anew(session=session)  # windows may have forgotten it
     return True
 
 
@@ -454,10 +452,10 @@ def _needs(session: LiveSession, state: State) -> None:
 
 
 def _transition(session: LiveSession, state: State, now: datetime, *fields: str) -> LiveSession:
-    before, session.state = session.state, state
+    session.state = state
     _save(session, now, "state", *fields)
     hidden = session.hidden_at is not None
-    _tell(session, before=before, was_hidden=hidden, moves=not hidden)
+    _tell(session, was_hidden=hidden, moves=not hidden)
     return session
 
 
@@ -467,14 +465,14 @@ def _save(session: LiveSession, now: datetime, *fields: str) -> None:
     session.save(update_fields=["version", "modified_at", *fields])
 
 
-def _tell(session: LiveSession, *, before: str | None, was_hidden: bool, moves: bool) -> None:
-    """Announce a change. With `moves`, the host's lineup holds something else from now on and is written anew."""
+def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
+    """Announce a change to open pages, once it is committed. With `moves`, the host's lineup holds something else from
+    now on and is written anew.
+    """
     if moves:
         fetch(RESCHEDULE, {"host": session.host_id})
         transaction.on_commit(partial(enqueue, "live.apply", session.host_id))
-    session_changed.send(
-        sender=LiveSession, session=session, before=State(before) if before else None, was_hidden=was_hidden
-    )
+    transaction.on_commit(partial(events.announce, events.SessionChanged(session.pk, was_hidden)))
 
 
 def _plan_next(session: LiveSession, now: datetime) -> None:
@@ -499,7 +497,7 @@ def _plan_next(session: LiveSession, now: datetime) -> None:
         worded_at=now,
     )
     following.save(force_insert=True)
-    _tell(following, before=None, was_hidden=False, moves=True)
+    _tell(following, was_hidden=False, moves=True)
 
 
 def _milliseconds(moment: datetime) -> datetime:

@@ -123,7 +123,7 @@ def body_or_404(text: str, reader: User | AnonymousUser) -> SessionBody:
 
 
 def session_or_404(text: str, reader: User) -> LiveSession:
-    """The same, to act on."""
+    """The session that a path names, to act on, or 404."""
     number = int(body_or_404(text, reader).id)
     session = LiveSession.objects.filter(pk=number).first()
     if session is None:

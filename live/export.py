@@ -8,14 +8,15 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from live.hydrate import SESSIONS, VISIBLE
+from live.hydrate import SESSIONS
+from live.visibility import VISIBLE, hidden
 from storage.connections import stream
 
-OWN = """
-    SELECT id, title, url, cover_url, cover->>'id', state, starts_at, started_at, ended_at, automatic, minutes,
-        hidden_at IS NOT NULL
-    FROM live_livesession WHERE host_id = %(reader)s ORDER BY id
-"""
+OWN = f"""
+    SELECT l.id, l.title, l.url, l.cover_url, l.cover->>'id', l.state, l.starts_at, l.started_at, l.ended_at,
+        l.automatic, l.minutes, {hidden("l")}
+    FROM live_livesession l WHERE l.host_id = %(reader)s ORDER BY l.id
+"""  # noqa: S608 (constants)
 REMINDERS = f"""
     SELECT l.id, l.title, h.username, l.starts_at, r.created_at
     FROM live_reminder r JOIN {SESSIONS} ON l.id = r.session_id

@@ -25,9 +25,10 @@ from django.conf import settings
 
 from accounts import policy
 from accounts.models import User
-from live.lineup import SCHEDULED, SCORE, Lineup, Scheduled
+from live.lineup import SCORE, Lineup, Scheduled
 from live.pull import HOSTS
 from live.snapshot import Slice, Snapshot, SnapshotExpiredError, UnknownSnapshotError
+from live.visibility import in_lineup, unhidden
 from live.walk import Context, Entries, News, Page, Walk
 from relations import rules
 from relations.rules import follows
@@ -37,9 +38,9 @@ from storage.window import INFINITY
 REPAIRS = 200
 """Lineups that one page writes at most."""
 WRITTEN_WITHIN = timedelta(seconds=5)
-"""How long after the first page a snapshot that is not there may still be on its way, ..."""
+"""The time after the first page for which a missing snapshot may still be on its way."""
 PATIENCE = 0.5
-"""... and how many seconds a page waits for it then."""
+"""Seconds that a page waits for a snapshot on its way."""
 PAUSE = 0.02
 
 # Replays of hosts who were big-V are pulled; who has some is few, who one follows may be many.
@@ -72,12 +73,12 @@ NEXT = f"{READER} FROM accounts_user u WHERE u.id = %(reader)s"
 LINEUPS = f"""
     SELECT h.user_id, h.version, s.id, {SCORE} FROM unnest(%(hosts)s::bigint[]) AS wanted (id)
     CROSS JOIN LATERAL (SELECT * FROM live_host h WHERE h.user_id = wanted.id OFFSET 0) h
-    LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {SCHEDULED}
+    LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {in_lineup("s")}
     UNION ALL
     SELECT s.host_id, 0, s.id, (extract(epoch FROM s.started_at) * 1000)::bigint
     FROM unnest(%(hosts)s::bigint[]) AS wanted (id)
     JOIN live_livesession s ON s.host_id = wanted.id AND s.state = 'replay' AND s.position >= %(frozen)s
-        AND s.hidden_at IS NULL
+        AND {unhidden("s")}
 """  # noqa: S608
 
 
@@ -146,7 +147,9 @@ def _freeze(walk: Walk) -> list[tuple[int, int]]:
 
 
 def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int]]:
-    """The same for hosts whose lineup cannot be used; `repairs` of them are written again when the page is sent."""
+    """Sessions of hosts whose lineup cannot be used, from PostgreSQL; `repairs` of them are written again when the page
+    is sent.
+    """
     walk.sources.add("sql")
     versions: dict[int, int] = {}
     lineups: dict[int, list[Scheduled]] = {}

@@ -23,7 +23,7 @@ from media.store import StoreError
 from storage.ids import MAX_ID
 
 FORMAT = "%Y-%m-%dT%H:%M"
-"""As `datetime-local` has it."""
+"""The format of a `datetime-local` field."""
 OF_FORM = frozenset({"zone", "cover", "picture", "description", "without_picture"})
 """The fields that are none of a session."""
 

@@ -2,22 +2,24 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from live.hydrate import COLUMNS, SESSIONS, VISIBLE, SessionBody, SessionRow, bodies
-from live.models import Host
-from relations.models import Follow, FollowRequest
-from relations.rules import READER, followees, is_wanted, mutes
-from relations.visibility import users_visible_to
+from accounts.rows import user_columns, user_of
+from live.hydrate import COLUMNS, SESSIONS, SessionBody, SessionRow, bodies
+from live.visibility import VISIBLE, shown
+from relations.rules import READER, followees, is_wanted, may_be_proposed, mutes
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID
 
 STARTED_CAP = 99
 LOOKED_AT = 100
 """Live sessions among which those are found that a reader may see, whomever they follow."""
+PROPOSED_OF = 1_000
+"""Hosts among which those are found that a reader may follow."""
 
 # In the order of the feed: live ones, the newest start first, then upcoming ones, the soonest first.
 SCHEDULED = f"""
@@ -43,8 +45,8 @@ VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bi
 STARTED = f"""
     SELECT count(*) FROM (
         SELECT FROM ({followees(READER)}) f JOIN live_host host ON host.user_id = f.followee_id AND host.scheduled > 0
-            JOIN accounts_user h ON h.id = f.followee_id AND h.is_active
-            JOIN live_livesession l ON l.host_id = f.followee_id AND l.state = 'live' AND l.hidden_at IS NULL
+            JOIN accounts_user h ON h.id = f.followee_id
+            JOIN live_livesession l ON l.host_id = f.followee_id AND l.state = 'live' AND {shown("l", "h")}
         WHERE l.started_at > %(since)s AND l.id <> ALL(%(known)s::bigint[])
             AND {is_wanted(READER, "f.followee_id")}
         LIMIT %(count)s
@@ -82,15 +84,24 @@ def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, li
 
 
 def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
-    """The most followed hosts with something scheduled whom the reader neither follows nor has turned away from.
+    """The most followed hosts with something scheduled whom the reader neither follows nor has turned away from, of the
+    `PROPOSED_OF` hosts with something scheduled whose accounts are the newest.
 
     For readers to whom the feed has nothing to show.
     """
-    hosts = users_visible_to(reader).exclude(pk=reader.pk).filter(pk__in=Host.objects.filter(scheduled__gt=0))
-    hosts = hosts.exclude(pk__in=Follow.objects.filter(follower=reader).values("followee"))
-    hosts = hosts.exclude(pk__in=FollowRequest.objects.filter(follower=reader).values("followee"))
-    hosts = hosts.exclude(pk__in=reader.blocks.values("blocked")).exclude(pk__in=reader.mutes.values("muted"))
-    return list(hosts.order_by("-follower_count", "pk")[:count])
+    params = {"reader": reader.pk, "count": count, "of": PROPOSED_OF}
+    return [user_of(row) for row in fetch(_to_follow(), params)]
+
+
+@cache
+def _to_follow() -> str:
+    return f"""
+        SELECT {user_columns("u")}
+        FROM (SELECT user_id FROM live_host WHERE scheduled > 0 ORDER BY user_id DESC LIMIT %(of)s) host
+            JOIN accounts_user u ON u.id = host.user_id
+        WHERE {may_be_proposed("u", READER)}
+        ORDER BY u.follower_count DESC, u.id LIMIT %(count)s
+    """  # noqa: S608 (columns of our own model)
 
 
 # --- Changes since a page was made -----------------------------------------------------------------------
@@ -102,7 +113,9 @@ def started_since(reader: User, since: datetime, *, known: list[int]) -> tuple[i
 
 
 def changed_among(shown: Mapping[int, int], reader: User | AnonymousUser) -> dict[int, int]:
-    """Of sessions in the versions that a page shows, those that have another now; 0 where there is nothing to see."""
+    """Sessions whose version is no longer the one that a page shows, with the version now; 0 where there is nothing to
+    see.
+    """
     if not shown:
         return {}
     now = dict(fetch(VERSIONS, {"ids": id_array(shown), "reader": reader.pk or 0}))

@@ -1,4 +1,4 @@
-"""From sessions to what readers get: one rule of who sees a session, and the session as the API and pages show it."""
+"""From sessions to what readers get: the session as the API and pages show it."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -12,28 +12,23 @@ from msgspec import UNSET, UnsetType
 from accounts.api import UserCard
 from accounts.models import User
 from items.links import is_link
-from live.actions import SHORT
-from live.models import State
+from live.models import SHORT, State
+from live.visibility import VISIBLE, hidden, of_interest
 from media.objects import MediaObject, medium_of
 from notifications.sessions import SessionCard
-from relations.rules import READER, unblocked
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID
 from web.rest import Time
 
 SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
-"""The FROM clause of `VISIBLE` and `COLUMNS`, with the parameter `reader` (0: not signed in)."""
-VISIBLE = f"""
-    (l.host_id = %(reader)s OR (l.hidden_at IS NULL AND h.is_active AND {unblocked(READER, "l.host_id")}))
-"""
-"""Whether the reader may see a session: not hidden, its host active, no block either way; or their own."""
+"""The FROM clause of `live.visibility.VISIBLE` and `COLUMNS`, with the parameter `reader` (0: not signed in)."""
 # The address is shown only from the start on, and never of a session that will not start.
-COLUMNS = """
+COLUMNS = f"""
     l.id, l.title, h.id, h.username, h.display_name, h.is_big_v, h.avatar,
     CASE WHEN l.state IN ('live', 'replay') OR l.host_id = %(reader)s THEN l.url ELSE '' END, l.cover_url,
     l.cover::text, l.state, l.starts_at, l.started_at, l.ended_at,
     EXISTS (SELECT FROM live_reminder r WHERE r.session_id = l.id AND r.user_id = %(reader)s),
-    l.automatic, l.version, CASE WHEN l.host_id = %(reader)s THEN l.hidden_at IS NOT NULL END,
+    l.automatic, l.version, CASE WHEN l.host_id = %(reader)s THEN {hidden("l")} END,
     CASE WHEN l.host_id = %(reader)s THEN l.minutes END, CASE WHEN l.host_id = %(reader)s THEN l.review END
 """
 """The columns of a `SessionRow`."""
@@ -41,11 +36,10 @@ ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"
 CARDS = f"""
     SELECT l.id, l.title, l.state FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
 """  # noqa: S608
-# A cancelled or missed session is of interest to its host alone.
 OF_HOST = f"""
     SELECT {COLUMNS} FROM {SESSIONS}
     WHERE l.host_id = %(host)s AND l.id < %(below)s AND {VISIBLE}
-        AND (l.host_id = %(reader)s OR l.state IN ('upcoming', 'live', 'replay'))
+        AND (l.host_id = %(reader)s OR {of_interest("l")})
     ORDER BY l.id DESC LIMIT %(count)s
 """  # noqa: S608
 

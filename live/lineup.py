@@ -29,6 +29,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from accounts import policy
+from live.visibility import in_lineup
 from storage import ids, keys
 from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined, script
 from storage.queue import enqueue
@@ -45,11 +46,9 @@ SCORE = """
         * 1000)::bigint
 """
 """The score of a session `s` that is live or upcoming."""
-SCHEDULED = "s.state IN ('upcoming', 'live') AND s.hidden_at IS NULL"
-"""Whether a session `s` belongs into its host's lineup."""
 CURRENT = f"""
     SELECT {policy.GENERATION}, h.version, s.id, {SCORE} FROM live_host h
-    LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {SCHEDULED}
+    LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {in_lineup("s")}
     WHERE h.user_id = %(host)s
 """  # noqa: S608 (constants)
 APPLIED = """
@@ -109,7 +108,8 @@ class Lineup:
 
     @staticmethod
     def packed(host_id: int) -> bytes:
-        """As `reading`. RESP by hand: a page reads as many lineups as its reader follows hosts."""
+        """`reading` of a host's lineup as bytes of RESP, by hand: a page reads as many lineups as its reader follows
+        hosts."""
         key = keys.lineup(host_id).encode()
         return READING % (len(key), key)
 

@@ -1,6 +1,6 @@
 """Live sessions, who hosts them, who wants to be told when they start, and what the feed of them keeps."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -15,6 +15,8 @@ from storage.deliveries import AbstractDelivery
 from storage.ids import moment
 
 TITLE_LENGTH = 200
+SHORT = timedelta(minutes=1)
+"""A session that ends sooner is a replay only where its host wants one."""
 
 
 class State(models.TextChoices):

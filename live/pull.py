@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from accounts.policy import EPOCH
 from live.hydrate import COLUMNS, SessionRow
+from live.visibility import active_only, unhidden
 from relations.rules import READER, followees, is_wanted
 from storage.connections import fetch
 from storage.window import INFINITY, Entry
@@ -55,11 +56,7 @@ def newest(hosts: str, condition: str) -> str:
     """  # noqa: S608 (constants)
 
 
-ACTIVE = f"""
-    SELECT host.id FROM ({HOSTS}) host CROSS JOIN LATERAL (
-        SELECT FROM accounts_user u WHERE u.id = host.id AND u.is_active OFFSET 0
-    ) u
-"""  # noqa: S608
+ACTIVE = f"SELECT host.id FROM ({HOSTS}) host {active_only('host.id')}"  # noqa: S608
 
 # A window holds hidden replays too, so that no worker has to deliver them again when they are shown again.
 ENTRIES = f"""
@@ -68,7 +65,7 @@ ENTRIES = f"""
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.position DESC
 """  # noqa: S608
 BODIES = f"""
-    WITH {newest(ACTIVE, "l.hidden_at IS NULL AND l.id <> ALL(%(held)s::bigint[])")}
+    WITH {newest(ACTIVE, f"{unhidden('l')} AND l.id <> ALL(%(held)s::bigint[])")}
     SELECT pulled.position, {COLUMNS} FROM pulled
     CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = pulled.id OFFSET 0) l
     CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h

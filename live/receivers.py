@@ -1,33 +1,17 @@
-"""The live sessions' receivers."""
+"""The live sessions' receivers of the signals from below."""
 
-from functools import partial
 from typing import Any
 
-from django.db import transaction
 from django.dispatch import receiver
 from django.utils import timezone
 
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
-from live import actions, export, purge, replays
+from live import actions, export, purge
 from live.models import LiveSession
-from live.signals import replay_made, session_changed
 from media.models import MediaFile, Use
 from media.signals import medium_described
-from storage import events
-
-
-@receiver(session_changed)
-def announce_change(sender: type[LiveSession], session: LiveSession, was_hidden: bool, **kwargs: Any) -> None:
-    """Once it is committed, to open pages."""
-    transaction.on_commit(partial(events.announce, events.SessionChanged(session.pk, was_hidden)))
-
-
-@receiver(replay_made)
-def write_delivery(sender: type[LiveSession], session: LiveSession, **kwargs: Any) -> None:
-    """Inside the transaction that ends the session, or shows it again."""
-    replays.deliver_anew(session=session)
 
 
 @receiver(medium_described)

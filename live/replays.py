@@ -20,16 +20,16 @@ from accounts import policy
 from live.models import LiveSession, ReplayDelivery
 from live.pull import pull_entries
 from relations.followers import LAST_ID, follower_parts
-from storage import keys
+from storage import construction, keys
 from storage.connections import (
     LAZILY,
     feeds_for_tasks,
     fetch,
-    pipelined,
 )
+from storage.construction import BuiltWindow, Snapshot
 from storage.deliveries import Attempt
 from storage.queue import enqueue
-from storage.window import Entry, Window, deliver, is_under_construction
+from storage.window import Entry, deliver
 
 EPOCH_TRIES = 3
 READER = f"SELECT u.level, {policy.EPOCH} FROM accounts_user u WHERE u.id = %s"  # noqa: S608 (constants)
@@ -60,18 +60,17 @@ FINISH = f"""
 """  # noqa: S608
 
 
-class Replays(Window):
+class Replays(BuiltWindow):
     """A reader's inbox of replays. Its epoch is policy.EPOCH: of the reader and of the policy.
 
     See docs/decisions.md: Windows of replays forget only by relation.
     """
 
     builder: ClassVar[str] = "live.materialise_replays"
-    __slots__ = ("user_id",)
+    __slots__ = ()
 
     def __init__(self, user_id: int) -> None:
-        super().__init__(keys.replays(user_id))
-        self.user_id = user_id
+        super().__init__(user_id, keys.replays(user_id))
 
 
 def materialise(user_id: int, token: str) -> bool:
@@ -79,7 +78,8 @@ def materialise(user_id: int, token: str) -> bool:
 
     A follow in between changes the epoch, and the whole is done again.
     """
-    if not is_under_construction(Replays(user_id), token):
+    window = Replays(user_id)
+    if not construction.is_under_way(window, token):
         return False
     for _ in range(EPOCH_TRIES):
         level, epoch = fetch(READER, [user_id])[0]
@@ -89,9 +89,7 @@ def materialise(user_id: int, token: str) -> bool:
         snapshot_epoch, entries, floor = pull_entries(user_id, cap)
         if snapshot_epoch != epoch:
             continue
-        window = Replays(user_id)
-        commands = [window.complete(token, epoch, floor, entries), window.settle(cap)]
-        return bool(pipelined(feeds_for_tasks(), commands)[0])
+        return construction.finish(window, token, Snapshot(epoch, floor, entries, cap))
     return False
 
 

@@ -18,6 +18,7 @@ from django.db import DatabaseError
 
 from live import actions
 from live.models import LiveSession
+from live.visibility import shown
 from storage.connections import fetch
 
 logger = logging.getLogger(__name__)
@@ -30,11 +31,11 @@ MISSED = """
     ORDER BY starts_at LIMIT %(count)s
 """
 # Sessions of hosts who are not seen are not announced; they are missed.
-STARTING = """
+STARTING = f"""
     SELECT s.id FROM live_livesession s JOIN accounts_user h ON h.id = s.host_id
-    WHERE s.state = 'upcoming' AND s.starts_at <= %(now)s AND s.automatic AND s.hidden_at IS NULL AND h.is_active
+    WHERE s.state = 'upcoming' AND s.starts_at <= %(now)s AND s.automatic AND {shown("s", "h")}
     ORDER BY s.starts_at LIMIT %(count)s
-"""
+"""  # noqa: S608 (constants)
 ENDING = """
     SELECT id FROM live_livesession
     WHERE state = 'live' AND (started_at <= %(forgotten)s

@@ -2,6 +2,8 @@
 
 Entries of the snapshot come first, then replays from the inbox, the pending deliveries and those that are pulled, and
 from PostgreSQL what these do not have. live/feed.py says what a walk begins with.
+
+See docs/decisions.md: Home and the live feed share windows, and no walk.
 """
 
 import logging
@@ -19,8 +21,7 @@ from live.models import State
 from live.pull import newest, pull_bodies
 from live.replays import Replays
 from live.snapshot import Snapshot, SnapshotExpiredError
-from relations import rules
-from relations.rules import follows, is_wanted
+from live.visibility import active_only, belongs, of_interest, shown, unhidden
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, id_array, pipelined
 from storage.queue import enqueue
 from storage.window import NO_SLICE, Entry, Window
@@ -31,23 +32,22 @@ logger = logging.getLogger(__name__)
 SLACK = 2
 """Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
 DEEPER = 8
-"""Each round over what Redis holds is so many times as long as the one before, ..."""
+"""The length of a round over what Redis holds, in lengths of the round before."""
 LONGEST = 500
-"""... and at most so long."""
+"""The length of the longest round, in entries."""
 BOUND = 2_000
 """Entries of a snapshot that one page looks at; then it answers short."""
 REFILLS = 3
 """Rounds over the replays before the rest of the page comes from PostgreSQL."""
 
-BELONGS = f"({follows(rules.READER, 'l.host_id')} AND {is_wanted(rules.READER, 'l.host_id')})"
+BELONGS = belongs("l.host_id")
 # Of the replays that are pulled only those are candidates which may be seen.
 PULLED_HOSTS = f"""
-    SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) CROSS JOIN LATERAL (
-        SELECT FROM accounts_user u WHERE u.id = l.host_id AND u.is_active OFFSET 0
-    ) u WHERE {BELONGS}
+    SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) {active_only("l.host_id")}
+    WHERE {BELONGS}
 """  # noqa: S608
 VERIFY = f"""
-    WITH {newest(PULLED_HOSTS, "l.pulled AND l.hidden_at IS NULL")},
+    WITH {newest(PULLED_HOSTS, f"l.pulled AND {unhidden('l')}")},
     wanted AS (
         SELECT id, false AS is_pulled FROM unnest(%(ids)s::bigint[]) AS entry (id)
         UNION ALL
@@ -57,7 +57,7 @@ VERIFY = f"""
         SELECT id, true FROM pulled
     )
     SELECT wanted.is_pulled, {BELONGS},
-        l.hidden_at IS NULL AND h.is_active AND l.state IN ('upcoming', 'live', 'replay'), l.position, {COLUMNS}
+        {shown("l", "h")} AND {of_interest("l")}, l.position, {COLUMNS}
     FROM wanted
     CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = wanted.id OFFSET 0) l
     CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h
@@ -73,7 +73,7 @@ class Verified(NamedTuple):
     """Whether the reader follows its host; the window forgets a session that does not belong."""
     is_visible: bool
     position: int | None
-    """Of a replay."""
+    """The position of a replay in the feed; None of other sessions."""
     session: SessionRow
 
     @classmethod
@@ -118,16 +118,16 @@ class Context:
     generation: int
     """The policy's; 0: neither window nor lineup is to be used."""
     pending: list[int]
-    """Positions of followed hosts' replays whose fan-out is not complete, ..."""
+    """Positions of followed hosts' replays whose fan-out is not complete."""
     pending_bound: int
-    """... complete above this one."""
+    """The position above which `pending` is complete."""
     pulled: list[int]
     """Followed hosts some of whose replays are pulled."""
     frozen: int = 0
     hosts: list[int] = field(default_factory=list)
-    """Followed hosts who have something scheduled, ..."""
+    """Followed hosts who have something scheduled."""
     versions: list[int] = field(default_factory=list)
-    """... and the versions of their lineups."""
+    """The versions of the lineups of `hosts`, in their order."""
     scheduled: int = 0
 
     @property
@@ -212,10 +212,12 @@ class Walk:
     """The position that the replays have come to."""
     news: News
     window: WindowSlice | None = None
-    """The inbox of replays, read `window_count` deep below `below`; None where that is still to be done, ..."""
+    """The inbox of replays, read `window_count` deep below `below`; None while that is still to be done, and if it
+    cannot be used.
+    """
     window_count: int = 0
     is_windowless: bool = False
-    """... or where it cannot be used."""
+    """Whether the inbox of replays cannot be used."""
     shown: list[SessionBody] = field(default_factory=list)
     scanned: int | None = None
     ended: bool = False

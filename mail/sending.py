@@ -10,6 +10,7 @@ still once). A server that cannot be reached, hangs or refuses the login is left
 waits for it: so it costs the workers one wait of `EMAIL_TIMEOUT` seconds in that time, and the letters one attempt.
 
 See docs/decisions.md: Letters are rows, and one worker at a time sends them.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import logging

@@ -91,7 +91,7 @@ class MediaFileAdmin(LogAdmin):
 
     @admin.display(description=_("owner"))
     def of_owner(self, medium: MediaFile) -> SafeString:
-        """Its owner, with a link."""
+        """The owner of the medium, with a link."""
         return _link("admin:accounts_user_change", medium.owner_id)
 
     @admin.display(description=_("state"))

@@ -26,7 +26,7 @@ PLACE = """
 
 
 def free(*, owner_id: int, ids: Iterable[int]) -> QuerySet[MediaFile]:
-    """Those of these media that their owner may use: no item, session or face uses them."""
+    """The media of these ids that their owner may use: no item, session or face uses them."""
     return MediaFile.objects.filter(pk__in=list(ids), owner_id=owner_id, use=Use.NONE, withdrawn_at=None)
 
 

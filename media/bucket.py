@@ -81,14 +81,14 @@ class Bucket:
         return storage.connection.meta.client
 
     def save(self, source: Path, name: str) -> None:
-        """As `Store.save`."""
+        """Keep a file of `incoming` under a name (`Store.save`)."""
         kind = TYPES[name.rpartition(".")[2]]
         with self._asking(), source.open("rb") as file:
             self._client.put_object(**self._named(name), Body=file, ContentType=kind, CacheControl=CACHING)
         source.unlink(missing_ok=True)
 
     def move(self, name: str, to: str) -> None:
-        """As `Store.move`: the file is copied within the store, then removed."""
+        """Give a file another name (`Store.move`): it is copied within the store, then removed."""
         try:
             with self._asking():
                 self._client.copy_object(**self._named(to), CopySource={"Bucket": self.address.name, "Key": name})
@@ -97,16 +97,16 @@ class Bucket:
         self.delete(name)
 
     def delete(self, name: str) -> None:
-        """As `Store.delete`."""
+        """Remove a file, if it is there (`Store.delete`)."""
         with self._asking():
             self._client.delete_object(**self._named(name))
 
     def open(self, name: str) -> IO[bytes]:
-        """As `Store.open`. Reading raises StoreError too."""
+        """The file, to be read (`Store.open`). Reading raises StoreError too."""
         return io.BufferedReader(_Remote(self, name), READ_AT_ONCE)
 
     def has(self, name: str) -> bool:
-        """As `Store.has`."""
+        """Whether the file is there (`Store.has`)."""
         try:
             with self._asking():
                 self._client.head_object(**self._named(name))
@@ -115,7 +115,9 @@ class Bucket:
         return True
 
     def listing(self, prefix: str) -> Iterator[Stored]:
-        """As `Store.listing`, a thousand at a time; files with other names than the site gives are not its own."""
+        """The files whose names begin with a prefix (`Store.listing`), a thousand at a time; files with other names
+        than the site gives are not its own.
+        """
         asked: dict[str, Any] = {"Bucket": self.address.name, "Prefix": f"{prefix}/", "MaxKeys": LISTED_AT_ONCE}
         while True:
             with self._asking():

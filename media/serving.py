@@ -7,6 +7,8 @@ A thread waits for a reader of more than `AT_ONCE` bytes, however slow that is. 
 places that leave a thread for the rest of the site; without a free one it is 503. Videos are read in parts that take
 none. Where the files are in a bucket, each answer takes a place while it waits for the store; one that does not answer
 is 503 too.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import contextlib

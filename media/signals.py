@@ -2,8 +2,8 @@
 
 from django.dispatch import Signal
 
-# The words, the focus or the captions of a medium changed. Sent after that was committed: whoever locks the item that
-# uses it takes that lock first. Arguments: medium (MediaFile).
+# The words, the focus or the captions of a medium changed. Sent after that was committed: a verb that locks the item
+# with the medium takes the item's lock first. Arguments: medium (MediaFile).
 # Receivers: items.receivers.show_described, live.receivers.renew_cover.
 medium_described = Signal()
 

@@ -82,7 +82,7 @@ class Folder:
         self.root = root
 
     def save(self, source: Path, name: str) -> None:
-        """As `Store.save`."""
+        """Keep a file of `incoming` under a name (`Store.save`)."""
         with _errors():
             target = self.root / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ class Folder:
             sync(target.parent)
 
     def move(self, name: str, to: str) -> None:
-        """As `Store.move`."""
+        """Give a file another name (`Store.move`)."""
         with _errors(), contextlib.suppress(FileNotFoundError):
             target = self.root / to
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,20 +99,20 @@ class Folder:
             sync(target.parent)
 
     def delete(self, name: str) -> None:
-        """As `Store.delete`."""
+        """Remove a file, if it is there (`Store.delete`)."""
         with _errors():
             (self.root / name).unlink(missing_ok=True)
 
     def open(self, name: str) -> IO[bytes]:
-        """As `Store.open`."""
+        """The file, to be read (`Store.open`)."""
         return (self.root / name).open("rb")
 
     def has(self, name: str) -> bool:
-        """As `Store.has`."""
+        """Whether the file is there (`Store.has`)."""
         return (self.root / name).exists()
 
     def listing(self, prefix: str) -> Iterator[Stored]:
-        """As `Store.listing`."""
+        """The files whose names begin with a prefix (`Store.listing`)."""
         now = time.time()
         try:
             with os.scandir(self.root / prefix) as entries:

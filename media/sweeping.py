@@ -56,7 +56,7 @@ def sweep_files(prefixes: Iterable[str]) -> int:
 
 
 def without_row(names: list[str]) -> list[str]:
-    """Those of these files that no medium has, and none is to get."""
+    """The files among these that no medium has, and none is to get."""
     stems = {name: name.partition(".")[0] for name in names}
     asked = set(stems.values())
     known = set(MediaFile.objects.filter(name__in=asked).values_list("name", flat=True))

@@ -3,6 +3,8 @@
 A file must be made of whole boxes from its first byte to its last. Boxes that may tell its place or author are
 blanked in place: user data, metadata, and tracks that are neither pictures, sound nor text, with their samples. The
 length of the file, and with it every offset, stays.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import math

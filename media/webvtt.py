@@ -4,6 +4,7 @@ Headers, notes, styles, regions, names of cues and their settings are left out, 
 the names of speakers. Anything else in angle brackets is refused.
 
 See docs/decisions.md: Captions are a file beside their video.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import html

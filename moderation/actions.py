@@ -26,7 +26,7 @@ from storage.connections import fetch, id_array
 REASONS = 20
 """Kept of a case, the newest: each edit of what waits may bring others."""
 ABOUT_LETTERS = 200
-"""Of the words that a warning is about."""
+"""Letters of the words that a warning is about, at most."""
 
 # A rule that is removed at the same moment is left out, and no rule is locked against other items that meet it.
 JOIN_WORDS = """
@@ -59,7 +59,7 @@ def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | 
 
 
 def open_session_case(session_id: int, host: User, source: str, reasons: list[str], rules: set[int] | None) -> Case:
-    """The same of a live session; the transaction holds its host's row."""
+    """Open a case of a live session; the transaction holds its host's row."""
     return _open_case({"session_id": session_id}, {"host": host}, source, reasons, rules)
 
 
@@ -87,7 +87,7 @@ def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
 
 @transaction.atomic
 def record_session_hold(*, session_id: int, host: User, reasons: list[str], rules: set[int]) -> Case:
-    """The same of a live session."""
+    """Record that a live session is held for review."""
     case = open_session_case(session_id, host, Source.RULE, reasons, rules)
     held = {"status": review.Status.IN_REVIEW}
     write(None, Verb.HOLD, session_id=session_id, user=host, note="; ".join(reasons), after=held)

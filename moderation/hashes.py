@@ -5,6 +5,7 @@ finds it resized, compressed anew, recoloured or stamped. One statement compares
 `RULES`.
 
 See docs/decisions.md: Blocked pictures are compared by 64 bits, at most six of them different.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 from collections.abc import Iterable, Sequence

@@ -255,7 +255,7 @@ class PictureAction(models.TextChoices):
 
 
 DISTANCE = 6
-"""Of the 64 bits of a hash, those that may differ."""
+"""Bits of a hash's 64 that may differ in pictures that count as alike."""
 
 
 class PictureRule(models.Model):

@@ -20,6 +20,7 @@ from accounts.review import Submission
 from items.matching import Matcher, Word, fold, marked
 from items.models import Item, Visibility
 from items.text import links
+from items.visibility import for_others
 from media import captioning
 from media.store import StoreError
 from moderation import hashes
@@ -63,9 +64,10 @@ CONTEXT = """
 """
 WORDS = "SELECT id, text, whole FROM moderation_wordrule WHERE is_enabled"
 VERSION = "SELECT version FROM moderation_wordlistversion"
-BEFORE = (
-    "SELECT title, content, media FROM items_item WHERE id = %(item)s AND status = 'published' AND visibility <> 'self'"
-)
+BEFORE = f"""
+    SELECT i.title, i.content, i.media FROM items_item i
+    WHERE i.id = %(item)s AND i.status = 'published' AND {for_others("i")}
+"""  # noqa: S608 (constants)
 
 
 class Reason(NamedTuple):
@@ -146,7 +148,7 @@ def reasons(item: Item) -> list[Reason]:
 
 
 def reasons_of(submission: Submission) -> list[Reason]:
-    """The same of a text that is no item: a live session's, a profile's, a name at sign-up."""
+    """The reasons to hold a text that is no item: a live session's, a profile's, a name at sign-up."""
     author, now = submission.author, timezone.now()
     if author.pk is None:
         stranger = _Context(is_staff=False, kind=None, is_new=True, version=_version(), burst=0, same=0)
@@ -198,7 +200,7 @@ def with_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, 
 
 
 def _scaled(items: int) -> int:
-    """As the rates are, for load tests; 0 stays no limit."""
+    """A limit scaled as the rates are, for load tests; 0 stays no limit."""
     return int(items * settings.RATE_SCALE)
 
 

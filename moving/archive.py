@@ -3,6 +3,8 @@
 An archive may hold anything. Known files alone are taken, each up to its bound; no name of the archive becomes a path,
 links and devices are passed over, and so are files that are encrypted or damaged. All that is unpacked and read is
 bounded as a whole, whatever the archive says of itself.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import gzip
@@ -25,12 +27,12 @@ CHUNK = 1 << 18
 MEMBERS = 100_000
 """Files of an archive that are looked at."""
 DIRECTORY_BYTES = 16 << 20
-"""Of the table of contents of a zip, which is read into memory."""
+"""Bytes at most of the table of contents of a zip, which is read into memory."""
 HEADER_BYTES = 1 << 16
-"""Of an extended header of a tar, which is read into memory."""
+"""Bytes at most of an extended header of a tar, which is read into memory."""
 JSON_BYTES = 256 << 20
 LIST_BYTES = 16 << 20
-"""Of a list beside the posts. A longer one is kept as a file that only says so."""
+"""Bytes at most of a list beside the posts. A longer one is kept as a file that only says so."""
 MEDIA = "media_attachments/"
 LISTS = frozenset(
     {
@@ -150,7 +152,7 @@ class _Counted(io.RawIOBase):
         self._stream, self._left = stream, most
 
     def readable(self) -> bool:
-        """It is read."""
+        """True: the stream can only be read."""
         return True
 
     def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # of the ways to write it

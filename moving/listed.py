@@ -52,7 +52,7 @@ COUNTED = 500_000
 TOGETHER = 200
 """Addresses of one transaction."""
 ADDRESS_LENGTH = 500
-"""Of an address that is told."""
+"""Characters of an address that are told."""
 Entry = str | Line
 
 

@@ -2,6 +2,8 @@
 
 A mention becomes `@name@host`, which is no mention here and tells no user. Links stand in full: sites of ActivityPub
 shorten them for the eye. Takes time in proportion to the HTML.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import html

@@ -210,7 +210,7 @@ class ArchiveImport(ClaimedRow):
 
     @property
     def entries_read(self) -> int:
-        """Those that were read."""
+        """Entries of the archive that were read."""
         return self.done + sum(one.done for one in self.progress().values())
 
     @property

@@ -27,7 +27,7 @@ from storage.events import ManyNotified, Notified, announce
 from storage.queue import enqueue
 
 MENTIONS = 20
-"""So many of those whom an item mentions are told."""
+"""People mentioned by an item who are told, at most."""
 ONE_BY_ONE = MENTIONS + 2
 """More who are told at once are one event: the stream keeps so many, not so many people."""
 BATCH = 5_000

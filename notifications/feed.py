@@ -45,7 +45,7 @@ UNREAD_CAP = 99
 UNREAD_SCAN = 1000
 """The badge looks at no more than so many unread entries, should all of them be hidden ones."""
 NEW_CAP = 20
-"""So many new entries are counted for an open page."""
+"""New entries that are counted for an open page, at most."""
 STILL = 1000 << SEQUENCE_BITS
 """An entry moves at most once in so long (a second), in units of ids."""
 

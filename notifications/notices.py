@@ -28,7 +28,7 @@ class Notice(NamedTuple):
 
     @property
     def asking(self) -> list[UserCard]:
-        """Those whose requests to follow the row decides; an entry names none that was decided or withdrawn."""
+        """Users whose requests to follow the row decides; an entry names none that was decided or withdrawn."""
         return self.entry.actors if self.entry.kind == "follow_request" else []
 
     @property

@@ -215,7 +215,7 @@ def plots(taken: Sequence[Step]) -> list[Plot]:
 
 
 def shares(taken: Sequence[Step]) -> list[tuple[Text, list[float | None]]]:
-    """Of the pages of each step, which share had this source, and none of those below it in the list."""
+    """The share of the pages of each step, by source, that had it and none of those below it in the list."""
     names = {"inbox": _("inbox"), "outbox": _("outbox"), "pending": _("pending"), "sql": _("PostgreSQL")}
     order = list(names)
     values: dict[str, list[float | None]] = {source: [] for source in order}

@@ -93,7 +93,7 @@ MEDIA_LEFT_OUT = (
 
 
 class BackupError(Exception):
-    """It cannot be done; the message says what to do instead."""
+    """Raised when a backup or restore cannot be done; the message says what to do instead."""
 
 
 class Play(msgspec.Struct, array_like=True):

@@ -63,7 +63,7 @@ DURABLE = {
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"})
 GIB = 2**30
 YOUNG = timedelta(minutes=3)
-"""So long after their start nothing is held against beat and workers for what they have not written yet."""
+"""The time after a start in which beat and workers need not have written anything yet."""
 MEDIA_LOOKED_AT = 500
 """Rows of media whose files are looked for, and files whose rows are asked for at once."""
 MEDIA_LISTED = 1_000
@@ -162,7 +162,7 @@ def _secret_key() -> Findings:
         "secret key",
         "is weak" if weak else "is long enough",
         error=weak,
-        todo="Unset FEEDSITE_SECRET_KEY to have one made, or set 50 random characters; everybody is signed out.",
+        todo="Unset FEEDSITE_SECRET_KEY to have one made, or set 50 random characters; all users are signed out.",
     )
     path = settings.DATA_DIR / "secret_key"
     if path.exists():
@@ -195,7 +195,7 @@ def _of_the_web(public: list[str]) -> Findings:
         "proxy",
         "is believed" if settings.PROXY else "is not believed",
         error=settings.HTTPS and not settings.PROXY,
-        todo="Unset FEEDSITE_PROXY or set it to 1: rates count the proxy's address for everybody.",
+        todo="Unset FEEDSITE_PROXY or set it to 1: rates count the proxy's address for all.",
     )
     token = settings.METRICS_TOKEN
     yield judge(
@@ -353,7 +353,7 @@ def feeds_cluster() -> Findings:
             "feeds slots",
             f"{covered} of {REDIS_CLUSTER_HASH_SLOTS} are served",
             error=covered < REDIS_CLUSTER_HASH_SLOTS,
-            todo="Give the others to a node (valkey-cli --cluster fix): who has keys there is served from PostgreSQL.",
+            todo="Give the others to a node (valkey-cli --cluster fix): PostgreSQL serves the readers with keys there.",
         )
         alone = [f"{host}:{port}" for (host, port), replicas in shards.items() if not replicas]
         yield judge(
@@ -361,7 +361,7 @@ def feeds_cluster() -> Findings:
             f"{len(shards)} primaries, {sum(shards.values())} replicas"
             + (f"; none of {', '.join(alone)}" * bool(alone)),
             warning=bool(alone),
-            todo="Add one to each primary (valkey-cli --cluster add-node --cluster-slave), or nobody takes over.",
+            todo="Add one to each primary (valkey-cli --cluster add-node --cluster-slave), or none takes over from it.",
         )
         urls = {f"{host}:{port}": client.address.url_of(host, port) for host, port in shards}
     for place, url in urls.items():
@@ -488,7 +488,7 @@ def _memory(role: str, info: dict[str, Any], values: dict[str, str]) -> Findings
             f"{role} maxmemory-policy",
             policy,
             warning=policy != "noeviction",
-            todo="Name a server without eviction in FEEDSITE_CACHE_URL: whoever fills this one has rates forgotten.",
+            todo="Name a server without eviction in FEEDSITE_CACHE_URL: clients may fill this one, and rates are lost.",
         )
     else:
         yield judge(

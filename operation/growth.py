@@ -38,11 +38,11 @@ from storage import claims, ids
 from storage.connections import database_now, fetch
 
 GRACE = timedelta(days=2)
-"""So long after its time a row may still be there: some sweeps run once a day, and workers may have stood still."""
+"""The time for which a row may outlive its time: some sweeps run once a day, and workers may have stood still."""
 COUNTED = 1_000
 """Rows that are late are counted up to here."""
 STAGED = 100_000
-"""So many staged changes are more than folding leaves behind: it runs every few seconds."""
+"""Staged changes that are more than folding leaves behind: it runs every few seconds."""
 NOTABLE_DEAD = 100_000
 """Dead rows below this number harm no page."""
 DEAD_SHARE = 0.25

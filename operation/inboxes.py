@@ -16,6 +16,7 @@ import numpy as np
 from django.conf import settings
 
 from accounts import policy
+from items.visibility import for_followers
 from operation.graphs import SHARES, GraphError
 from operation.simulation import KEPT_DAYS, Costs, Floats, Graph, Integers, Mask, window_bytes
 from relations.rules import followees
@@ -24,11 +25,11 @@ from storage.ids import compose
 
 CANDIDATES = (0, 10, 20, 50, 100, 200)
 SAMPLED = 300
-"""Readers of the site that are looked at, ..."""
+"""Readers of the site that are looked at."""
 FOLLOWEES = 100
-"""... followees of each, ..."""
+"""Followees of each reader that are looked at."""
 NEWEST = 50
-"""... and items of those, at most: so many steps in an index, however large the site is."""
+"""Items of those that are looked at, at most: so many steps in an index, however large the site is."""
 PAGES = 5.0
 """A day, of a reader who comes every day."""
 
@@ -53,7 +54,7 @@ SAMPLE = f"""
                 SELECT count(*) AS items, min(newest.id) AS oldest FROM (
                     SELECT i.id FROM items_item i
                     WHERE i.sender_id = followee.id AND i.status = 'published' AND i.reply_to_id IS NULL
-                        AND i.visibility IN ('public', 'followers') AND i.id > %(since)s
+                        AND {for_followers("i")} AND i.id > %(since)s
                     ORDER BY i.id DESC LIMIT {NEWEST}
                 ) newest
             ) written
@@ -68,12 +69,12 @@ class Readers:
 
     followees: Integers
     deliveries: Floats
-    """Into each one's inbox, if they have one."""
+    """Deliveries into each reader's inbox, if they have one."""
     outboxes: Integers
-    """That a page merges into it."""
+    """Outboxes that a page merges into each reader's inbox."""
     pages: Floats
     caps: Integers
-    """Of each one's inbox."""
+    """The cap of each reader's inbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,13 @@ class Saving:
 
     inbox_from: int
     readers: float
-    """The share of the readers who have no inbox then, ..."""
+    """The share of the readers who have no inbox then."""
     deliveries: float
-    """... of the deliveries that are not made, ..."""
+    """The share of the deliveries that are not made."""
     memory: float
-    """... of the bytes of inboxes that are not held, ..."""
+    """The share of the bytes of inboxes that are not held."""
     pages: float
-    """... and of the pages that one pull serves."""
+    """The share of the pages that one pull serves."""
     delivered: float
     """Deliveries that are not made."""
     bytes: float
@@ -98,9 +99,9 @@ class Saving:
     reading: float
     """Seconds of one core that pages take less; negative: more."""
     before: float
-    """Seconds that a page of these readers takes from an inbox, ..."""
+    """Seconds that a page of these readers takes from an inbox."""
     after: float
-    """... and by one pull."""
+    """Seconds that a page of these readers takes by one pull."""
 
     @property
     def total(self) -> float:

@@ -31,9 +31,9 @@ Mask = NDArray[np.bool_]
 
 LEVELS = 4
 NO_LEVEL = LEVELS
-"""As a push level: a big-V's items are pushed to no follower."""
+"""The push level at which a big-V's items are pushed to no follower."""
 NEVER = np.iinfo(np.int64).max
-"""As a threshold: no sender is big-V, which FEEDSITE_BIG_V_THRESHOLD spells 0."""
+"""The threshold at which no sender is big-V, which FEEDSITE_BIG_V_THRESHOLD spells 0."""
 KEPT_DAYS = 365
 """A window holds what came within so many days, and at most its cap: builders fill it from PostgreSQL."""
 LISTPACK = 512
@@ -63,11 +63,11 @@ class Costs:
     """The time of one pull instead, without any followee: LATERAL of home_page at 10 to 1000 followees, least squares,
     and 15 % for what our pull asks beyond it."""
     followee: float = 5.5e-6
-    """And for each followee more, beyond the 0.17 µs that an inbox takes."""
+    """The time of the pull for each further followee, beyond the 0.17 µs that an inbox takes."""
     packed_entry: float = 34.2
     """Bytes of an entry of a window up to `LISTPACK` (memory)."""
     entry: float = 84.2
-    """And above (memory)."""
+    """Bytes of an entry of a longer window (memory)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def _work(pushes: np.int64, costs: Costs) -> np.float64:
 
 
 def window_bytes(entries: Floats, costs: Costs) -> Floats:
-    """Of each window of so many entries."""
+    """Bytes of each window, by its number of entries."""
     held: Floats = entries * np.where(entries <= LISTPACK, costs.packed_entry, costs.entry)
     return held
 
@@ -278,7 +278,7 @@ def thresholds(most: int) -> Iterator[int]:
 
 
 def recommend(points: Sequence[Point], *, lag: float, push_level: int) -> Point:
-    """Of those that serve every item with at most `lag` seconds of a worker's time the cheapest; where none does,
+    """The cheapest point of those that serve every item with at most `lag` seconds of a worker's time; where none does,
     of those with the least. Among equally cheap ones (`CLOSE`) the one with the fewest big-Vs, then the cheapest, then
     the one nearest to `push_level`.
     """

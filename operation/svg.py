@@ -2,6 +2,7 @@
 them. Colours are told apart by the colour-blind (Okabe and Ito); nothing is said by colour alone.
 
 See docs/decisions.md: Charts are drawn by 300 lines of our own.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import math
@@ -135,7 +136,7 @@ class PowersOfTen:
 
 
 def number(value: float) -> str:
-    """As people write it: 1,000,000 or 0.002."""
+    """A number as people write it: 1,000,000 or 0.002."""
     return f"{value:,.0f}" if value >= 1 else f"{value:.10f}".rstrip("0").rstrip(".")
 
 

@@ -2,6 +2,8 @@
 
 It only looks: at a folder of counts, at /proc, at PostgreSQL by a few bounded statements, and at each Redis server by
 one INFO. Each waits `PATIENCE` at most, and a server that does not answer is told as such.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import os

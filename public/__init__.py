@@ -1,1 +1,4 @@
-"""The side of the site that strangers and search engines see: the front page, Atom feeds, the sitemap."""
+"""The side of the site that strangers and search engines see: the front page, Atom feeds, the sitemap.
+
+See docs/decisions.md: Rooms beyond the plan.
+"""

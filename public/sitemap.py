@@ -2,6 +2,9 @@
 
 Where parts of posts begin is kept in a table that a periodic task extends, so that neither the index nor a part looks
 through the posts before it. Parts of users are ranges of their ids. Accounts that decline indexing are in neither.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: The sitemap keeps where its parts begin.
 """
 
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from accounts.models import User
-from relations import signals
+from relations import rules, signals
 from relations.models import Block, Follow, FollowerCountChange, FollowRequest, Mute
 from storage.connections import fetch
 from storage.draws import Draw
@@ -33,12 +33,10 @@ OVER = """
 """
 
 
-ABOUT = """
-    SELECT u.is_locked,
-        EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %(follower)s AND f.followee_id = u.id),
-        EXISTS (SELECT FROM relations_followrequest r WHERE r.follower_id = %(follower)s AND r.followee_id = u.id)
+ABOUT = f"""
+    SELECT u.is_locked, {rules.follows("%(follower)s", "u.id")}, {rules.asks("%(follower)s", "u.id")}
     FROM accounts_user u WHERE u.id = %(followee)s
-"""
+"""  # noqa: S608 (constants)
 ENDED = 1_000
 """Mutes that one call of `end_mutes` ends."""
 REQUEST_CAP = 500
@@ -54,7 +52,7 @@ class FollowCapError(Exception):
 
 
 class RequestCapError(Exception):
-    """So many requests of the follower are waiting already (`REQUEST_CAP`)."""
+    """Raised when as many requests of the follower wait as may (`REQUEST_CAP`)."""
 
 
 def _pair(user: User, other: User) -> None:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from relations.models import TITLE_LENGTH
+from relations.rules import may_know_of
 from relations.visibility import is_username
 from storage.connections import stream
 from web.hosts import is_own
@@ -26,7 +27,7 @@ BYTES = LIST_BYTES
 ROWS = 5_000
 """More than one may follow."""
 NAME_LENGTH = 100
-"""Of a name that is no user's here, so much is kept to be told."""
+"""Characters that are kept to be told of a name that is no user's here."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of a cell that a spreadsheet takes for a formula."""
 
@@ -50,13 +51,14 @@ COLUMNS = {
 """The columns by which Mastodon knows a file."""
 WITHOUT_HEADER = frozenset({Kind.BLOCKS, Kind.LISTS})
 """The files that Mastodon writes without a header."""
+KNOWN = may_know_of("u", "%(user)s", is_probe=False)
+# Users whom one turned away are named also where they block the user: the user named them before.
 EXPORTS = {
-    Kind.FOLLOWS: """
+    Kind.FOLLOWS: f"""
         SELECT u.username, f.reposts FROM relations_follow f JOIN accounts_user u ON u.id = f.followee_id
-        WHERE f.follower_id = %(user)s AND u.is_active
-            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(user)s)
+        WHERE f.follower_id = %(user)s AND {KNOWN}
         ORDER BY f.id
-    """,
+    """,  # noqa: S608 (constants)
     Kind.BLOCKS: """
         SELECT u.username, NULL FROM relations_block b JOIN accounts_user u ON u.id = b.blocked_id
         WHERE b.blocker_id = %(user)s AND u.is_active ORDER BY b.id
@@ -65,13 +67,12 @@ EXPORTS = {
         SELECT u.username, m.notifications FROM relations_mute m JOIN accounts_user u ON u.id = m.muted_id
         WHERE m.muter_id = %(user)s AND u.is_active ORDER BY m.id
     """,
-    Kind.LISTS: """
+    Kind.LISTS: f"""
         SELECT u.username, l.title FROM relations_list l JOIN relations_listmember m ON m.list_id = l.id
         JOIN accounts_user u ON u.id = m.member_id
-        WHERE l.owner_id = %(user)s AND u.is_active
-            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(user)s)
+        WHERE l.owner_id = %(user)s AND {KNOWN}
         ORDER BY l.id, m.id
-    """,
+    """,  # noqa: S608 (constants)
 }
 
 

@@ -9,14 +9,15 @@ from django.utils.translation import gettext as _
 from accounts.export import ExportFile
 from accounts.models import User
 from relations.models import CsvImport
+from relations.rules import may_know_of
 from storage.connections import stream
 
 # Users who may not be seen are not named, except those whom the user themself turned away.
 OF_USER = """
     SELECT u.id, u.username, r.created_at FROM relations_{table} r JOIN accounts_user u ON u.id = r.{other}_id
-    WHERE r.{own}_id = %(user)s AND u.is_active {seen} ORDER BY r.id
+    WHERE r.{own}_id = %(user)s AND {seen} ORDER BY r.id
 """
-SEEN = "AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(user)s)"
+SEEN, ACTIVE = may_know_of("u", "%(user)s", is_probe=False), "u.is_active"
 
 
 class RelationRow(msgspec.Struct):
@@ -30,7 +31,7 @@ class RelationRow(msgspec.Struct):
 LISTS = f"""
     SELECT l.id, l.title, l.is_exclusive, l.created_at, ARRAY(
         SELECT u.username FROM relations_listmember m JOIN accounts_user u ON u.id = m.member_id
-        WHERE m.list_id = l.id AND u.is_active {SEEN} ORDER BY m.id
+        WHERE m.list_id = l.id AND {SEEN} ORDER BY m.id
     ) FROM relations_list l WHERE l.owner_id = %(user)s ORDER BY l.id
 """  # noqa: S608 (constants)
 
@@ -80,7 +81,7 @@ def files(user: User) -> list[ExportFile]:
         ExportFile("follow_requests.jsonl", _("The people whom you ask to follow."), asked),
         ExportFile("follow_requests_to_you.jsonl", _("The people who ask to follow you."), asking),
         ExportFile("list_imports.jsonl", _("The lists that you imported of late."), _imports(user)),
-        ExportFile("blocks.jsonl", _("The people you block."), _rows(user, "block", "blocker", "blocked", "")),
-        ExportFile("mutes.jsonl", _("The people you mute."), _rows(user, "mute", "muter", "muted", "")),
+        ExportFile("blocks.jsonl", _("The people you block."), _rows(user, "block", "blocker", "blocked", ACTIVE)),
+        ExportFile("mutes.jsonl", _("The people you mute."), _rows(user, "mute", "muter", "muted", ACTIVE)),
         ExportFile("lists.jsonl", _("Your lists, and the people in them."), _lists(user)),
     ]

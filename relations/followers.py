@@ -12,7 +12,7 @@ from storage.connections import fetch, fetching
 PART = 5_000
 """Followers that one query reads and one pipeline serves."""
 FIRST_PART = 2_000
-"""The same of a part that is read before anything is served: the longer it is, the longer nothing is."""
+"""Followers of a part that is read before anything is served: the longer it is, the longer nothing is."""
 LAST_ID = 2**63 - 1
 
 
@@ -24,9 +24,9 @@ class Part(NamedTuple):
     last: int | None
     """The highest id among those."""
     ids: list[int] | None
-    """Of those that were wanted, ..."""
+    """The ids of the followers that were wanted."""
     levels: list[int] | None
-    """... and their levels, in the same order."""
+    """The levels of the followers that were wanted, in the same order."""
 
 
 def part_of(

@@ -25,7 +25,7 @@ from storage.queue import enqueue
 PART = 20
 """Lines of one transaction."""
 PARTS = 50
-"""Parts of one task: a long list does not keep a worker from everybody else."""
+"""Parts of one task: a long list does not keep a worker from all others."""
 REPORTS = 20
 """Imports of one user that are kept."""
 ATTEMPTS = 20

@@ -220,7 +220,7 @@ def _members(order: str) -> str:
             AND id < %(below)s AND id > %(above)s
         ) m
         JOIN accounts_user u ON u.id = m.member_id
-        WHERE u.is_active AND NOT {rules.blocks("u.id", "%(owner)s")} ORDER BY m.id {order} LIMIT %(count)s
+        WHERE {rules.may_know_of("u", "%(owner)s")} ORDER BY m.id {order} LIMIT %(count)s
     """  # noqa: S608 (columns of our own models)
 
 

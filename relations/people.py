@@ -12,7 +12,7 @@ from accounts.models import User
 from accounts.rows import user_columns, user_of
 from relations.followers import LAST_ID
 from relations.models import Follow, FollowRequest, Mute
-from relations.rules import blocks
+from relations.rules import READER, may_know_of
 from storage.connections import fetch
 
 SCAN = 500
@@ -22,7 +22,7 @@ WAITING = f"""
     SELECT count(*) FROM (
         SELECT FROM (SELECT * FROM relations_followrequest WHERE followee_id = %(user)s ORDER BY id DESC LIMIT {SCAN}) r
         JOIN accounts_user u ON u.id = r.follower_id
-        WHERE u.is_active AND NOT {blocks("u.id", "%(user)s")} LIMIT {WAITING_CAP}
+        WHERE {may_know_of("u", "%(user)s")} LIMIT {WAITING_CAP}
     ) shown
 """  # noqa: S608 (constants)
 
@@ -80,12 +80,12 @@ def _statement(listed: Listed, order: str) -> str:
         SELECT f.id, f.{listed.other}_id AS user_id FROM relations_{listed.table} f
         WHERE f.{listed.own}_id = %(user)s AND f.id > %(above)s AND f.id < %(below)s ORDER BY f.id {order}
     """  # noqa: S608 (our own columns)
-    unblocked = f"NOT {blocks('u.id', '%(reader)s')}" if listed.hides_blockers else "true"
+    is_shown = may_know_of("u", READER) if listed.hides_blockers else "u.is_active"
     return f"""
         WITH page AS MATERIALIZED (
             SELECT listed.id, known.* FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
                 SELECT {user_columns("u")} FROM accounts_user u
-                WHERE u.id = listed.user_id AND u.is_active AND {unblocked}
+                WHERE u.id = listed.user_id AND {is_shown}
                 OFFSET 0
             ) known
             ORDER BY listed.id {order} LIMIT %(count)s
@@ -108,8 +108,8 @@ def people_page(
     since_id: int = 0,
     min_id: int | None = None,
 ) -> PeoplePage:
-    """Those to whom `user` stands in a relation, below `last_id` and above `since_id`, as far as `reader` may know of
-    them; with `min_id` those directly above it, newest relation first all the same.
+    """A page of the people to whom `user` stands in a relation, below `last_id` and above `since_id`, as far as
+    `reader` may know of them; with `min_id` those directly above it, newest relation first all the same.
     """
     order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
     params = {

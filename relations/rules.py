@@ -36,9 +36,10 @@ def asks(follower: str, followee: str, also: str = "") -> str:
     return _exists("relations_followrequest f", condition)
 
 
-def blocks(blocker: str, blocked: str) -> str:
-    """Whether one blocks the other."""
-    return _exists("relations_block b", f"b.blocker_id = {blocker} AND b.blocked_id = {blocked}")
+def blocks(blocker: str, blocked: str, *, is_probe: bool = True) -> str:
+    """Whether one blocks the other; `is_probe` as of `follows`."""
+    condition = f"b.blocker_id = {blocker} AND b.blocked_id = {blocked}"
+    return _exists("relations_block b", condition, is_probe=is_probe)
 
 
 def mutes(muter: str, muted: str, also: str = "") -> str:
@@ -70,7 +71,7 @@ def wanted(reader: str, sender: str) -> dict[str, str]:
 
 
 def wanted_at_home(reader: str, sender: str) -> dict[str, str]:
-    """The same of the reader's home, which members of exclusive lists leave."""
+    """The conditions by which a sender is wanted in the reader's home, which members of exclusive lists leave."""
     return wanted(reader, sender) | {"exclusive": unlisted(reader, sender)}
 
 
@@ -97,18 +98,42 @@ def is_told(reader: str, sender: str) -> str:
     return f"({unblocked(reader, sender)} AND NOT {mutes(reader, sender, 'AND m.notifications')})"
 
 
+def may_know_of(user: str, reader: str, *, is_probe: bool = True) -> str:
+    """Whether a reader may know of a user, of whose row `user` is the alias: the user is active and does not block the
+    reader. Users whom the reader blocks stay visible; strangers may know of every active user. `is_probe` as of
+    `follows`; false for a file of all.
+    """
+    return f"{user}.is_active AND NOT {blocks(f'{user}.id', reader, is_probe=is_probe)}"
+
+
+def may_be_named(user: str, reader: str) -> str:
+    """The same of users whom the reader names: also those who block the reader, if the reader blocks them."""
+    return f"{user}.is_active AND (NOT {blocks(f'{user}.id', reader)} OR {blocks(reader, f'{user}.id')})"
+
+
+def may_be_proposed(user: str, reader: str) -> str:
+    """Whether a user may be proposed to a reader: active, another than the reader, whom the reader neither follows nor
+    asks to, and no block or mute lies between them.
+    """
+    other = f"{user}.id"
+    return (
+        f"{user}.is_active AND {other} <> {reader} AND NOT {follows(reader, other)} AND NOT {asks(reader, other)} "
+        f"AND {is_wanted(reader, other)}"
+    )
+
+
 def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
     return f"EXISTS (SELECT FROM {table} WHERE {condition} {PROBED if is_probe else HASHABLE})"
 
 
 # --- Lists: queries that end with a condition, to which others may be added with AND ------------------------
 def followees(follower: str, columns: str = "followee_id") -> str:
-    """Those whom a user follows; `columns` are of relations.models.Follow."""
+    """The users whom a user follows; `columns` are of relations.models.Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE follower_id = {follower}"  # noqa: S608
 
 
 def followees_without_reposts(follower: str) -> str:
-    """Those whom a user follows without their reposts, as `followee_id`: few, by an index of their own."""
+    """The users whom a user follows without their reposts, as `followee_id`: few, by an index of their own."""
     return followees(follower) + " AND NOT reposts"
 
 
@@ -123,17 +148,17 @@ def followers(followee: str, columns: str = "follower_id") -> str:
 
 
 def blocked_by(blocker: str) -> str:
-    """Those whom a user blocks, as `blocked_id`."""
+    """The users whom a user blocks, as `blocked_id`."""
     return f"SELECT blocked_id FROM relations_block WHERE blocker_id = {blocker}"  # noqa: S608
 
 
 def blockers_of(blocked: str) -> str:
-    """Those who block a user, as `blocker_id`."""
+    """The users who block a user, as `blocker_id`."""
     return f"SELECT blocker_id FROM relations_block WHERE blocked_id = {blocked}"  # noqa: S608
 
 
 def muted_by(muter: str) -> str:
-    """Those whom a user mutes, as `muted_id`."""
+    """The users whom a user mutes, as `muted_id`."""
     return f"SELECT muted_id FROM relations_mute WHERE muter_id = {muter}"  # noqa: S608
 
 

@@ -12,7 +12,7 @@ from django.core.cache import cache
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
-from relations.rules import READER, asks, follows, is_wanted
+from relations.rules import READER, follows, is_wanted, may_be_proposed
 from storage import keys
 from storage.connections import fetch, id_array
 from storage.replica import PRIMARY, lagging
@@ -24,8 +24,7 @@ LOOKED_AT = 2_500
 """The most followed users among whom suggestions are looked for: more than one may follow (`FOLLOW_CAP`)."""
 
 MAY_BE = f"""
-    u.is_active AND u.id <> {READER} AND NOT {follows(READER, "u.id")} AND NOT {asks(READER, "u.id")}
-    AND {is_wanted(READER, "u.id")}
+    {may_be_proposed("u", READER)}
     ORDER BY u.follower_count DESC, u.id
 """
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
-from django.db.models import Exists, OuterRef
+from django.db.models import BooleanField
+from django.db.models.expressions import RawSQL
 
 from accounts.models import User, UserQuerySet, username_pattern
 from accounts.rows import user_columns, user_of
-from relations.models import Block
-from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, mutes
+from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, may_know_of, mutes
 from storage.connections import fetch
 
 OF_MUTE = f"FROM relations_mute m WHERE m.muter_id = {READER} AND m.muted_id = u.id"
@@ -27,6 +27,9 @@ STANDING = f"""
 """  # noqa: S608 (constants)
 
 
+FOLLOWING = f"SELECT {follows('%(follower)s', '%(followee)s')}"
+
+
 class Standing(NamedTuple):
     """A user's exact counts, and how a reader stands to them."""
 
@@ -39,9 +42,9 @@ class Standing(NamedTuple):
     hiding_reposts: bool
     """Whether the reader follows without the user's reposts."""
     requested: bool
-    """Whether a request of the reader to follow waits, ..."""
+    """Whether a request of the reader to follow waits."""
     requested_by: bool
-    """... or one of the user's to follow the reader."""
+    """Whether a request of the user to follow the reader waits."""
     muted_until: datetime | None
     """When the reader's mute ends, if it is for a time."""
     muting_notifications: bool
@@ -58,14 +61,9 @@ def is_username(text: str) -> bool:
 
 
 def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:
-    """The users that `reader` may know of: active, and not blocking the reader.
-
-    Users whom the reader blocks stay visible.
-    """
-    users = User.objects.active()
-    if not isinstance(reader, User):
-        return users
-    return users.exclude(Exists(Block.objects.filter(blocker=OuterRef("pk"), blocked=reader)))
+    """The users that `reader` may know of (relations.rules)."""
+    rule = may_know_of("accounts_user", str(int(reader.pk or 0)))
+    return User.objects.get_queryset().filter(RawSQL(rule, [], output_field=BooleanField()))  # noqa: S611 (a constant and a number)
 
 
 def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
@@ -76,14 +74,14 @@ def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
     return user_of(rows[0]) if rows else None
 
 
-VISIBLE_NAMES = """
-    SELECT lower(u.username) FROM accounts_user u WHERE lower(u.username) = ANY(%(names)s::text[]) AND u.is_active
-    AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(reader)s OFFSET 0)
-"""
+VISIBLE_NAMES = f"""
+    SELECT lower(u.username) FROM accounts_user u WHERE lower(u.username) = ANY(%(names)s::text[])
+    AND {may_know_of("u", READER)}
+"""  # noqa: S608 (constants)
 
 
 def visible_names(names: Iterable[str], reader: User | AnonymousUser) -> set[str]:
-    """Those of these names, in lower case, that are names of users whom `reader` may know of; one query."""
+    """The names among these, in lower case, that are names of users whom `reader` may know of; one query."""
     asked = [name for name in names if is_username(name)]
     if not asked:
         return set()
@@ -93,9 +91,14 @@ def visible_names(names: Iterable[str], reader: User | AnonymousUser) -> set[str
 @cache
 def _by_name() -> str:
     return f"""
-        SELECT {user_columns("u")} FROM accounts_user u WHERE lower(u.username) = %(username)s AND u.is_active
-        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(reader)s OFFSET 0)
+        SELECT {user_columns("u")} FROM accounts_user u WHERE lower(u.username) = %(username)s
+        AND {may_know_of("u", READER)}
     """  # noqa: S608 (columns of our own model)
+
+
+def is_following(follower_id: int, followee_id: int) -> bool:
+    """Whether one user follows another."""
+    return bool(fetch(FOLLOWING, {"follower": follower_id, "followee": followee_id})[0][0])
 
 
 def standing(user: User, reader: User | AnonymousUser) -> Standing:

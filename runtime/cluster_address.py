@@ -14,9 +14,9 @@ class ClusterAddress(NamedTuple):
     """Where a cluster is, and how to come to one of its nodes."""
 
     scheme: str
-    """Of the address of a node."""
+    """The scheme of the address of a node."""
     credentials: str
-    """As they stand in the address of a node, with their @."""
+    """The credentials of the address of a node, with their @."""
     nodes: tuple[tuple[str, int], ...]
     query: str
 

@@ -56,7 +56,7 @@ class Slots:
         return self._held[0]
 
     def mine_or_none(self) -> int:
-        """The same; NO_SLOT where none can be made now (a full disk, no file left to open)."""
+        """The number of this process's slot; NO_SLOT if none can be made now (a full disk, no file left to open)."""
         try:
             return self.mine()
         except OSError as error:

@@ -614,7 +614,7 @@ def postgres_binaries() -> Path:
 
 
 def readable_copy(binaries: Path) -> Path:
-    """The same binaries where every user can read them: the environment may stand in root's own folder."""
+    """A copy of the binaries that every user can read: the environment may stand in root's own folder."""
     import importlib.metadata  # three megabytes that most keepers need not have
 
     wheel = binaries.parent.parent

@@ -12,7 +12,7 @@ from runtime.environment import Given
 from runtime.options import SMALL
 
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-"""Those that this process may use; macOS does not say."""
+"""Processors that this process may use; of the whole machine on macOS, which does not say."""
 
 
 class Family(NamedTuple):

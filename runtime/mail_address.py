@@ -3,6 +3,8 @@
 `smtp://` speaks plainly (a relay on this machine or network), `smtp+tls://` by STARTTLS, `smtps://` by TLS from the
 first byte. User and password are spelled as in every address, so an `@` in them is `%40`. `filemail:///DIR` writes
 each letter into a file, `console://` into the log. settings.py imports this module: standard library only.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 from typing import NamedTuple

@@ -11,6 +11,7 @@ The old data is only read, and kept. Before step 4 a kill leaves it in its place
 between the renames of step 4 the next start of the server does the second one (runtime/embedded.py).
 
 See docs/decisions.md: Data of another major version is dumped by `up`.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import contextlib

@@ -255,14 +255,16 @@ def exposition() -> bytes:
 
 
 def samples() -> Iterator[tuple[str, dict[str, str], float]]:
-    """The same as names, labels and values."""
+    """The sum over all processes as names, labels and values."""
     for family in _everybody().collect():
         for sample in family.samples:
             yield sample.name, dict(sample.labels), sample.value
 
 
 def samples_in(folder: Path) -> Iterator[tuple[str, dict[str, str], float]]:
-    """The same of all processes that count in a folder, for a process that counts nothing there."""
+    """The sum over the processes that count in a folder, as names, labels and values; for a process that counts nothing
+    there.
+    """
     files = [str(path) for path in folder.glob("*.db") if path.stat().st_size]
     for family in multiprocess.MultiProcessCollector.merge(files):  # type: ignore[no-untyped-call]
         for sample in family.samples:

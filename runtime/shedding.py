@@ -13,6 +13,7 @@ Questions about health (`web.health`) are not shed: a busy process is no dead on
 wait on; strangers may ask them too.
 
 See docs/decisions.md: Requests wait in a queue of the site and are shed by their waiting.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import logging

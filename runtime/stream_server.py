@@ -6,6 +6,7 @@ stopping in which the application ends its connections first. Another instance m
 (`SO_REUSEPORT`).
 
 See docs/decisions.md: Open connections have a server of their own.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import argparse

@@ -19,6 +19,6 @@ def is_there(user_id: int) -> bool:
 
 
 def those_there(user_ids: Iterable[int]) -> set[int]:
-    """Those of the users who are neither deleted nor hidden; one query."""
+    """The users among these who are neither deleted nor hidden; one query."""
     found = fetch("SELECT id FROM accounts_user WHERE id = ANY(%(users)s) AND is_active", {"users": id_array(user_ids)})
     return {row[0] for row in found}

@@ -148,7 +148,7 @@ def _whose(request: Request, fields: dict[str, Any]) -> int:
 
 
 def _reported(plays: dict[int, list[int]]) -> dict[int, float]:
-    """As `report`. Raises OutageError."""
+    """Report plays (`report`). Raises OutageError."""
     try:
         return report(plays, now=timezone.now())
     except PlayedUnavailableError as error:

@@ -1,4 +1,7 @@
-"""Filters of a server without the commands BF.*: strings of bits, which scripts read and write."""
+"""Filters of a server without the commands BF.*: strings of bits, which scripts read and write.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import logging
 import math
@@ -194,7 +197,7 @@ class BitmapFilter:
         return math.ceil(self.capacity * self.bits_per_item / 8)
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """As `Filter.known`, by a script that reads the user's blocks."""
+        """The ids that the filters know (`Filter.known`), by a script that reads the user's blocks."""
         seed, *block_hashes = _user(user_id)
         asked, foreign = list(keys), set[str]()
         by_size: dict[int, list[bytes]] = {}
@@ -216,7 +219,7 @@ class BitmapFilter:
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """As `Filter.add`, by a script that sets bits."""
+        """Add ids to filters (`Filter.add`), by a script that sets bits."""
         left, refused = list(additions), list[Addition]()
         for nth in range(FILTERS):
             replies = list(sent(client, [self._adding(addition, nth, replace=replace) for addition in left]))

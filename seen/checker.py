@@ -13,7 +13,7 @@ from seen.store import store
 
 
 def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]:
-    """Those of `item_ids` that the user has not seen, in order.
+    """The ids of `item_ids` that the user has not seen, in order.
 
     Every play that was acknowledged within three months is known; of what was never played at most `PLAYED_ERROR` is
     left out too. One round trip to Redis and one read of the store; ten thousand ids take some milliseconds. Raises
@@ -32,7 +32,7 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
 
 
 def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
-    """As `unseen`, for callers that have the ids as an array and take one."""
+    """The ids that the user has not seen, as an array of an array (`unseen`)."""
     recent = played.recent(user_id)
     waiting = recent.played if recent.is_whole else played.waiting_of(user_id, ids.tolist())
     month = month_of(now)

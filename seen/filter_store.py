@@ -17,7 +17,7 @@ from django.conf import settings
 from seen.hashing import splitmix64
 
 MONTHS = 4
-"""That are asked what a user played: the running month is not whole, so three whole months need four."""
+"""Months whose filters are asked for a play: the running month is not whole, so three whole months need four."""
 KEPT_MONTHS = 6
 IDLE_HOURS = 5
 """Filters expire between midnight and this hour of the site's zone, when least is asked of the store."""
@@ -97,8 +97,8 @@ class FilterStore(Protocol):
         ...
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """As `read`, for requests: a server has `PLAYED_TIMEOUT_SECONDS` seconds, and is left alone for a while after
-        it failed to answer.
+        """Read filters for a request: a server has `PLAYED_TIMEOUT_SECONDS` seconds, and is left alone for a while
+        after it failed to answer.
         """
         ...
 

@@ -52,7 +52,7 @@ _PART = struct.Struct("<IIIB3x")
 
 
 class BadFilterError(ValueError):
-    """These bytes are no filter of a version that is known here."""
+    """Raised for bytes that are no filter of a version that is known here."""
 
 
 def id_numbers(ids: Sequence[int]) -> Ids:

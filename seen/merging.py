@@ -220,7 +220,7 @@ def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, Ids]:
 
 
 def _error() -> float:
-    """Of one filter, so that the four that are asked stay within `PLAYED_ERROR` together."""
+    """The error rate of one filter, so that the four that are asked stay within `PLAYED_ERROR` together."""
     return float(settings.PLAYED_ERROR) / MONTHS
 
 

@@ -36,10 +36,10 @@ class Probe(models.Model):
     users = models.IntegerField(_("users"))
     unplayed = models.IntegerField(_("unplayed ids"))
     claimed = models.IntegerField(_("taken for played"))
-    """Of the unplayed."""
+    """Ids of the unplayed that the filters took for played."""
     merged = models.IntegerField(_("merged plays"))
     missed = models.IntegerField(_("missed plays"))
-    """Of the merged: there should be none."""
+    """Merged plays that the filters missed: there should be none."""
     error = models.FloatField(_("configured error"))
     seconds = models.FloatField(_("seconds"))
 

@@ -55,7 +55,7 @@ class ModuleFilter:
     error: float
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """As `Filter.known`, by BF.MEXISTS."""
+        """The ids that the filters know (`Filter.known`), by BF.MEXISTS."""
         # RESP by hand, the members once for all keys: packing them costs more than asking.
         user = f"{user_id}:"
         tail = "".join([f"${len(user) + len(item)}\r\n{user}{item}\r\n" for item in map(str, ids)]).encode()
@@ -70,7 +70,7 @@ class ModuleFilter:
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """As `Filter.add`, by a script that calls BF.MADD."""
+        """Add ids to filters (`Filter.add`), by a script that calls BF.MADD."""
         additions = list(additions)
         replies = sent(client, [self._adding(addition, replace=replace) for addition in additions])
         return [addition for addition, reply in zip(additions, replies, strict=True) if reply is None]
@@ -81,7 +81,7 @@ class ModuleFilter:
         return ("EVALSHA", MODULE_ADD, 1, key, self.error, self.capacity, expires_at, int(replace), *members)
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        """As `Filter.fill`, by BF.INFO."""
+        """How full the filters are (`Filter.fill`), by BF.INFO."""
         replies = tried(client, [("BF.INFO", key) for key in keys])
         return [self._fill(reply) for reply in replies]
 

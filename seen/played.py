@@ -61,11 +61,11 @@ class PlayedRefusedError(PlayedUnavailableError):
 
 
 class PlaysFullError(Exception):
-    """So many plays of a user wait that these found no room: nothing was acknowledged. Merging makes room."""
+    """Raised when too many plays of a user wait for merging: nothing was acknowledged. Merging makes room."""
 
 
 class Play(NamedTuple):
-    """That a user played an item."""
+    """A play of an item by a user."""
 
     user_id: int
     item_id: int
@@ -126,7 +126,7 @@ def is_marked() -> bool:
 
 
 def record(plays: Iterable[Play], *, now: datetime) -> None:
-    """As `take`. Raises PlaysFullError if some user has no room for theirs; those of others are kept then."""
+    """Record plays (`take`). Raises PlaysFullError if a user has no room for theirs; those of others are kept then."""
     if full := take(plays, now=now):
         raise PlaysFullError(f"{settings.PLAYED_WAITING_CAP} plays of user {full[0]} wait")
 
@@ -219,7 +219,9 @@ def recent(user_id: int) -> Recent:
 
 
 def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
-    """Those of `item_ids` that are not merged, however many wait; one round trip. Raises PlayedUnavailableError."""
+    """The ids of `item_ids` whose plays are not merged, however many wait; one round trip. Raises
+    PlayedUnavailableError.
+    """
     key = keys.played_recent(user_id)
     parts = [item_ids[first : first + AT_ONCE] for first in range(0, len(item_ids), AT_ONCE)]
     replies = _ask([("ZMSCORE", key, *part) for part in parts])

@@ -28,7 +28,7 @@ from seen.store import store
 logger = logging.getLogger(__name__)
 
 PLAYS_ASKED = 100
-"""Of each month."""
+"""Plays of each month that are asked about."""
 IDS_ASKED = 1_000
 """Ids that no user played, asked about each of the users."""
 RUNS_KEPT = timedelta(days=30)
@@ -76,7 +76,7 @@ def probe(*, now: datetime) -> Probe | None:
 
 
 def _read(wanted: list[FilterKey]) -> Filters:
-    """Those that there are, and can be read."""
+    """The wanted filters that there are and that can be read."""
     found = ((key, readable(key.user_id, data)) for key, data in zip(wanted, store().read(wanted), strict=True))
     return {key: one for key, one in found if one is not None}
 

@@ -114,7 +114,7 @@ class RedisStore:
         return {month: one for month, one in self._counts().items() if one.filters and month >= end}
 
     def count(self, month: int) -> int:
-        """As exact as `stats`."""
+        """The number of filters of a month, as exact as `stats`."""
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:

@@ -178,7 +178,7 @@ def _issued(user_id: int, ids: Ids) -> RecordIssuedResponse:
 
 
 def _varint(number: int) -> bytes:
-    """As protobuf writes lengths: seven bits a byte, the lowest first."""
+    """A length as protobuf writes it: seven bits a byte, the lowest first."""
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)

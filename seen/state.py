@@ -14,7 +14,7 @@ class NodeState(StrEnum):
     CURRENT = "current"
     """Plays of this hour are marked here."""
     MERGING = "merging"
-    """Its hour is over, and the tasks of this hour work on it."""
+    """A node whose hour is over, and on which the tasks of this hour work."""
     LEFT = "left"
     """No task works on it: users who are left here were missed twice, and are merged one lap later."""
 

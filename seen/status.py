@@ -56,9 +56,9 @@ AT_ONCE = 5_000
 """Counts of one round trip."""
 FAILURES_SHOWN = 10
 LATE = timedelta(minutes=15)
-"""After the full hour: by then merges have begun, unless nobody does them."""
+"""The time after the full hour by which merges have begun, if a worker does them."""
 FULL = 0.9
-"""Of the room of the store."""
+"""The share of the store's room at which it counts as full."""
 
 
 def collect(*, now: datetime) -> Status:

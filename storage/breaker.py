@@ -15,7 +15,7 @@ from runtime import metrics
 BREAKER_SECONDS = 1.0
 """How long a server that failed is left alone."""
 SLOW_SHARE = 0.2
-"""Of the patience: an answer that takes longer is slow."""
+"""The share of the patience beyond which an answer is slow."""
 FAILURES: tuple[type[Exception], ...] = (redis.ConnectionError, redis.TimeoutError, OSError)
 """The exceptions of a server of the Redis protocol that does not answer; its errors are answers."""
 
@@ -54,7 +54,7 @@ class Breaker:
         self._open_until = 0.0
         """0: closed. Once it is past, one thread may ask, and has its patience and as long before another may."""
         self._asker: int | None = None
-        """That thread."""
+        """The thread that may ask."""
 
     @property
     def is_open(self) -> bool:

@@ -38,13 +38,13 @@ Place = tuple[str, int]
 ROUNDS = 6
 """Times that a command is sent at most: slots that move, and scripts that a node does not know."""
 LEAST_SHARE = 0.25
-"""Of the time-out, for one wait: a node that is asked late, after others took their time, still gets so much."""
+"""The share of the time-out that one wait has at least: a node that is asked late, after others took their time."""
 LOOK_AGAIN = 0.25
-"""Seconds from one look at the cluster to the next, while a node that has slots does not answer; and ..."""
+"""Seconds from one look at the cluster to the next, while a node that has slots does not answer."""
 LOOKS = 240
-"""... how often, until that node is asked again."""
+"""Looks at the cluster until a node that does not answer is asked again."""
 KEPT_CONNECTIONS = 32
-"""Of a node, that wait for the next caller."""
+"""Connections to a node that wait for the next caller."""
 WITHOUT_KEY = frozenset({"CLUSTER", "COMMAND", "CONFIG", "INFO", "TIME"})
 """Any node answers these."""
 ASKING = b"*1\r\n$6\r\nASKING\r\n"
@@ -292,7 +292,7 @@ class Cluster(redis.Redis):
         return self._nodes.setdefault(place, Node(place, self._options))
 
     def primaries(self) -> list[Node]:
-        """Those that have slots, as far as is known."""
+        """The nodes that have slots, as far as is known."""
         self._look_at_once(time.monotonic() + self.timeout)
         return sorted({node for node in self._owners if node}, key=lambda node: node.place)
 

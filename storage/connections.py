@@ -365,7 +365,7 @@ def _packed(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]
 
 
 def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
-    """As `pipelined`, but the server's error to one command stands in its place; a command may be RESP already."""
+    """The replies to commands in one round trip, an error in its command's place. A command may be RESP already."""
     commands = list(commands)
     if not commands:
         return []

@@ -81,7 +81,7 @@ class Attempt:
     """One attempt at a delivery; the claim of the row has counted it."""
 
     name: str
-    """Of what is delivered, for logs."""
+    """The name of the delivered thing, for logs."""
     row: models.QuerySet[Any]
     """The row; nothing where that is not what was claimed any more."""
     number: int

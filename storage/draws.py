@@ -26,7 +26,7 @@ class Draw(models.Func):
 
 
 class DrawRevision(models.Func):
-    """The same of 31 bits, for columns that are integers."""
+    """Draws a number of 31 bits, for columns that are integers."""
 
     template = "(feedsite_draw() >> 21)::integer"
     arity = 0

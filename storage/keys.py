@@ -221,15 +221,15 @@ def page(digest: str) -> str:
 
 
 def mail_turn() -> str:
-    """That a worker sends letters, in Django's cache."""
+    """The mark that a worker sends letters, in Django's cache."""
     return "mail:turn"
 
 
 def late_notice(user_id: int) -> str:
-    """That a task will announce what a user is told of meanwhile, in Django's cache."""
+    """The mark that a task will announce a user's news of the meantime, in Django's cache."""
     return f"notice:{user_id}"
 
 
 def mail_pause() -> str:
-    """That the mail server is left alone for a while, in Django's cache."""
+    """The mark that the mail server is left alone for a while, in Django's cache."""
     return "mail:pause"

@@ -6,6 +6,7 @@ sends from it what it knows itself: a worker of the other version does, a minute
 is dropped as ever: the next one says the same.
 
 See docs/decisions.md: A message of another version is parked.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import inspect

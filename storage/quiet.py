@@ -6,6 +6,7 @@ message through the broker, a process that wakes up, a session with PostgreSQL. 
 once in `UNASKED_SECONDS` whatever it says: a query that overlooks something delays that, and loses nothing.
 
 See docs/decisions.md: Beat asks before it sends.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import logging
@@ -30,14 +31,14 @@ class Scheduler(PersistentScheduler):
     """Celery's scheduler, with the question before the task."""
 
     _heap: list[tuple[float, int, ScheduleEntry]] | None
-    """Of Celery: when each entry is due, in its clock, and the entry."""
+    """Celery's heap: when each entry is due, in its clock, and the entry."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.sent_at: dict[str, float] = {}
         self.answers: dict[str, bool] = {}
-        """By the names of entries that are due: whether there is something to do, ..."""
+        """Whether there is something to do, by the names of entries that are due."""
         self.asked_at = 0.0
-        """... when PostgreSQL was asked."""
+        """The monotonic time at which PostgreSQL was asked."""
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
@@ -87,7 +88,7 @@ class Scheduler(PersistentScheduler):
 
 
 def are_wanted(queries: list[str]) -> list[bool]:
-    """Of each query whether it has a row; True where PostgreSQL does not say. One that is wrong, such as before the
+    """Whether each query has a row; True where PostgreSQL does not say. One that is wrong, such as before the
     migration that makes its table, takes no other along: then each is asked alone.
     """
     try:

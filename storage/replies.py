@@ -2,6 +2,7 @@
 client as much as all the rest of a delivery.
 
 See docs/decisions.md: Experiments for speed are kept by their processor time.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 from collections.abc import Iterator

@@ -34,7 +34,7 @@ A new kind of window (timeline.inbox, timeline.outbox and live.replays are those
 
 - a key in storage/keys.py, with its line in the table there;
 - an epoch that is drawn anew wherever something comes into the timeline that no delivery brings;
-- a task that takes the snapshot, between `begin` and `complete`;
+- a task that takes the snapshot, between `begin` and `complete` (storage/construction.py);
 - a delivery row that lives until `deliver` is done;
 - a statement that verifies each entry before it is shown.
 
@@ -56,7 +56,7 @@ from django.conf import settings
 from redis.exceptions import AskError
 
 from storage.cluster import Cluster
-from storage.connections import Command, feeds_for_tasks, lanes, pipelined, script
+from storage.connections import Command, lanes, pipelined, script
 from storage.replies import replies
 
 INFINITY = 2**53
@@ -65,7 +65,7 @@ BUILD_SECONDS = 60
 FORGET_WITHIN = 2.0
 """Seconds within which a reading may lead to a lazy delete. Delivering again waits longer (fanout.AGAIN_AFTER)."""
 MEASURE_EVERY = 8
-"""Of so many items one asks how long the windows have become; the slack has room for the others."""
+"""Items of which one asks how long the windows have become; the slack has room for the others."""
 READ_MOST = 32
 """Windows that one script reads, which nothing else passes meanwhile."""
 PIPELINE_LENGTH = 500
@@ -368,14 +368,6 @@ class Window:
         return ("UNLINK", self.key)
 
 
-def is_under_construction(window: Window, token: str) -> bool:
-    """Whether the construction that `token` began is still to be completed.
-
-    See docs/decisions.md: A construction that is over is not pulled for.
-    """
-    return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
-
-
 def scored(entries: Iterable[Entry]) -> list[str | int]:
     """Score and member by turns, as ZADD takes them."""
     return [part for entry in entries for part in (entry.item_id, entry.member)]
@@ -442,7 +434,7 @@ def _send(connections: Sequence[Any], deliveries: Sequence[bytes]) -> None:
 def _deliver_one_by_one(
     client: redis.Redis, entry: Entry, windows: Mapping[int, str], caps: Sequence[int]
 ) -> Iterator[int]:
-    """As `deliver`, wherever the windows are by now."""
+    """Deliver an entry window by window, wherever the windows are by now."""
     commands: list[Command] = []
     for position, key in windows.items():
         commands += [("ZSCORE", key, "floor"), ("ZADD", key, entry.item_id, entry.member)]

@@ -54,7 +54,9 @@ class StoppingError(Exception):
 
 
 class Hub:
-    """See the module. Everything but the queries runs on the loop that `start` was called on."""
+    """The connections of one process and their events. Everything but the queries runs on the loop that `start` was
+    called on.
+    """
 
     def __init__(self) -> None:
         self.connections: set[Connection] = set()

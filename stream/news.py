@@ -38,7 +38,7 @@ from timeline.pull import SHOWN, of_list
 # `i` holds every item of the batch as it is now, and once more as it was before it was changed or withdrawn, so that
 # the same rules say who sees it and who saw it. The rules are asked only of `connected`, the readers
 # with the senders of the batch whom they follow: each reader's follows, at most FOLLOW_CAP, are read once a batch,
-# however many items it has and whoever is followed. `IS TRUE` has ids looked up in a hash, not compared one by one.
+# however many items it has and of however many senders. `IS TRUE` has ids looked up in a hash, not compared one by one.
 # Items of members of exclusive lists are told too, for the pages of lists, and marked.
 EVENTS = """
     i AS MATERIALIZED (

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from live.visibility import announced, hidden
 from relations.rules import followees, is_wanted, unblocked
 from storage.connections import fetch, id_array
 from storage.events import Listener, SessionChanged
@@ -23,8 +24,8 @@ GONE = "gone"
 # The rules are asked only of the readers with the hosts of the batch whom they follow, as in stream.news.
 AUDIENCE = f"""
     WITH e AS MATERIALIZED (
-        SELECT event.place, l.id, l.host_id, l.state, l.version, l.hidden_at IS NOT NULL AS is_hidden,
-            h.is_active AND NOT (l.hidden_at IS NOT NULL AND event.was_hidden) AS is_told
+        SELECT event.place, l.id, l.host_id, l.state, l.version, {hidden("l")} AS is_hidden,
+            {announced("l", "h", "event.was_hidden")} AS is_told
         FROM unnest(%(places)s::int[], %(sessions)s::bigint[], %(hidden)s::bool[]) AS event (place, session, was_hidden)
         JOIN live_livesession l ON l.id = event.session JOIN accounts_user h ON h.id = l.host_id
     )

@@ -2,6 +2,8 @@
 
 The server of the process speaks the protocol (ASGI's `websocket`). The site's own view decides who may open one, as for
 streams: it gets the request with `is_socket`, and its `Admission` says how messages are answered.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import asyncio

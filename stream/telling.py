@@ -37,7 +37,7 @@ class Teller:
     def __init__(self, connections: set[Connection]) -> None:
         self._connections = connections
         self._rests: dict[Dialect, Rest] = {}
-        """Of dialects whose last batch failed."""
+        """The rest of each dialect whose last batch failed."""
         self._threads = ThreadPoolExecutor(DIALECTS, "audience", initializer=bound_thread_long)
 
     @property

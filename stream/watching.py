@@ -48,7 +48,7 @@ class Seen(NamedTuple):
     """A watcher sees the item of an event, or saw it before the event."""
 
     place: int
-    """Of the event."""
+    """The place of the event in the stream of events."""
     before: bool
     item: int
     watch: Watch

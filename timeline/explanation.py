@@ -132,7 +132,7 @@ class NextPage(msgspec.Struct):
     """The next first page: its sources, and its cost as the median of `explain.RUNS` that are made."""
 
     sources: list[str]
-    """As in the header X-Feed-Source."""
+    """The sources of the page, as in the header X-Feed-Source."""
     missed: str
     """One of WHYS."""
     items: int
@@ -160,7 +160,7 @@ class ItemVerdict(msgspec.Struct):
     repost_of: str | None = None
     folded_into: str | None = None
     stands_for: int = 0
-    """Other reposts that are folded into it."""
+    """The number of other reposts that are folded into it."""
     place: str | None = None
     """Where pages find it, of PLACES; None where it is not shown."""
     is_pending: bool = False
@@ -169,7 +169,7 @@ class ItemVerdict(msgspec.Struct):
     """None: not known."""
     in_outbox: bool | None = None
     is_above_floor: bool | None = None
-    """Of the inbox; None while it is not used."""
+    """Whether the item is above the inbox's floor; None while the inbox is not used."""
 
     @property
     def about(self) -> list[Any]:
@@ -194,9 +194,9 @@ class Explanation(msgspec.Struct):
     outboxes: list[Box]
     """The first `explain.SHOWN` of them."""
     pending: int
-    """Items whose fan-out is not complete and that pages add ..."""
+    """Items whose fan-out is not complete and that pages add."""
     is_pending_capped: bool
-    """... among the newest settings.PENDING_CAP of the site; there are more."""
+    """Whether there are more pending items than the newest settings.PENDING_CAP of the site, which were looked at."""
     pending_items: list[str]
     parked: int
     next_page: NextPage

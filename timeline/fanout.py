@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 from accounts import policy
 from accounts.models import Level
 from items.models import Item, Status, Visibility
+from items.visibility import for_others
 from relations import rules
 from relations.followers import FIRST_PART, LAST_ID, PART, Part, follower_parts, part_of
 from runtime import metrics
@@ -51,7 +52,7 @@ INSERT = """
 # all inboxes. Of a sender whom few follow, the first followers come with the claim, and the sender among them. The
 # claim may wait for a transaction that publishes the item again. Everything that it reads is older than the row then,
 # so it takes only the row that its snapshot sees.
-FEW = """(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND i.visibility <> 'self')"""
+FEW = f"(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND {for_others('i')})"
 FIRST = part_of(
     "s.id",
     after="0",
@@ -103,14 +104,14 @@ class Claim(NamedTuple):
     status: str
     visibility: str
     level: int
-    """Of the sender; 0 where the policy gives them no inbox, and in a range, which serves followers only."""
+    """The sender's level; 0 if the policy gives them no inbox, and in a range, which serves followers only."""
     is_big_v: bool
     selective: bool
     """Whether it goes only to followers of at least `push_level`: the sender is a big-V, and no demotion fills
-    everybody's inbox.
+    all inboxes.
     """
     followers: int
-    """Of the sender, as last folded: only to know whether the work may need splitting."""
+    """The sender's followers, as last folded: only to know whether the work may need splitting."""
     push_level: int
     generation: int | None
     """The policy's; None where no window counts."""
@@ -139,7 +140,7 @@ class Claim(NamedTuple):
 
     @property
     def to_followers(self) -> bool:
-        """Whether followers receive the item: it is published, and not for its sender only."""
+        """Whether followers receive the item: it is published, and for others (items.visibility)."""
         return self.status == Status.PUBLISHED and self.visibility != Visibility.SELF
 
     @property
@@ -181,7 +182,7 @@ def _claim(item_id: int) -> Claim | None:
 
 
 def _few() -> int:
-    """So many followers, as last folded, are surely not enough for two ranges."""
+    """Followers, as last folded, that are surely not enough for two ranges."""
     few: int = settings.FAN_OUT_RANGE // 2
     return few
 

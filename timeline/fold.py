@@ -53,7 +53,7 @@ def folds(reader_id: int, *, last_id: int, count: int, list_id: int = 0) -> dict
 def folds_and_originals(
     reader_id: int, *, last_id: int, count: int, reposts: Sequence[int]
 ) -> tuple[dict[int, int], dict[int, Verified]]:
-    """The same, and these reposts by id, with their originals: one query too."""
+    """The folds among the entries of a home (`folds`), and these reposts by id, with their originals: one query."""
     params = {
         "reader": reader_id,
         "last_id": last_id,
@@ -80,7 +80,7 @@ def _of_page(entries: Sequence[tuple[int, int | None]], last_id: int, count: int
 
 
 def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
-    """The same of every repost among neighbouring entries, as far as these entries tell."""
+    """The folds of every repost among neighbouring entries, as far as these entries tell."""
     places: defaultdict[int, list[int]] = defaultdict(list)
     originals = {item_id: place for place, (item_id, root) in enumerate(entries) if not root}
     for place, (_, root) in enumerate(entries):

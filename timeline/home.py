@@ -9,6 +9,7 @@ folded). At the end the page tells Redis its findings, in one round trip.
 
 See docs/decisions.md: A page has a bound of work, and answers short at it.
 See docs/decisions.md: Windows are read first, then one statement judges them.
+See docs/decisions.md: Home and the live feed share windows, and no walk.
 See docs/decisions.md: Experiments for speed are kept by their processor time.
 """
 
@@ -43,7 +44,7 @@ this bound a page answers short, with `has_more`.
 """
 NEW_CAP = 100
 NEW_SCAN = 200
-"""The same for a count, which says then that there may be more."""
+"""The bound and the scan of a count, which says then that there may be more."""
 _pages_by_sources: dict[str, Any] = {}
 
 
@@ -70,9 +71,9 @@ class Walk:
     reader: User
     limit: int
     top: int
-    """The page shows items below this id, ..."""
+    """The page shows items below this id."""
     below: int
-    """... and has passed those down to this one."""
+    """The page has passed all items down to this id."""
     passed: int = 0
     """Entries of the home from `top` on, shown, folded or hidden, as far as they were looked at."""
     shown: list[ItemBody] = field(default_factory=list)
@@ -132,7 +133,9 @@ class Walk:
             self.folds = folds(self.reader_id, last_id=self.top, count=self.passed, list_id=self.list_id)
 
     def look_at_rows(self, entries: Sequence[Verified]) -> dict[int, Verified]:
-        """The same of verified entries; those of them that are reposts, with the originals that they lacked."""
+        """Find out which of the next verified entries are folded; the reposts of them, with the originals that they
+        lacked.
+        """
         reposts = [row.item.id for row in entries if row.item.is_repost]
         if all(row.has_shown_original is not None for row in entries):
             self.look_at(len(entries), has_reposts=any(row.is_shown and row.item.is_repost for row in entries))

@@ -32,9 +32,9 @@ too.
 
 
 def verified_alone(senders: str) -> tuple[str, ...]:
-    """The same without originals, for the first look at a page: of items whose senders are among an array, an
-    expression; follows, blocks and mutes are asked once for each of these. An item of another sender than these and the
-    reader does not belong.
+    """The verifying columns without originals, for the first look at a page: of items whose senders are among an array,
+    an expression; follows, blocks and mutes are asked once for each of these. An item of another sender than these and
+    the reader does not belong.
 
     See docs/decisions.md: The first look at a page asks for senders, and for no originals.
     """
@@ -116,7 +116,7 @@ class Verified(NamedTuple):
 VERIFIED_WIDTH = WIDTH + len(Verified._fields) - 1
 """How many columns `Verified.of` takes."""
 ALONE_WIDTH = MET + len(Verified._fields) - 2
-"""The same of `Verified.alone`."""
+"""How many columns `Verified.alone` takes."""
 
 
 def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0, *, list_id: int = 0) -> dict[int, Verified]:
@@ -129,7 +129,7 @@ def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0, *, list_id
 
 
 def verify_ids(reader_id: int, ids: Sequence[int], *, list_id: int = 0) -> list[Candidate]:
-    """Those of the candidates that are entries of the reader's home, newest first."""
+    """The candidates that are entries of the reader's home, newest first."""
     if not ids:
         return []
     return rows_of(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)}, list_id, Candidate._make)

@@ -23,25 +23,20 @@ from typing import Any, ClassVar, NamedTuple
 from django.conf import settings
 
 from accounts import policy
-from storage import keys
+from storage import construction, keys
 from storage.connections import (
     Command,
-    FeedsUnavailableError,
-    feeds,
-    feeds_errors,
     feeds_for_tasks,
     fetch,
     pipelined,
     script,
 )
-from storage.queue import enqueue
+from storage.construction import BuiltWindow, Snapshot
 from storage.window import (
     BUILD_SECONDS,
     RUN,
     Entry,
     Slice,
-    Window,
-    is_under_construction,
     scored,
     to_entries,
     to_number,
@@ -132,15 +127,14 @@ COMPLETE_TAIL = script(
 )
 
 
-class Inbox(Window):
+class Inbox(BuiltWindow):
     """The window that a reader's home is read from. Its epoch is policy.EPOCH: of the reader and of the policy."""
 
     builder: ClassVar[str] = "timeline.materialise_inbox"
-    __slots__ = ("user_id",)
+    __slots__ = ()
 
     def __init__(self, user_id: int) -> None:
-        super().__init__(keys.inbox(user_id))
-        self.user_id = user_id
+        super().__init__(user_id, keys.inbox(user_id))
 
     def begin_deepening(self, epoch: int) -> Command:
         """Replies the token of a deepening, or nil where the inbox is not in use, or one is under way."""
@@ -206,19 +200,9 @@ def cap_of(level: int) -> int:
 
 
 def begin(user_id: int) -> bool:
-    """Begin the inbox of a reader who has none; True if workers have been asked to fill it. Where Redis does not
-    answer, the first page that misses it begins it.
-    """
+    """Begin the inbox of a reader who has none; True if workers have been asked to fill it."""
     reader = _reader(user_id)
-    if not reader.level or reader.epoch is None:
-        return False
-    inbox, token = Inbox(user_id), secrets.token_hex(8)
-    try:
-        with feeds_errors():
-            has_begun = pipelined(feeds(), [inbox.begin(token, reader.epoch)])[0]
-    except FeedsUnavailableError:
-        return False
-    return bool(has_begun) and enqueue(inbox.builder, user_id, token)
+    return bool(reader.level) and reader.epoch is not None and construction.begin(Inbox(user_id), reader.epoch)
 
 
 def materialise(user_id: int, token: str) -> bool:
@@ -228,17 +212,10 @@ def materialise(user_id: int, token: str) -> bool:
     anew.
     """
     inbox = Inbox(user_id)
-    if not is_under_construction(inbox, token):
+    if not construction.is_under_way(inbox, token):
         return False
     snapshot = _snapshot(user_id)
-    if snapshot is None:
-        return False
-    # Items delivered during the construction come on top of the snapshot.
-    commands = [
-        inbox.complete(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes),
-        inbox.settle(snapshot.cap),
-    ]
-    return bool(pipelined(feeds_for_tasks(), commands)[0])
+    return snapshot is not None and construction.finish(inbox, token, snapshot)
 
 
 def rise(user_id: int) -> bool:
@@ -278,17 +255,7 @@ def _reader(user_id: int) -> _Reader:
     return fetch(READER, [user_id], into=_Reader._make)[0]
 
 
-class _Snapshot(NamedTuple):
-    """The entries that belong into an inbox, complete above `floor`, and what of the reader they were read for."""
-
-    epoch: int
-    pushes: int
-    floor: int
-    entries: list[Entry]
-    cap: int
-
-
-def _snapshot(user_id: int) -> _Snapshot | None:
+def _snapshot(user_id: int) -> Snapshot | None:
     """The content of a reader's inbox; None for one who has none, and where no window counts.
 
     The reader is made known to the big-Vs that push to them before the snapshot, and the window will name the epoch and
@@ -306,5 +273,5 @@ def _snapshot(user_id: int) -> _Snapshot | None:
         if read_for == (reader.epoch, reader.pushes):
             # Before the inbox is in use: on a cluster, what is sent together is not done in this order.
             pipelined(feeds_for_tasks(), [Tail(user_id).drop()])
-            return _Snapshot(reader.epoch, reader.pushes, floor, entries, cap)
+            return Snapshot(reader.epoch, floor, entries, cap, reader.pushes)
     return None

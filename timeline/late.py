@@ -45,7 +45,7 @@ def late_ids(reader_id: int, *, since: int, top: int, list_id: int = 0) -> list[
 
 
 def arrivals(reader_id: int, items: Sequence[ItemBody], *, since: int | None, list_id: int = 0) -> list[int]:
-    """Those of `late_ids` on a page that begins with the newest item: what it marks as new."""
+    """The ids of `late_ids` on a page that begins with the newest item, which marks them as new."""
     return late_ids(reader_id, since=since, top=int(items[0].id), list_id=list_id) if since and items else []
 
 

@@ -5,36 +5,35 @@ promotion (policy.OUTBOX_EPOCH): nothing is added while the sender is no big-V, 
 as big-V is not used again.
 """
 
-import secrets
 from typing import ClassVar
 
 from accounts import policy
 from items.models import Visibility
-from storage import keys
-from storage.connections import FeedsUnavailableError, feeds, feeds_errors, feeds_for_tasks, fetch, pipelined
-from storage.queue import enqueue
-from storage.window import Entry, Window, is_under_construction
+from items.visibility import in_circle
+from storage import construction, keys
+from storage.connections import fetch
+from storage.construction import BuiltWindow, Snapshot
+from storage.window import Entry
 
 EPOCH = f"SELECT {policy.OUTBOX_EPOCH} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"  # noqa: S608
 # The newest of each visibility, and of those the newest.
 PULL = f"""
     SELECT entry.id FROM unnest('{{{",".join(Visibility.values)}}}'::text[]) AS kind (visibility) CROSS JOIN LATERAL (
-        SELECT i.id FROM items_item i WHERE i.sender_id = %(sender)s AND i.visibility = kind.visibility
+        SELECT i.id FROM items_item i WHERE i.sender_id = %(sender)s AND {in_circle("i", "kind.visibility")}
             AND i.status = 'published' AND i.reply_to_id IS NULL
         ORDER BY i.id DESC LIMIT %(count)s
     ) entry ORDER BY entry.id DESC LIMIT %(count)s
 """  # noqa: S608 (constants)
 
 
-class Outbox(Window):
+class Outbox(BuiltWindow):
     """Every published post and repost of a big-V, of every visibility: the reader's query decides about that."""
 
     builder: ClassVar[str] = "timeline.materialise_outbox"
-    __slots__ = ("user_id",)
+    __slots__ = ()
 
     def __init__(self, user_id: int) -> None:
-        super().__init__(keys.outbox(user_id))
-        self.user_id = user_id
+        super().__init__(user_id, keys.outbox(user_id))
 
 
 def pull(user_id: int, count: int) -> tuple[list[Entry], int]:
@@ -52,29 +51,20 @@ def epoch_of(user_id: int) -> int | None:
 
 def begin(user_id: int) -> bool:
     """Begin the outbox of a big-V who has none; True if workers have been asked to fill it. Where Redis does not
-    answer, the next publication or the first reader who misses it begins it.
+    answer, the next publication begins it too.
     """
-    epoch, token = epoch_of(user_id), secrets.token_hex(8)
-    outbox = Outbox(user_id)
-    if epoch is None:
-        return False
-    try:
-        with feeds_errors():
-            has_begun = pipelined(feeds(), [outbox.begin(token, epoch)])[0]
-    except FeedsUnavailableError:
-        return False
-    return bool(has_begun) and enqueue(outbox.builder, user_id, token)
+    epoch = epoch_of(user_id)
+    return epoch is not None and construction.begin(Outbox(user_id), epoch)
 
 
 def materialise(user_id: int, token: str, cap: int) -> bool:
     """Fill the outbox whose construction `token` began; True if it is in use now."""
     outbox = Outbox(user_id)
-    if not is_under_construction(outbox, token):
+    if not construction.is_under_way(outbox, token):
         return False
     epoch = epoch_of(user_id)
     if epoch is None:
         return False
     # Items that are published from now on find the promotion, and are delivered.
     entries, floor = pull(user_id, cap)
-    commands = [outbox.complete(token, epoch, floor, entries), outbox.settle(cap)]
-    return bool(pipelined(feeds_for_tasks(), commands)[0])
+    return construction.finish(outbox, token, Snapshot(epoch, floor, entries, cap))

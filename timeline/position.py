@@ -49,14 +49,14 @@ class Place(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """That the reader goes on where they left off."""
+    """An offer to go on where the reader left off."""
 
     last_id: int
     """The page below this begins with what they had before them."""
     between: int
-    """Posts that the home shows above it, ..."""
+    """Posts that the home shows above it."""
     capped: bool
-    """... at least."""
+    """Whether there may be more posts above it than counted."""
 
 
 def place_of(reader: User) -> Place:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from accounts.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
 from items.hydrate import COLUMNS, ORIGINALS, ItemRow, id_of
-from items.visibility import original_visible
+from items.visibility import for_followers, for_mutuals, for_others, for_sender, original_visible
 from relations.rules import (
     READER,
     followees,
@@ -51,7 +51,7 @@ def _all(conditions: dict[str, str]) -> str:
 KINDS = {
     "status": "i.status = 'published'",
     "reply": "i.reply_to_id IS NULL",
-    "self": "(i.visibility <> 'self' OR i.sender_id = %(reader)s)",
+    "self": f"({for_others('i')} OR i.sender_id = %(reader)s)",
 }
 IN_TIMELINE = _all(KINDS)
 """Whether a sender's item belongs into a home timeline at all, of one row."""
@@ -72,9 +72,9 @@ def _is_held(sender: str, is_active: str, for_mutuals: str) -> str:
     return f"({sender} = %(reader)s OR {_all(_holds(sender, is_active, for_mutuals))})"
 
 
-OF_ITEM = ("i.sender_id", "s.is_active", "(i.visibility = 'mutuals')")
+OF_ITEM = ("i.sender_id", "s.is_active", f"({for_mutuals('i')})")
 HOLDS, HELD = _holds(*OF_ITEM), _is_held(*OF_ITEM)
-"""The same of one item and its sender `s`."""
+"""`_holds` and `_is_held`, of one item `i` and its sender `s`."""
 
 
 def original_shown(entry: str) -> str:
@@ -89,10 +89,10 @@ SHOWN = f"({HELD} AND {original_shown('i')})"
 # --- Streams ---------------------------------------------------------------------------------------------
 # The items of one sender for one circle: an ordered index scan, so that readers outside of the circle pass none of it.
 STREAMS = {
-    "followers": "i.visibility IN ('public', 'followers')",
-    "posts": "i.visibility IN ('public', 'followers') AND i.repost_of_id IS NULL",
-    "mutuals": "i.visibility = 'mutuals'",
-    "self": "i.visibility = 'self'",
+    "followers": for_followers("i"),
+    "posts": f"{for_followers('i')} AND i.repost_of_id IS NULL",
+    "mutuals": for_mutuals("i"),
+    "self": for_sender("i"),
 }
 READ_FOR = {
     "followers": "WHERE NOT senders.posts_only",
@@ -100,15 +100,16 @@ READ_FOR = {
     "mutuals": "",
     "self": "WHERE senders.id = %(reader)s",
 }
-"""Of which `senders` a stream is read. Reposts are for all followers, so no other stream has any."""
+"""The condition on the `senders` of whom a stream is read. Reposts are for all followers, so no other stream has any.
+"""
 STREAM_BELONGS = f"(stream.id = %(reader)s OR {is_wanted_at_home(READER, 'stream.id')})"
-"""Whether the entries of a `stream` belong into the reader's windows, ..."""
+"""Whether the entries of a `stream` belong into the reader's windows."""
 STREAM_HELD = f"{STREAM_BELONGS} AND " + _is_held(
     "stream.id",
     "EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0)",
     "(stream.circle = 'mutuals')",
 )
-"""... and are in their home just now."""
+"""Whether they belong there, and are in the reader's home just now."""
 
 
 def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DESC") -> str:

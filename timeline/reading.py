@@ -111,7 +111,7 @@ class Reading:
         ]
 
     def of(self, truth: Truth) -> "Reading":
-        """The same without the outboxes that do not belong to it."""
+        """The reading without the outboxes that do not belong to it."""
         needed = truth.big_vs or {}
         if self.outboxes.keys() == needed.keys():
             return self
@@ -164,7 +164,7 @@ def are_too_many(big_vs: Collection[int], followees: int) -> bool:
 
 
 def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: int) -> None:
-    """Of many outboxes, read a page deep only those whose glance ended above what the page can reach."""
+    """Read those of many outboxes a page deep whose glance ended above what the page can reach."""
     newest = sorted({item_id for one in [read, *outboxes.values()] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [big_v for big_v, one in outboxes.items() if one.is_truncated and one.bound >= reach]

@@ -168,7 +168,7 @@ class Truth:
     rows: dict[int, Verified]
     """The candidates and what is pending by id, as far as they exist; of reposts without their originals."""
     pending: set[int]
-    """Those of them whose delivery is pending."""
+    """The ids of them whose delivery is pending."""
 
     @property
     def has_windows(self) -> bool:

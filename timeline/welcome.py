@@ -6,7 +6,7 @@ from functools import cache
 from accounts.models import User
 from accounts.rows import user_columns, user_of
 from items.visibility import public_post
-from relations.rules import READER, asks, follows, is_wanted
+from relations.rules import READER, may_be_proposed
 from relations.suggestions import suggestions
 from storage.connections import fetch
 
@@ -37,7 +37,6 @@ def _using() -> str:
             ) newest JOIN items_item i ON i.id = newest.item_id WHERE {public_post("i")}
             GROUP BY i.sender_id
         ) used JOIN accounts_user u ON u.id = used.sender_id
-        WHERE u.is_active AND u.id <> {READER} AND NOT {follows(READER, "u.id")} AND NOT {asks(READER, "u.id")}
-            AND {is_wanted(READER, "u.id")}
+        WHERE {may_be_proposed("u", READER)}
         ORDER BY used.uses DESC, u.follower_count DESC, u.id LIMIT {PEOPLE}
     """  # noqa: S608 (constants)

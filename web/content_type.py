@@ -4,8 +4,8 @@ from django.utils.http import parse_header_parameters
 
 
 def readable(content_type: str) -> str:
-    """The same, without parameters where Django cannot read them: one whose value is in an encoding that does not exist
-    (`a/b; x*=none''c`) raises ValueError while the request is made, before any view or middleware.
+    """A content type, without parameters if Django cannot read them: one whose value is in an encoding that does not
+    exist (`a/b; x*=none''c`) raises ValueError while the request is made, before any view or middleware.
     """
     if "*" not in content_type:  # only such parameters name an encoding
         return content_type

@@ -1,6 +1,8 @@
 """Is the process alive (`/healthz`), do its servers answer (`/readyz`), and what was counted (`/metrics`)?
 
 Probes ask by the machine's address, so they are answered whatever Host they name.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import threading
@@ -26,7 +28,7 @@ from storage.postgresql.base import probe
 PATIENCE = 0.5  # seconds for one server to take a connection, and again to answer
 DEADLINE = 0.9  # seconds for the whole page
 SHARED_SECONDS = 1.0
-"""For so long everybody who asks `/readyz` gets the same answer of a process."""
+"""Seconds for which a process gives all who ask `/readyz` the same answer."""
 
 
 class ProbeMiddleware:

@@ -1,4 +1,7 @@
-"""Pages of admin lists over large tables: what they show costs the same whatever the tables hold."""
+"""Pages of admin lists over large tables: what they show costs the same whatever the tables hold.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 from typing import Any
 
@@ -41,7 +44,7 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
 
     @cached_property
     def num_pages(self) -> int:
-        """Those of the first `exact_up_to` rows."""
+        """The number of pages of the first `exact_up_to` rows."""
         listed = -(-self.exact_up_to // self.per_page)
         return min(int(super().num_pages), listed)
 

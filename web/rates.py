@@ -107,7 +107,7 @@ class OwnSlots:
         self._slots: dict[str, tuple[int, float]] = {}
 
     def count(self, key: str, calls: int, seconds: int) -> float | None:
-        """As `hit`."""
+        """Count a call in the slot of `key`; None if the rate allows it, else the seconds until the slot ends."""
         now = time.monotonic()
         with self._lock:
             counted, end = self._slots.get(key, (0, 0.0))
@@ -178,7 +178,9 @@ def hit(scope: str, who: str, cost: int = 1) -> float | None:
 
 
 def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
-    """As `hit` for each caller with their cost, in one round trip. Returns the seconds to wait of those refused."""
+    """Count calls of several callers, each with its cost (`hit`), in one round trip. Returns the seconds to wait of
+    those refused.
+    """
     found = zip(costs, _count_each(scope, costs), strict=True)
     return {who: counted.wait for who, counted in found if counted.wait is not None}
 
@@ -211,7 +213,7 @@ class Call:
 
     def __init__(self, scope: str, address: str, *, credential: str = "", user: int | None = None) -> None:
         self.slots: list[Slot] = []
-        """Of each rate that counts the request, the rest; empty while the cache server does not answer."""
+        """The rest of each rate that counts the request; empty while the cache server does not answer."""
         self._scope = scope
         self._address = address
         self._credential = credential if user is None else ""
@@ -223,7 +225,7 @@ class Call:
 
     @property
     def scarcest(self) -> Slot | None:
-        """Of the rates that count the request, the one with the fewest calls left."""
+        """The rate with the fewest calls left, of those that count the request."""
         return min(self.slots, key=lambda slot: (slot.remaining, -slot.ends), default=None)
 
     def prove(self, user: int | None) -> float | None:
@@ -260,7 +262,7 @@ class Call:
         return self._count(ATTEMPT, self._address)
 
     def as_stranger(self) -> float | None:
-        """Count a call whose credential proved to be nobody's and which is answered all the same, as its address's.
+        """Count a call whose credential proved to be no user's and which is answered all the same, as its address's.
 
         Returns None if the call may go on, else the seconds to wait.
         """
@@ -318,7 +320,7 @@ def _limit_ms(scope: str) -> tuple[int, int]:
 
 
 def _hit_own(scope: str, who: str) -> float | None:
-    """As `hit`, in this process alone."""
+    """Count a call (`hit`) in this process alone."""
     return own.count(_counter(scope, who), *limit(scope)) if scope in GUARDED else None
 
 

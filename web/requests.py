@@ -21,7 +21,7 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OUTAGE = 503
 READINESS = "readyz"
-"""Its 503 tells of a server, and is no request that failed."""
+"""The address whose 503 tells of a server, and is no request that failed."""
 NOWHERE = "(none)"
 """The route of what no address of the site answers to: the addresses themselves are without end."""
 

@@ -1,4 +1,7 @@
-"""Bodies of JSON, read strictly: RFC 8259, no key twice, nothing that PostgreSQL cannot keep, all of it bounded."""
+"""Bodies of JSON, read strictly: RFC 8259, no key twice, nothing that PostgreSQL cannot keep, all of it bounded.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import json
 import math

@@ -2,6 +2,8 @@
 
 The WSGI application (feedsite.wsgi) writes such a body to the disk as it comes, before Django sees it; Django's parser
 then takes the files apart. A file is never whole in memory.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import re
@@ -18,7 +20,7 @@ from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 LISTS = "/settings/import-export"
 ARCHIVES = "/settings/import-archive"
 LIST_BYTES = 1 << 20
-"""Of an uploaded list of follows, blocks or mutes."""
+"""Bytes at most of an uploaded list of follows, blocks or mutes."""
 FILES_AT_ONCE = 4
 """Files that one body may have, of pages too."""
 ROOM = 256 * 1024

@@ -85,7 +85,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="What this site is for, and who runs it. Empty lines part paragraphs; addresses become links.",
+                        help_text="The purpose of this site, and its people. Empty lines part paragraphs; addresses become links.",
                         validators=[django.core.validators.MaxLengthValidator(5000)],
                         verbose_name="description",
                     ),
@@ -157,7 +157,7 @@ class Migration(migrations.Migration):
                     "looking",
                     models.CharField(
                         choices=[
-                            ("everybody", "everybody, without signing in"),
+                            ("everybody", "anyone, without signing in"),
                             ("members", "members only; all others see this site's description and its sign-up"),
                         ],
                         db_default="everybody",
@@ -171,7 +171,7 @@ class Migration(migrations.Migration):
                     "sign_up",
                     models.CharField(
                         choices=[
-                            ("open", "open: everybody may join"),
+                            ("open", "open: anyone may join"),
                             ("invite", "by invitation"),
                             ("approval", "by approval: an admin decides on each"),
                             ("closed", "closed"),

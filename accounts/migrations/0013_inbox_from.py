@@ -9,7 +9,7 @@ from storage.draws import Draw
 
 
 def seed(apps: Any, schema_editor: Any) -> None:
-    """As the environment says, which counts at the first start only."""
+    """Seed the policy from the environment, which counts at the first start only."""
     row = apps.get_model("accounts", "Policy").objects
     row.update(drawn_on=models.F("timeline"))
     if inbox_from := policy.configured().inbox_from:

@@ -89,9 +89,9 @@ def excerpt(text: str, letters: int) -> str:
 
 @register.simple_tag(takes_context=True)
 def linked(context: Context, text: str, folded: bool = False) -> SafeString:
-    """The text as HTML: its mentions, hashtags and links lead somewhere, the first `LINKS` of them, except names of
-    nobody whom the reader may know of; the hits of the
-    page's query `sought` are marked. A `folded` text ends with an ellipsis after about `EXCERPT_LETTERS`.
+    """The text as HTML: its mentions, hashtags and links lead somewhere, the first `LINKS` of them, except names of no
+    user whom the reader may know of; the hits of the page's query `sought` are marked. A `folded` text ends with an
+    ellipsis after about `EXCERPT_LETTERS`.
     """
     end = EXCERPT_LETTERS if folded else len(text)
     sought = context.get("sought")

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.contrib.auth.management import create_permissions
 from django.db import migrations, models
 
-# The list's version is new after every change of the rules, whoever makes it, in the same transaction.
+# The list's version is new after every change of the rules, by any program, in the same transaction.
 WORDS_SQL = """
 CREATE FUNCTION moderation_words_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

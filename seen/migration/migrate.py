@@ -45,9 +45,9 @@ from storage.connections import pipelined
 LINE_LENGTH = 8_000_000
 """Bytes. Longer lines are no lines of a history."""
 CHUNK = 2_000
-"""Users that are put on the shelf and marked together,"""
+"""Users that are put on the shelf and marked together."""
 CHUNK_BYTES = 8_000_000
-"""or fewer, when their lines are as long as this together."""
+"""Bytes of lines at which fewer users are put on the shelf and marked together."""
 HEAD_BYTES = 65_536
 LOCK = "feedsite.played_migrate"
 
@@ -59,7 +59,7 @@ Say = Callable[[str], None]
 
 
 class MigrationError(Exception):
-    """It cannot be done; the message says why, and names the line where one is wrong."""
+    """Raised when a migration cannot be done; the message says why, and names the line that is wrong."""
 
 
 class Status(NamedTuple):

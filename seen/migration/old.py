@@ -205,7 +205,7 @@ class Before(NamedTuple):
     user_ids: list[int]
     """The users who are migrated with it."""
     histories: dict[int, bytes]
-    """As they were read."""
+    """The old history of each user, as it was read."""
 
 
 def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:

@@ -45,7 +45,7 @@ AWAY, FAILED, CONFLICT, FOREIGN, BEHIND, OWN = "away", "failed", "conflict", "fo
 primary; is too far behind; has not what the reader wrote.
 """
 TRAVEL_SECONDS = 0.5
-"""So long `condition` waits for a replica to have what the primary had when it began to look."""
+"""Seconds that `condition` waits for a replica to have what the primary had when the look began."""
 CONFLICTS = frozenset({"40001", "40P01"})
 
 NOTE = """
@@ -178,7 +178,9 @@ def _hindrance(reader_id: int) -> str:
 
 @contextmanager
 def _replica(seconds: float = 0) -> Iterator[Connection]:
-    """This thread's connection, for `seconds` (`REPLICA_TIMEOUT_SECONDS`). Raises ReplicaFailedError if it fails."""
+    """The thread's connection to the replica, for `seconds` (`REPLICA_TIMEOUT_SECONDS`). Raises ReplicaFailedError if
+    it fails.
+    """
     wrapper = connections[REPLICA]
     try:
         wrapper.ensure_connection()

@@ -326,7 +326,7 @@ API_WITHOUT = {
     "users/me/export": "own items, and ids of liked ones as far as they are seen (accounts/test_settings.py)",
     "auth/token": "",
     "auth/password-reset": "the same answer to all",
-    "stream": "ids; asked of the stream server (timeline/test_stream.py)",
+    "stream": "ids; asked of the stream server (stream/test_hub.py)",
     "users/<str:username>/followers": "people",
     "users/<str:username>/following": "people",
     "users/<str:username>/follow": "",

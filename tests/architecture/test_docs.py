@@ -1,25 +1,42 @@
-"""The files, and the names in them, that the documents send a reader to are there."""
+"""The files, names, commands and headings that documents and sources send a reader to are there."""
 
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.management import get_commands
+
+from runtime.options import GROUPS
 
 ROOT = Path(settings.BASE_DIR)
-PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 NAMED = re.compile(r"`(?P<path>[\w./-]+\.(?:py|js|html|css|proto|toml|md))(?::[ ]?(?P<names>[\w.]+))?`")
+IN_SOURCES = re.compile(r"(?<![\w/.{}*<>-])((?:[a-z]\w*/)+\w+\.(?:py|md|html|js|css)|test_\w+\.py)\b")
+"""A path with a folder, or a file of tests."""
+OF_FOLDER = re.compile(r"^\|[^|\n]*`([\w/]+/)`[^|\n]*\|.*\n\|[-| ]+\|\n((?:\|.*\n?)+)", re.MULTILINE)
+"""A table whose first heading says in which folder the files of its first column lie."""
+COMMAND = re.compile(r"(?:`|^)(?:python3 |\.venv/bin/python )?manage\.py ([a-z_]+)", re.MULTILINE)
+DEFAULT = re.compile(r"`(FEEDSITE_[A-Z0-9_]+)` \(([\d.]+)\b")
+LINK = re.compile(r"\]\(([^)\s#]*)#([^)\s]+)\)")
 ABSENT = frozenset({"utils.py", "helpers.py"})
 """Files that docs/layout.md names because there are none."""
 
 
 def files() -> list[str]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    return [name for name in listed if name and (ROOT / name).is_file()]
 
 
 FILES = files()
+PAGES = [name for name in FILES if name.endswith(".md") and name != "CHANGELOG.md"]
+"""The changelog names what was there at the time."""
+ENDS = {"/".join(parts[at:]) for parts in (name.split("/") for name in FILES) for at in range(len(parts))}
+"""The paths of the files, and the ends of these, by which a file may be named."""
+COMMANDS = {*get_commands(), "version"}
+OPTIONS = {option.name: option for group in GROUPS for option in group.options}
 
 
 def lies(text: str) -> list[str]:
@@ -27,7 +44,7 @@ def lies(text: str) -> list[str]:
     found = []
     for match in NAMED.finditer(text):
         path, names = match["path"], match["names"] or ""
-        if path in ABSENT:
+        if path in ABSENT or (path in ENDS and not names):
             continue
         sources = [(ROOT / file).read_text() for file in FILES if f"/{file}".endswith(f"/{path}")]
         if not any(all(re.search(rf"\b{name}\b", source) for name in names.split(".")) for source in sources):
@@ -35,11 +52,72 @@ def lies(text: str) -> list[str]:
     return found
 
 
+def misplaced(text: str) -> list[str]:
+    """Files of a table that do not lie in the folder that the table's heading names."""
+    rows = [(folder, row) for folder, table in OF_FOLDER.findall(text) for row in table.splitlines()]
+    named = [(folder + name) for folder, row in rows for name in re.findall(r"`([\w.-]+\.\w+)`", row.split("|")[1])]
+    return [path for path in named if path not in FILES]
+
+
+def unknown(text: str) -> list[str]:
+    """Commands in a page that the site does not have, and defaults of settings that are others. A test of
+    runtime/options.py holds the settings' names.
+    """
+    commands = [f"manage.py {name}" for name in COMMAND.findall(text) if name not in COMMANDS]
+    defaults = [f"{name}={value}" for name, value in DEFAULT.findall(text) if OPTIONS[name].default not in ("", value)]
+    return commands + defaults
+
+
+def anchors(page: Path) -> set[str]:
+    """The addresses of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def nowhere(page: str) -> Iterator[str]:
+    """Links of a page to headings that are not there."""
+    for path, anchor in LINK.findall((ROOT / page).read_text()):
+        target = (ROOT / page).parent / path if path else ROOT / page
+        if "://" not in path and (not target.is_file() or anchor not in anchors(target)):
+            yield f"{path}#{anchor}"
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_documents_name_what_is_there(page: str) -> None:
-    assert lies((ROOT / page).read_text()) == []
+    text = (ROOT / page).read_text()
+    assert [*lies(text), *misplaced(text), *unknown(text), *nowhere(page)] == []
+
+
+def test_sources_name_files_that_are_there() -> None:
+    """In docstrings, comments and texts."""
+    made = {"tests/architecture/test_docs.py", "tests/architecture/test_scheduling.py"}  # they name files of their own
+    found = [
+        f"{name}: {path}"
+        for name in FILES
+        if name.endswith((".py", ".js", ".html")) and name not in made
+        for path in IN_SOURCES.findall((ROOT / name).read_text())
+        if path not in ENDS and not path.startswith("admin/")  # Django's own templates
+    ]
+    assert found == []
+
+
+def test_the_readme_leads_to_the_code() -> None:
+    """The table of README.md names the function that merges home, the fan-out and the rule of visibility."""
+    table = (ROOT / "README.md").read_text().partition("| to find | look at |")[2].partition("\n\n")[0]
+    expected = {
+        "where a home page is merged": ["timeline/home.py: _from_windows"],
+        "where fan-out happens": ["timeline/fanout.py: fan_out"],
+        "where the rule of visibility changes": ["items/visibility.py", "relations/rules.py", "timeline/pull.py"],
+    }
+    for row, names in expected.items():
+        (line,) = [line for line in table.splitlines() if line.startswith(f"| {row} |")]
+        assert all(f"`{name}`" in line for name in names), row
 
 
 def test_names_that_lead_nowhere_are_found() -> None:
     text = "`storage/nowhere.py`, `storage/events.py: no_such_name`, `storage/events.py: Gap`, `events.py`"
     assert lies(text) == ["`storage/nowhere.py`", "`storage/events.py: no_such_name`"]
+    table = "| file in `tests/support/` | what |\n|---|---|\n| `grown.py` | `x.py` |\n| `test_docs.py` | |\n"
+    assert misplaced(table) == ["tests/support/test_docs.py"]
+    text = "`manage.py up` `manage.py no_such`, `FEEDSITE_CHECK_READERS` (21), `FEEDSITE_CHECK_SECONDS` (2 s)"
+    assert unknown(text) == ["manage.py no_such", "FEEDSITE_CHECK_READERS=21"]

@@ -1,4 +1,6 @@
-"""Signals can be followed: beside each stand the receivers that act on it, and each has at least one."""
+"""Signals can be followed: beside each stand the receivers that act on it, all in rooms above, and each has at least
+one.
+"""
 
 import importlib
 import re
@@ -36,3 +38,4 @@ def test_receivers_stand_beside_their_signal(module: str, name: str, comment: st
     assert said, f"{module}.{name} names no receivers; they are {', '.join(sorted(connected))}"
     assert sorted(said[1].split(", ")) == sorted(connected)
     assert connected
+    assert not any(one.startswith(module.removesuffix("signals")) for one in connected), "a room calls its own code"

@@ -18,8 +18,7 @@ from feedsite import celery
 from live import actions, lineup
 from live.actions import WrongStateError
 from live.lineup import Lineup
-from live.models import Host, LiveSession, Reminder, State
-from live.signals import replay_made
+from live.models import Host, LiveSession, Reminder, ReplayDelivery, State
 from runtime.embedded import wait_for
 from storage.connections import pipelined
 from tests.support import servers
@@ -145,25 +144,25 @@ def test_what_cannot_be_is_said_by_field() -> None:
         actions.edit(session=session, now=NOW, starts_at=NOW + timedelta(days=400))
 
 
-def test_a_replay_is_told_of_once_and_again_when_it_is_shown_again() -> None:
-    told = []
+def test_a_replay_is_delivered_once_and_again_when_it_is_shown_again() -> None:
+    def revisions() -> dict[int, int]:
+        return dict(ReplayDelivery.objects.values_list("session_id", "revision"))
 
-    def hear(session: LiveSession, again: bool, **kwargs: Any) -> None:
-        told.append((session.pk, again))
-
-    replay_made.connect(hear)
-    try:
-        session = brought(State.REPLAY)
-        assert actions.hide(session=session, now=NOW)
-        assert not actions.hide(session=session, now=NOW)
-        assert actions.show_again(session=session, now=NOW)
-        assert not actions.show_again(session=session, now=NOW)
-        hidden = brought(State.LIVE)
-        actions.hide(session=hidden, now=NOW)
-        actions.end(session=hidden, now=NOW)
-    finally:
-        replay_made.disconnect(hear)
-    assert told == [(session.pk, False), (session.pk, True)]
+    session = brought(State.REPLAY)
+    first = revisions()
+    assert list(first) == [session.pk]
+    assert actions.hide(session=session, now=NOW)
+    assert not actions.hide(session=session, now=NOW)
+    assert revisions() == first
+    assert actions.show_again(session=session, now=NOW)
+    again = revisions()
+    assert list(again) == [session.pk]
+    assert again != first
+    assert not actions.show_again(session=session, now=NOW)
+    hidden = brought(State.LIVE)
+    actions.hide(session=hidden, now=NOW)
+    actions.end(session=hidden, now=NOW)
+    assert revisions() == again
 
 
 def test_a_hidden_session_leaves_the_lineup_and_comes_back(feeds: redis.Redis) -> None:

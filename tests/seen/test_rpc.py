@@ -676,4 +676,6 @@ def test_the_committed_code_is_what_the_proto_says(tmp_path: Path) -> None:
     made = sorted((tmp_path / "seen/generated").iterdir())
     assert [path.name for path in made] == ["seen_pb2.py", "seen_pb2.pyi", "seen_pb2_grpc.py"]
     for path in made:
-        assert path.read_text() == (ROOT / "seen/generated" / path.name).read_text(), f"{path.name}: README.md says how"
+        assert path.read_text() == (ROOT / "seen/generated" / path.name).read_text(), (
+            f"{path.name}: see CONTRIBUTING.md"
+        )

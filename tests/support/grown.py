@@ -377,7 +377,7 @@ class Grown:
 
     def _upkeep(self) -> None:
         now = timezone.now()
-        some = Item.objects.without_replies().filter(repost_of=None)[:20].values_list("pk", flat=True)
+        some = Item.objects.filter(reply_to=None, repost_of=None)[:20].values_list("pk", flat=True)
         page = IssuedPage.objects.create(
             user=self.ordinary, item_ids=list(some), reasons=[""] * 20, has_more=True, issued_at=now, is_recorded=True
         )

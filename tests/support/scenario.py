@@ -466,7 +466,7 @@ def filled(value: Any, names: dict[str, Any]) -> Any:
 
 def play(scenario: Scenario) -> None:
     site = scenario.site
-    posts = Item.objects.published().without_replies().filter(repost_of=None)
+    posts = Item.objects.published().filter(reply_to=None, repost_of=None)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {site.ids(0)} FROM (SELECT 3000 AS g) one")  # noqa: S608 (constants)
         row: Any = cursor.fetchone()

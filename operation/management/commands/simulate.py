@@ -39,7 +39,7 @@ from operation.simulation import (
 )
 
 MOST_USERS = 5_000_000
-"""As many as fit into the memory of a small machine, with their follows."""
+"""Users who fit into the memory of a small machine, with their follows."""
 MOST_DAYS = 10_000
 HEADS = ("policy", "pushed", "pulled", "deliveries", "writing", "reading", "total", "Redis, MB", "p50", "p99", "lag, s")
 INBOX_HEADS = (
@@ -47,7 +47,7 @@ INBOX_HEADS = (
     "by inbox", "by pull",
 )  # fmt: skip
 UNITS = {"item": 1e3, "push": 1e6, "page": 1e3, "pull": 1e6, "inbox": 1e3, "sql": 1e3, "followee": 1e6}
-"""Of the options for costs, which are in ms and µs, to a second."""
+"""Units of the options for costs in a second: ms and µs."""
 
 
 def positive(name: str, value: Any) -> float:

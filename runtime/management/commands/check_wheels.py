@@ -18,7 +18,7 @@ import manage
 PYTHONS = [f"3.{minor}" for minor in range(manage.PYTHONS[0][1], manage.PYTHONS[1][1] + 1)]
 OLDEST = "manylinux_{}_{}".format(*manage.GLIBC)
 TESTED = "manylinux_2_36"
-"""Of Debian 12, on which the tests run: their Redis wants a newer one than the site does."""
+"""The platform of Debian 12, on which the tests run: their Redis wants a newer one than the site does."""
 ABSENT = ("No solution found", "no wheels", "no usable wheels")
 """Words of uv where a wheel is not built; all else is a registry that does not answer."""
 

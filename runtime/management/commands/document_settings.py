@@ -25,8 +25,8 @@ PAGE = """\
 
 Written by `manage.py document_settings` from `runtime/options.py`.
 
-The site reads its settings from the environment, and what is not set there from `.env` beside manage.py or the file
-that `FEEDSITE_ENV_FILE` names: one `NAME=value` a line; values with spaces, `$`, `#` or quotes stand in single quotes.
+The site reads its settings from the environment, and the others from `.env` beside manage.py or the file that
+`FEEDSITE_ENV_FILE` names: one `NAME=value` a line; values with spaces, `$`, `#` or quotes stand in single quotes.
 Compose gives `.env` to every container. The systemd units read `/etc/feedsite.env`; for a command by hand set
 `FEEDSITE_ENV_FILE=/etc/feedsite.env`. A variable without a value (`FEEDSITE_HOST=`) counts as not set.
 
@@ -34,6 +34,20 @@ Everything is checked before anything starts. `up`, `check`, `doctor` and every 
 line for each variable that is wrong, which names it and says what is allowed. Values of secrets and addresses are not
 repeated. A name that begins with `FEEDSITE_` and is not in this list is a warning of `up`, `check`, `migrate` and
 `doctor`, with the name that is most alike.
+
+A first site needs none of them; a public one needs these:
+
+- the address on which `up` listens: `PORT`, `FEEDSITE_HOST`
+- the data folder (database, queue, logs, secret key), which with `PORT` lets several sites run side by side:
+  `FEEDSITE_DATA_DIR`
+- a PostgreSQL of your own: `FEEDSITE_DATABASE_URL`
+- the feeds, which may lose everything at any time, on a server or a [cluster](operations.md#feeds-on-a-redis-cluster):
+  `FEEDSITE_REDIS_URL`
+- Celery's queue, rate counters, and plays until they are merged: `FEEDSITE_BROKER_URL`, `FEEDSITE_CACHE_URL`,
+  `FEEDSITE_PLAYED_URL`
+- a public site behind a proxy: `FEEDSITE_HTTPS`, `FEEDSITE_ALLOWED_HOSTS`, `FEEDSITE_CSRF_TRUSTED_ORIGINS`
+- [letters](operations.md#mail) with confirmations, forgotten passwords and news of logins: `FEEDSITE_URL`,
+  `FEEDSITE_EMAIL_URL`, `FEEDSITE_EMAIL_FROM`
 """
 
 

@@ -1,4 +1,7 @@
-"""`release VERSION`: the version, the changelog, the tag, the bill of materials and the image, from a clean tree."""
+"""`release VERSION`: the version, the changelog, the tag, the bill of materials and the image, from a clean tree.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import re
 import shutil

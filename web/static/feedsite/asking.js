@@ -4,7 +4,7 @@
 
 const PATIENCE = 30_000; // milliseconds that an answer may take
 
-// What the page says of its reader; nothing on pages for strangers.
+// The headers by which the page names its reader; none on pages for strangers.
 function said() {
   return JSON.parse(document.body.getAttribute("hx-headers") ?? "{}");
 }
@@ -31,7 +31,7 @@ document.addEventListener("submit", ({ target }) => {
   target.append(whose);
 }, { capture: true });
 
-// What every request of the page says: its token, and whom it was made for.
+// The headers of every request of the page: its token, and the reader whom it was made for.
 function credentials() {
   return { ...said(), "X-CSRFToken": token() };
 }

@@ -26,7 +26,7 @@
     form.requestSubmit();
   });
 
-  // --- By itself. That nobody looks costs nothing: at most one page is fetched, and waits (_fresh.html).
+  // --- By itself. A page without a reader costs nothing: at most one page is fetched, and waits (_fresh.html).
   let askedAt = Date.now();
   const every = 1000 * Number(document.getElementById("discover").dataset.refresh);
 

@@ -8,7 +8,7 @@
   const SPREAD = 1_000; // and not every page asks at the same moment
   const RESET_SPREAD = 5_000; // this goes to all pages there are
   const AT_MOST_EVERY = 2_000;
-  const HIDDEN = 60_000; // how long a page that nobody looks at goes on listening
+  const HIDDEN = 60_000; // how long a hidden page goes on listening
   const PAUSES = [1_000, 60_000];
   const EVENTS = ["item", "edit", "delete", "live", "notification", "reset"];
 
@@ -16,8 +16,8 @@
   const name = `stream-${user}`;
   const whole = document.querySelector("article.item.whole");
   const watched = document.querySelector("[data-watched]");
-  // The page of an item hears of its replies too, that of a live session of it whoever hosts it: their streams are
-  // their own.
+  // The page of an item hears of its replies too, and the page of a live session hears of it whether its host is
+  // followed or not: their streams are their own.
   const shared = !whole && !watched && "BroadcastChannel" in window && navigator.locks;
   const channel = shared ? new BroadcastChannel(name) : null;
 
@@ -143,7 +143,7 @@
     if (id) lastId = id;
     if (kind === "item" && whole && data.reply_to) soon(`reply ${data.id}`, SPREAD, () => addReply(data.id));
     else if (kind === "item" && counter()?.id === "news") {
-      // What a member of an exclusive list says is in no home; which list has it, its page asks.
+      // An item of a member of an exclusive list is in no home; the list's page asks whether the list has it.
       if (!data.exclusive || "list" in counter().dataset) ask(SPREAD);
     }
     else if (kind === "reset") ask(RESET_SPREAD);

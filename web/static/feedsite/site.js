@@ -85,7 +85,7 @@ if (zone && !document.cookie.split("; ").includes(`time_zone=${zone}`)) {
   document.cookie = `time_zone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
 }
 
-// --- Feeds: a page that nobody looks at asks nothing
+// --- Feeds: a hidden page asks nothing
 function isPoll(element) {
   return element.hasAttribute("data-poll");
 }

@@ -1,0 +1,70 @@
+"""The rules of who sees whom are SQL in one place each: no other file spells the columns and tables that they ask."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from django.conf import settings
+
+ROOT = Path(settings.BASE_DIR)
+ROOMS: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+ORACLE = "shares no text with what it judges: a rule that is wrong shall not agree with itself"
+
+
+class Rule(NamedTuple):
+    """The text by which the SQL of a rule is known, and the files and folders where it may stand, each with why."""
+
+    text: re.Pattern[str]
+    places: dict[str, str]
+
+
+RULES = {
+    "relations": Rule(
+        re.compile(r"\brelations_[a-z]+"),
+        {
+            "relations/": "the rule, and the tables' own room",
+            "timeline/oracle.py": ORACLE,
+            "live/oracle.py": ORACLE,
+            "moderation/user_admin.py": "names of pages of the admin",
+            "benchmarks/": "fills tables, and measures statements beside others",
+        },
+    ),
+    "items": Rule(
+        re.compile(r"\bvisibility\s*(=|<>|IN\b)"),
+        {
+            "items/visibility.py": "the rule",
+            "timeline/oracle.py": ORACLE,
+        },
+    ),
+    "sessions": Rule(
+        re.compile(r"\bhidden_at\s+IS\b"),
+        {"live/visibility.py": "the rule", "live/oracle.py": ORACLE},
+    ),
+}
+
+
+@cache
+def texts() -> dict[str, str]:
+    """The strings of each file of the packages, in lines of their own."""
+    files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py") if "migrations" not in file.parts]
+    assert len(files) > 500
+    return {str(file.relative_to(ROOT)): "\n".join(strings(ast.parse(file.read_text()))) for file in files}
+
+
+def strings(tree: ast.AST) -> Iterator[str]:
+    """The strings of a source, and the parts of its f-strings, also of those inside others."""
+    return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_stands_in_one_place(name: str) -> None:
+    rule = RULES[name]
+    found = {file for file, text in texts().items() if rule.text.search(text)}
+    assert {file for file in found if not file.startswith(tuple(rule.places))} == set()
+    assert [place for place in rule.places if not any(file.startswith(place) for file in found)] == []
