@@ -100,7 +100,7 @@ class UserManager(DjangoUserManager["User"]):
         return self.get_queryset().active()
 
     def held(self) -> UserQuerySet:
-        """As `UserQuerySet.held`."""
+        """Users as they are now, held until the transaction ends (`UserQuerySet.held`)."""
         return self.get_queryset().held()
 
     def named(self, username: str) -> UserQuerySet:
