@@ -148,7 +148,7 @@ class _Asked(NamedTuple):
     is_parked: bool
     outbox_epoch: int | None
     holds: list[bool]
-    """Of each of `CONDITIONS`."""
+    """Whether each of `CONDITIONS` holds."""
 
 
 def explain_home(reader: User, *, item_id: int | None = None) -> Explanation:

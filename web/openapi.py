@@ -50,7 +50,7 @@ LIMIT = OpenApiParameter(
 )
 PAGED = [LAST_ID, LIMIT]
 EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
-"""Of a call that says all by its address."""
+"""The body of a call that says all by its address."""
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "maxLength": 255, "pattern": "^[!-~]*$"},
