@@ -28,7 +28,7 @@ def user_of(row: Sequence[Any]) -> User:
 
 
 def user_or_none(row: Sequence[Any]) -> User | None:
-    """The user of one row of an outer join; None where it found no user."""
+    """The user of one row of `user_columns` by an outer join; None where that found no user."""
     user = user_of(row)
     return None if user.pk is None else user
 

@@ -95,11 +95,14 @@ def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
 
 @cache
 def _to_follow() -> str:
+    # OFFSET 0: a probe a host, and the relations of a host are looked up only as far down as the page needs.
     return f"""
-        SELECT {user_columns("u")}
-        FROM (SELECT user_id FROM live_host WHERE scheduled > 0 ORDER BY user_id DESC LIMIT %(of)s) host
-            JOIN accounts_user u ON u.id = host.user_id
-        WHERE {may_be_proposed("u", READER)}
+        SELECT {user_columns("u")} FROM (
+            SELECT u.*
+            FROM (SELECT user_id FROM live_host WHERE scheduled > 0 ORDER BY user_id DESC LIMIT %(of)s) host
+                CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = host.user_id OFFSET 0) u
+            ORDER BY u.follower_count DESC, u.id OFFSET 0
+        ) u WHERE {may_be_proposed("u", READER)}
         ORDER BY u.follower_count DESC, u.id LIMIT %(count)s
     """  # noqa: S608 (columns of our own model)
 

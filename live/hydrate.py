@@ -65,7 +65,7 @@ class SessionRow(NamedTuple):
     automatic: bool
     version: int
     hidden: bool | None
-    """None but to its host, as what follows."""
+    """Like `minutes` and `review`: None to all but its host."""
     minutes: int | None
     review: str | None
 

@@ -114,7 +114,7 @@ CHANGES = (
         },
     ),
     Change(
-        "What hangs on an item bears its sender and stands beside it: counts, words, tags, versions.",
+        "Counts, words, tags and versions of an item bear its sender and stand beside it.",
         follows=dict.fromkeys(
             (
                 "items_itemcounts",
