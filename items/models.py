@@ -63,7 +63,11 @@ AUTHORED = [choice for choice in ItemType.choices if choice[0] != ItemType.REPOS
 
 
 class ItemQuerySet(models.QuerySet["Item"]):
-    """Verbs for reading items."""
+    """Verbs for reading items.
+
+    Those that ask items.visibility name the table: they are not for a subquery of a query of items, in which it has
+    another alias.
+    """
 
     def published(self) -> Self:
         """Published items."""

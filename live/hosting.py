@@ -18,8 +18,10 @@ from storage.ids import MAX_ID
 STARTED_CAP = 99
 LOOKED_AT = 100
 """Live sessions among which those are found that a reader may see, whomever they follow."""
-PROPOSED_OF = 1_000
-"""Hosts among which those are found that a reader may follow."""
+PROPOSED_OF = 2_000
+"""The most followed users, among whom hosts are found that a reader may follow: new accounts, however many of them plan
+something, keep no host off the page.
+"""
 
 # In the order of the feed: live ones, the newest start first, then upcoming ones, the soonest first.
 SCHEDULED = f"""
@@ -84,8 +86,8 @@ def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, li
 
 
 def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
-    """The most followed hosts with something scheduled whom the reader neither follows nor has turned away from, of the
-    `PROPOSED_OF` hosts with something scheduled whose accounts are the newest.
+    """The most followed hosts with something scheduled whom the reader neither follows nor has turned away from, among
+    the `PROPOSED_OF` most followed users.
 
     For readers to whom the feed has nothing to show.
     """
@@ -95,14 +97,13 @@ def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
 
 @cache
 def _to_follow() -> str:
-    # OFFSET 0: a probe a host, and the relations of a host are looked up only as far down as the page needs.
+    # OFFSET 0: a probe a user, in the order of the index user_most_followed, as far down as the page needs.
     return f"""
         SELECT {user_columns("u")} FROM (
-            SELECT u.*
-            FROM (SELECT user_id FROM live_host WHERE scheduled > 0 ORDER BY user_id DESC LIMIT %(of)s) host
-                CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = host.user_id OFFSET 0) u
-            ORDER BY u.follower_count DESC, u.id OFFSET 0
-        ) u WHERE {may_be_proposed("u", READER)}
+            SELECT * FROM accounts_user WHERE is_active ORDER BY follower_count DESC, id LIMIT %(of)s
+        ) u
+        WHERE EXISTS (SELECT FROM live_host host WHERE host.user_id = u.id AND host.scheduled > 0 OFFSET 0)
+            AND {may_be_proposed("u", READER)}
         ORDER BY u.follower_count DESC, u.id LIMIT %(count)s
     """  # noqa: S608 (columns of our own model)
 

@@ -61,7 +61,9 @@ def is_username(text: str) -> bool:
 
 
 def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:
-    """The users that `reader` may know of (relations.rules)."""
+    """The users that `reader` may know of (relations.rules). Not for a subquery of a query of users: the rule names the
+    table, which has another alias there.
+    """
     rule = may_know_of("accounts_user", str(int(reader.pk or 0)))
     return User.objects.get_queryset().filter(RawSQL(rule, [], output_field=BooleanField()))  # noqa: S611 (a constant and a number)
 

@@ -20,7 +20,8 @@ class BuiltWindow(Window):
     __slots__ = ("user_id",)
 
     def __init__(self, user_id: int, key: str) -> None:
-        self.key, self.user_id = key, user_id
+        super().__init__(key)
+        self.user_id = user_id
 
 
 class Snapshot(NamedTuple):

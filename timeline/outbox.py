@@ -51,7 +51,7 @@ def epoch_of(user_id: int) -> int | None:
 
 def begin(user_id: int) -> bool:
     """Begin the outbox of a big-V who has none; True if workers have been asked to fill it. Where Redis does not
-    answer, the next publication begins it too.
+    answer, the next publication begins it, as the next reader does.
     """
     epoch = epoch_of(user_id)
     return epoch is not None and construction.begin(Outbox(user_id), epoch)

@@ -42,9 +42,12 @@ def test_those_whom_the_reader_follows_or_turned_away_are_not_proposed() -> None
     assert proposed(reader) == [other]
 
 
-def test_of_very_many_hosts_the_newest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_most_followed_users_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosting, "PROPOSED_OF", 3)
-    _old, *newest = host(99), host(1), host(3), host(2)
-    assert proposed(UserFactory()) == [newest[1], newest[2], newest[0]]
-    relations.block(blocker=newest[0], blocked=(reader := UserFactory()))
-    assert proposed(reader) == [newest[1], newest[2]], "those turned away are looked at, too"
+    many, some = host(30), host(20)
+    UserFactory(follower_count=25)  # plans nothing
+    host(1)
+    reader = UserFactory()
+    assert proposed(reader) == [many, some]
+    relations.block(blocker=many, blocked=reader)
+    assert proposed(reader) == [some], "those turned away are looked at, too"
