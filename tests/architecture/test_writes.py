@@ -12,6 +12,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from items.models import Item
 from tests.support.addresses import api_patterns
+from tests.support.effort import some
 from tests.support.factories import ItemFactory, UserFactory
 from web.openapi import document
 
@@ -81,7 +82,7 @@ def everything() -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("path", "method"), WRITES)
+@pytest.mark.parametrize(("path", "method"), some(len(WRITES) // 2, [*WRITES[::2], *WRITES[1::2]]))
 def test_fields_that_are_nobodys_to_set(path: str, method: str, settings: Any) -> None:
     settings.RATE_SCALE = 1e6
     settings.LAST_SEEN_INTERVAL *= 1000

@@ -35,6 +35,7 @@ def shows(visitor: Visitor, name: str, count: str, pressed: str) -> None:
     expect(button(visitor, name, count)).to_have_attribute("aria-pressed", pressed)
 
 
+@pytest.mark.long
 def test_acts_are_shown_before_their_answers(visitor: Visitor, reader: Any, item: Item) -> None:
     visitor.goto("/")
     held = Held(visitor.page, r"/items/\d+/(like|repost)$")

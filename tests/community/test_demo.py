@@ -175,7 +175,7 @@ def test_wrong_sizes(size: str) -> None:
         demo("--users", size)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_users_without_their_passwords(settings: Any, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path / "missing"
     with pytest.raises(CommandError, match="cannot be kept"):

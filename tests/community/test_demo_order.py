@@ -13,7 +13,7 @@ from timeline.lists import list_page
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_readers_have_order_in_what_they_read() -> None:
     demo.make()
     for name in demo.READERS:

@@ -18,7 +18,7 @@ def counts() -> Counter[str]:
     return Counter(dict(LiveSession.objects.values_list("state").annotate(Count("pk"))))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_demo_that_runs_for_hours_is_not_dead() -> None:
     demo.make(size=24)
     now = datetime.now(UTC)

@@ -32,7 +32,7 @@ def test_rare_words_are_known_and_others_are_not() -> None:
     assert not WordRarity.objects.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_community_has_both(tmp_path: Path, settings: Any) -> None:
     settings.DATA_DIR = tmp_path
     call_command("demo", "--no-pictures", verbosity=0)

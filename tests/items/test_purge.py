@@ -83,7 +83,7 @@ def test_items_go_and_the_counts_of_others_are_exact(monkeypatch: pytest.MonkeyP
     assert Item.objects.published().filter(sender=bob).count() == 7
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_and_the_user_at_once() -> None:
     ann, bob = UserFactory(), UserFactory()

@@ -208,6 +208,7 @@ def test_the_command_tells_and_draws(tmp_path: Path) -> None:
     assert figures["recommended"]["threshold"] == 0
 
 
+@pytest.mark.long
 @pytest.mark.django_db
 def test_a_site_where_everybody_is_dormant() -> None:
     ItemFactory(sender=UserFactory(level=0))

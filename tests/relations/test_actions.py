@@ -323,7 +323,7 @@ def fold_many(users: Sequence[User]) -> None:
         fold_follower_counts()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @committed
 def test_no_two_verbs_wait_for_each_other() -> None:
     """Mutual follows, mutual unblocks and folds of the same few users."""
@@ -366,7 +366,7 @@ def test_followers_do_not_wait_for_a_locked_followee(pair: tuple[User, User]) ->
     assert at_once(hold, go) == [None, True]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @committed
 @pytest.mark.parametrize("verbs", [(mute, unmute, "muter", "muted"), (block, unblock, "blocker", "blocked")])
 def test_coming_and_going_at_once(pair: tuple[User, User], verbs: Any) -> None:

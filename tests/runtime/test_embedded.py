@@ -333,7 +333,7 @@ def test_secret_key_of_a_broken_folder(tmp_path: Path) -> None:
         embedded.secret_key(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_postgresql_that_is_killed_leaves_no_session(tmp_path: Path) -> None:
     """Not even a frozen one, which does not notice that its postmaster is gone."""
     server = Postgres(Home(tmp_path / "data"), durable=False)

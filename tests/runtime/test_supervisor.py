@@ -27,6 +27,7 @@ from runtime.management.commands.check_all import clean_environ
 from runtime.programs import Place, programs
 from runtime.supervisor import Program, ProgramError, Supervisor, Terminal, listens
 from runtime.up import Up, UpError, own_name, reserved_port
+from tests.support import migrated
 from tests.support.clusters import free_ports
 from tests.support.servers import Valkey, frozen
 from tests.support.whole_sites import PROGRAMS, Site
@@ -50,8 +51,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "var"
 
 
+RESTORE = """
+import subprocess
+from django.db import connection
+from runtime.embedded import postgres_binaries
+info = (connection.ensure_connection(), connection.connection.info)[1]
+server = ["--host", info.host, "--port", str(info.port), "--username", info.user, "--dbname", info.dbname]
+subprocess.run([postgres_binaries() / "pg_restore", *server, "--exit-on-error", {dump!r}], check=True)
+"""
+
+
 @pytest.fixture
-def site(folder: Path, port: int) -> Iterator[Site]:
+def site(folder: Path, port: int, django_db_setup: None) -> Iterator[Site]:
+    """The site at work. It begins with the tables of the tests' dump, for the migrations of a first start take half a
+    minute of a processor, and other tests run them.
+    """
+    manage(folder, "shell", "-v", "0", "-c", RESTORE.format(dump=str(migrated.dump)))
     site = Site(folder, port, {"FEEDSITE_GRPC_PORT": str(free_ports()[0])})
     site.wait_until_up()
     yield site
@@ -60,6 +75,7 @@ def site(folder: Path, port: int) -> Iterator[Site]:
     assert wait_for(lambda: not site.leftovers(), 60), site.leftovers()
 
 
+@pytest.mark.django_db
 def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> None:
     assert site.get("/healthz") == (200, b"ok\n")
     assert site.becomes_ready(), site.get("/readyz")
@@ -330,6 +346,7 @@ def test_every_line_is_json_where_json_is_asked_for(folder: Path, port: int) -> 
 
 
 @pytest.mark.long
+@pytest.mark.django_db
 def test_sigterm_stops_everything_in_time(site: Site) -> None:
     os.kill(site.children()["worker"], signal.SIGSTOP)  # the worst case: one that does not listen
     site.process.send_signal(signal.SIGTERM)

@@ -642,7 +642,7 @@ def test_a_process_of_its_own_ends_when_the_last_call_is_answered(
     assert "Traceback" not in process.said()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_share_a_port_and_a_store(
     process: Process, connect: Callable[[int], grpc.Channel], tmp_path: Path, ann: User
 ) -> None:

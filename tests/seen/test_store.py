@@ -211,7 +211,7 @@ def _append(folder: Path, rounds: int) -> None:
         store.update(keys(1), appended(b"x"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_lmdb_is_written_by_several_processes(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=_append, args=(tmp_path, 50)) for _ in range(3)]

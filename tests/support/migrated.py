@@ -32,6 +32,8 @@ IMPORT = re.compile(r"^(?:from (?P<room>[\w.]+) import (?P<names>[\w, ]+)|import
 ALWAYS = ("feedsite/settings.py", "runtime/options.py", "requirements-dev.lock", "tests/support/migrated.py")
 KEPT = 5
 """Dumps of so many branches."""
+dump: Path | None = None
+"""The dump of this checkout, once a test has asked for the database."""
 
 _migrate = DatabaseCreation.create_test_db
 
@@ -53,6 +55,7 @@ def _create(creation: DatabaseCreation, cache: Path | None, *args: Any, **kwargs
     """The process that comes first reads the dump, or runs the migrations and dumps them; the others copy its database,
     and find nothing to migrate.
     """
+    global dump
     dump = cache / f"{digest(ROOT)}.dump" if cache else None
     with creation._nodb_cursor() as cursor, one_dumps(dump):
         cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0; SELECT pg_advisory_lock(1)")

@@ -279,7 +279,7 @@ with ThreadPoolExecutor(50) as pool:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_concurrent_attempts_of_two_processes_do_not_slip_past(feeds: redis.Redis) -> None:
     environ = os.environ | {"FEEDSITE_REDIS_TIMEOUT_SECONDS": "60"}
     processes = [

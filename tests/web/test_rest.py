@@ -516,7 +516,7 @@ for scope in settings.RATES:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_concurrent_calls_of_two_processes_do_not_slip_past() -> None:
     command = [sys.executable, "-c", CALLER]
     environ = os.environ | {"FEEDSITE_REDIS_TIMEOUT_SECONDS": "60"}  # whom the server does not answer in time passes
