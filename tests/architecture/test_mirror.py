@@ -128,7 +128,6 @@ HELD = {
         "discover/recall.py": "tests/discover/test_postgres.py",
         "media/kinds.py": "tests/media/test_bad_files.py",
         "media/objects.py": "tests/media/test_api.py",
-        "moderation/sentences.py": "tests/moderation/test_admin.py",
         "moderation/subjects.py": "tests/moderation/test_sessions.py",
         "moving/extras.py": "tests/moving/test_importing.py",
         "operation/findings.py": "tests/operation/test_doctor.py",
@@ -254,7 +253,6 @@ HELD = {
         "timeline/inbox.py": "tests/timeline/test_return.py",
         "timeline/outbox.py": "tests/timeline/test_home.py",
         "timeline/reading.py": "tests/timeline/test_home.py",
-        "timeline/welcome.py": "tests/browser/test_welcome.py",
         "web/rates.py": "tests/web/test_rest.py",
     },
 }

@@ -1,11 +1,14 @@
 """The pages of relations."""
 
+import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import redis
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import User
@@ -192,3 +195,38 @@ def test_suggestions_without_the_cache(reader: Any, feeds_server: servers.Valkey
     with fault(feeds_server):
         for _ in range(3):
             assert suggestions(reader, count=2) == [users[4], users[3]]
+
+
+# --- Turning somebody away -------------------------------------------------------------------------------
+@pytest.mark.parametrize(("verb", "model"), [("mute", Mute), ("block", Block)])
+def test_a_card_s_menu_tells_the_page_whose_cards_leave(
+    client: Client, reader: User, other: User, verb: str, model: Any
+) -> None:
+    answer = client.post(f"/@other/{verb}", {"card": "1"}, **PART)
+    told = json.loads(answer["HX-Trigger"])["turned-away"]
+    assert (told["username"], told["blocked"], told["profile"]) == ("other", verb == "block", "/@other")
+    assert "@other" in told["said"]
+    assert model.objects.count() == 1
+
+
+def test_a_card_s_menu_without_scripts_leads_to_the_profile(client: Client, reader: User, other: User) -> None:
+    answer = client.post("/@other/mute", {"card": "1"}, follow=True)
+    assert answer.redirect_chain == [("/@other", 302)]
+    assert "@other" in answer.content.decode()
+
+
+def test_muting_for_a_time(client: Client, reader: User, other: User) -> None:
+    assert client.get("/@other/mute-for").status_code == 200
+    assert client.post("/@other/mute-for", {"lasts": "24"})["Location"] == "/@other"
+    made = Mute.objects.get()
+    assert made.expires_at is not None
+    assert timedelta(hours=23) < made.expires_at - timezone.now() <= timedelta(hours=24)
+    assert not made.notifications
+
+
+@pytest.mark.parametrize(("name", "fields"), [("other", {"lasts": "7"}), ("reader", {"lasts": ""})])
+def test_a_mute_that_cannot_be_says_why(
+    client: Client, reader: User, other: User, name: str, fields: dict[str, str]
+) -> None:
+    assert client.post(f"/@{name}/mute-for", fields).status_code == 422
+    assert not Mute.objects.exists()
