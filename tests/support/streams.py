@@ -76,8 +76,8 @@ class StreamServer:
         """Have it end as its supervisor does, so that its coverage is kept; what does not is killed."""
         if self.process is not None:
             with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-                for number in (signal.SIGTERM, signal.SIGCONT):
-                    os.killpg(self.process.pid, number)
+                self.process.terminate()
+                os.killpg(self.process.pid, signal.SIGCONT)
                 self.process.wait(20)
         self.kill()
 
