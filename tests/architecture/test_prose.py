@@ -38,7 +38,7 @@ Text = tuple[int, str]
 def sources(*patterns: str) -> list[Path]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
-    names = [name for name in listed if name and "generated" not in Path(name).parts]
+    names = [name for name in listed if name and "_pb2" not in name]
     return [ROOT / name for name in names if (ROOT / name).exists()]
 
 
