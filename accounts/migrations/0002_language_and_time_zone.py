@@ -18,13 +18,19 @@ class Migration(migrations.Migration):
                 default="",
                 help_text="Of settings.LANGUAGES; empty: the browser's.",
                 max_length=10,
+                verbose_name="language",
             ),
         ),
         migrations.AddField(
             model_name="user",
             name="time_zone",
             field=models.CharField(
-                blank=True, db_default="", default="", help_text="An IANA name; empty: the browser's.", max_length=64
+                blank=True,
+                db_default="",
+                default="",
+                help_text="An IANA name; empty: the browser's.",
+                max_length=64,
+                verbose_name="time zone",
             ),
         ),
     ]

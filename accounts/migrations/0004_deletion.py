@@ -24,15 +24,24 @@ class Migration(migrations.Migration):
                         related_name="+",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="user",
                     ),
                 ),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="asked at"),
+                ),
                 (
                     "tried_at",
-                    models.DateTimeField(help_text="When a worker last took it, or did a part of it.", null=True),
+                    models.DateTimeField(
+                        help_text="When a worker last took it, or did a part of it.",
+                        null=True,
+                        verbose_name="last tried",
+                    ),
                 ),
-                ("attempts", models.IntegerField(default=0)),
+                ("attempts", models.IntegerField(default=0, verbose_name="attempts")),
             ],
+            options={"verbose_name": "deletion of an account", "verbose_name_plural": "deletions of accounts"},
         ),
         migrations.CreateModel(
             name="HeldName",
@@ -44,7 +53,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="user",
             name="deleted_at",
-            field=models.DateTimeField(blank=True, editable=False, null=True),
+            field=models.DateTimeField(blank=True, editable=False, null=True, verbose_name="deleted"),
         ),
         migrations.AddField(
             model_name="user",

@@ -24,7 +24,11 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.BigIntegerField(
-                        db_default=items.models.ItemId(), editable=False, primary_key=True, serialize=False
+                        db_default=items.models.ItemId(),
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
                     ),
                 ),
                 (
@@ -35,7 +39,7 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("title", models.CharField(blank=True, max_length=200)),
+                ("title", models.CharField(blank=True, max_length=200, verbose_name="title")),
                 ("content", models.JSONField(default=dict)),
                 ("extra_info", models.JSONField(blank=True, default=dict)),
                 (
@@ -70,9 +74,15 @@ class Migration(migrations.Migration):
                         db_persist=True,
                         expression=models.Func("id", function="feedsite_id_time"),
                         output_field=models.DateTimeField(),
+                        verbose_name="written",
                     ),
                 ),
-                ("modified_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "modified_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), verbose_name="last written"
+                    ),
+                ),
                 (
                     "reply_to",
                     models.ForeignKey(
@@ -102,9 +112,11 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="items",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="sender",
                     ),
                 ),
             ],
+            options={"verbose_name": "item", "verbose_name_plural": "items"},
         ),
         migrations.CreateModel(
             name="IdempotencyKey",

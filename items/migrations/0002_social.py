@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
             "item",
             "published_at",
             models.DateTimeField(
-                blank=True, help_text="Since when it is seen, where that is later than it was made.", null=True
+                blank=True, help_text="Where that is later than it was written.", null=True, verbose_name="seen since"
             ),
         ),
         migrations.AddField(

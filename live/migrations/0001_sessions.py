@@ -56,12 +56,24 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.BigIntegerField(
-                        db_default=items.models.ItemId(), editable=False, primary_key=True, serialize=False
+                        db_default=items.models.ItemId(),
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
                     ),
                 ),
-                ("title", models.CharField(max_length=200)),
-                ("url", models.URLField(blank=True, help_text="Where it is watched; https.", max_length=2000)),
-                ("cover_url", models.URLField(blank=True, help_text="A picture; https.", max_length=2000)),
+                ("title", models.CharField(max_length=200, verbose_name="title")),
+                (
+                    "url",
+                    models.URLField(
+                        blank=True, help_text="Where it is watched; https.", max_length=2000, verbose_name="address"
+                    ),
+                ),
+                (
+                    "cover_url",
+                    models.URLField(blank=True, help_text="A picture; https.", max_length=2000, verbose_name="cover"),
+                ),
                 (
                     "state",
                     models.CharField(
@@ -77,17 +89,24 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("version", models.PositiveIntegerField(default=1)),
-                ("starts_at", models.DateTimeField()),
-                ("started_at", models.DateTimeField(blank=True, null=True)),
-                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                ("starts_at", models.DateTimeField(verbose_name="planned for")),
+                ("started_at", models.DateTimeField(blank=True, null=True, verbose_name="started")),
+                ("ended_at", models.DateTimeField(blank=True, null=True, verbose_name="ended")),
                 ("position", models.BigIntegerField(blank=True, editable=False, null=True, unique=True)),
-                ("automatic", models.BooleanField(default=False)),
+                ("automatic", models.BooleanField(default=False, verbose_name="automatic")),
                 (
                     "minutes",
-                    models.PositiveSmallIntegerField(default=60, help_text="How long an automatic session lasts."),
+                    models.PositiveSmallIntegerField(
+                        default=60, help_text="How long an automatic session lasts.", verbose_name="minutes"
+                    ),
                 ),
-                ("hidden_at", models.DateTimeField(blank=True, null=True)),
-                ("modified_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("hidden_at", models.DateTimeField(blank=True, null=True, verbose_name="hidden since")),
+                (
+                    "modified_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), verbose_name="last changed"
+                    ),
+                ),
                 (
                     "host",
                     models.ForeignKey(
@@ -95,9 +114,11 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="live_sessions",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="host",
                     ),
                 ),
             ],
+            options={"verbose_name": "live session", "verbose_name_plural": "live sessions"},
         ),
         migrations.CreateModel(
             name="Reminder",

@@ -44,20 +44,26 @@ class Migration(migrations.Migration):
                         related_name="delivery",
                         serialize=False,
                         to="live.livesession",
+                        verbose_name="replay",
                     ),
                 ),
                 ("position", models.BigIntegerField(unique=True)),
                 (
                     "attempts",
                     models.IntegerField(
-                        default=0, help_text="Fan-outs begun; counted before the work, so that a kill counts."
+                        default=0,
+                        help_text="Fan-outs begun; counted before the work, so that a kill counts.",
+                        verbose_name="attempts",
                     ),
                 ),
                 ("enqueued", models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")),
                 ("sweep_at", models.DateTimeField(db_index=True, help_text="When the sweeper enqueues it again.")),
-                ("parked_at", models.DateTimeField(blank=True, null=True)),
+                ("parked_at", models.DateTimeField(blank=True, null=True, verbose_name="given up")),
                 ("last_error", models.TextField(blank=True, default="")),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
+                ),
             ],
             options={
                 "verbose_name_plural": "replay deliveries",
@@ -93,6 +99,7 @@ class Migration(migrations.Migration):
                 on_delete=django.db.models.deletion.CASCADE,
                 related_name="+",
                 to=settings.AUTH_USER_MODEL,
+                verbose_name="host",
             ),
         ),
     ]

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="replaydelivery",
             name="last_error",
-            field=models.TextField(blank=True),
+            field=models.TextField(blank=True, verbose_name="last error"),
         ),
         migrations.AlterField(
             model_name="replaydelivery",
@@ -22,6 +22,7 @@ class Migration(migrations.Migration):
                 db_default=django.db.models.functions.datetime.Now(),
                 db_index=True,
                 help_text="When the sweeper enqueues it again.",
+                verbose_name="tried again",
             ),
         ),
     ]

@@ -25,7 +25,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="livesession",
             name="worded_at",
-            field=models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+            field=models.DateTimeField(
+                db_default=django.db.models.functions.datetime.Now(), editable=False, verbose_name="words of"
+            ),
         ),
         AddConstraintNotValid(
             model_name="livesession",

@@ -37,7 +37,11 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.BigIntegerField(
-                        db_default=media.models.MediaId(), editable=False, primary_key=True, serialize=False
+                        db_default=media.models.MediaId(),
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
                     ),
                 ),
                 ("owner_id", models.BigIntegerField(verbose_name="owner")),
@@ -80,7 +84,10 @@ class Migration(migrations.Migration):
                 ("focus_x", models.FloatField(default=0)),
                 ("focus_y", models.FloatField(default=0)),
                 ("description", models.CharField(blank=True, max_length=1500, verbose_name="description")),
-                ("sha256", models.CharField(help_text="Of the file that was sent.", max_length=64)),
+                (
+                    "sha256",
+                    models.CharField(help_text="Of the file that was sent.", max_length=64, verbose_name="SHA-256"),
+                ),
                 ("phash", models.BigIntegerField(help_text="The perceptual hash of a picture.", null=True)),
                 (
                     "key",

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             model_name="mediafile",
             name="hidden_at",
             field=models.DateTimeField(
-                blank=True, help_text="By moderators; withdrawn besides.", null=True, verbose_name="hidden"
+                blank=True, help_text="By moderators; its files are withdrawn.", null=True, verbose_name="hidden"
             ),
         ),
     ]

@@ -97,12 +97,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("is_enabled", models.BooleanField(default=True, verbose_name="enabled")),
-                ("note", models.CharField(blank=True, max_length=200)),
+                ("note", models.CharField(blank=True, max_length=200, verbose_name="note")),
                 (
                     "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False, verbose_name="since"
+                    ),
                 ),
             ],
+            options={"verbose_name": "word rule", "verbose_name_plural": "word rules"},
         ),
         migrations.CreateModel(
             name="Case",
@@ -111,7 +114,9 @@ class Migration(migrations.Migration):
                 ("source", models.CharField(choices=[("rule", "Rule"), ("report", "Report")], max_length=8)),
                 (
                     "reasons",
-                    models.JSONField(default=list, help_text="Why: a list of strings `code: words for people`."),
+                    models.JSONField(
+                        default=list, help_text="Why: a list of strings `code: words` (sentences.explained)."
+                    ),
                 ),
                 (
                     "state",
@@ -132,6 +137,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="decided by",
                     ),
                 ),
                 (
@@ -151,7 +157,7 @@ class Migration(migrations.Migration):
             name="Decision",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="at")),
                 (
                     "verb",
                     models.CharField(
@@ -169,7 +175,7 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("note", models.CharField(blank=True, max_length=500)),
+                ("note", models.CharField(blank=True, max_length=500, verbose_name="why")),
                 ("before", models.JSONField(null=True)),
                 ("after", models.JSONField(null=True)),
                 (
@@ -181,6 +187,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="by",
                     ),
                 ),
                 (
@@ -219,10 +226,12 @@ class Migration(migrations.Migration):
                         verbose_name="list",
                     ),
                 ),
-                ("reason", models.CharField(blank=True, max_length=200)),
+                ("reason", models.CharField(blank=True, max_length=200, verbose_name="why")),
                 (
                     "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False, verbose_name="since"
+                    ),
                 ),
                 (
                     "by",
@@ -233,15 +242,20 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="by",
                     ),
                 ),
                 (
                     "user",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="user",
                     ),
                 ),
             ],
+            options={"verbose_name": "sender rule", "verbose_name_plural": "sender rules"},
         ),
         migrations.CreateModel(
             name="Report",
@@ -260,14 +274,21 @@ class Migration(migrations.Migration):
                             ("other", "Something else"),
                         ],
                         max_length=16,
+                        verbose_name="why",
                     ),
                 ),
-                ("text", models.CharField(blank=True, max_length=500)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("text", models.CharField(blank=True, max_length=500, verbose_name="words")),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="at"),
+                ),
                 (
                     "case",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="reports", to="moderation.case"
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="reports",
+                        to="moderation.case",
+                        verbose_name="case",
                     ),
                 ),
                 (
@@ -279,7 +300,10 @@ class Migration(migrations.Migration):
                 (
                     "reporter",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="reported by",
                     ),
                 ),
             ],

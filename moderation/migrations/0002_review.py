@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="report",
             name="session_id",
-            field=models.BigIntegerField(null=True),
+            field=models.BigIntegerField(null=True, verbose_name="live session"),
         ),
         migrations.AlterField(
             model_name="case",
@@ -69,6 +69,7 @@ class Migration(migrations.Migration):
                 on_delete=django.db.models.deletion.PROTECT,
                 related_name="+",
                 to="items.item",
+                verbose_name="item",
             ),
         ),
         AddConstraintNotValid(

@@ -1,7 +1,5 @@
 """A ban is a rule of its sender; and names for people."""
 
-import django.db.models.deletion
-import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
@@ -49,31 +47,6 @@ class Migration(migrations.Migration):
             name="report",
             options={"default_permissions": ("view",), "verbose_name": "report", "verbose_name_plural": "reports"},
         ),
-        migrations.AlterModelOptions(
-            name="senderrule",
-            options={"verbose_name": "sender rule", "verbose_name_plural": "sender rules"},
-        ),
-        migrations.AlterModelOptions(
-            name="wordrule",
-            options={"verbose_name": "word rule", "verbose_name_plural": "word rules"},
-        ),
-        migrations.AlterField(
-            model_name="case",
-            name="decided_by",
-            field=models.ForeignKey(
-                db_index=False,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-                verbose_name="decided by",
-            ),
-        ),
-        migrations.AlterField(
-            model_name="case",
-            name="reasons",
-            field=models.JSONField(default=list, help_text="Why: a list of strings `code: words` (rules.explained)."),
-        ),
         migrations.AlterField(
             model_name="case",
             name="source",
@@ -92,29 +65,6 @@ class Migration(migrations.Migration):
                 max_length=8,
                 verbose_name="state",
             ),
-        ),
-        migrations.AlterField(
-            model_name="decision",
-            name="at",
-            field=models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="at"),
-        ),
-        migrations.AlterField(
-            model_name="decision",
-            name="by",
-            field=models.ForeignKey(
-                db_index=False,
-                help_text="Empty: the site itself, by a rule or by reports.",
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-                verbose_name="by",
-            ),
-        ),
-        migrations.AlterField(
-            model_name="decision",
-            name="note",
-            field=models.CharField(blank=True, max_length=500, verbose_name="why"),
         ),
         migrations.AlterField(
             model_name="decision",
@@ -139,90 +89,6 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AlterField(
-            model_name="report",
-            name="case",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="reports",
-                to="moderation.case",
-                verbose_name="case",
-            ),
-        ),
-        migrations.AlterField(
-            model_name="report",
-            name="created_at",
-            field=models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="at"),
-        ),
-        migrations.AlterField(
-            model_name="report",
-            name="item",
-            field=models.ForeignKey(
-                db_index=False,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="items.item",
-                verbose_name="item",
-            ),
-        ),
-        migrations.AlterField(
-            model_name="report",
-            name="reason",
-            field=models.CharField(
-                choices=[
-                    ("spam", "Spam or advertising"),
-                    ("abuse", "Harassment or hate"),
-                    ("violence", "Violence or threats"),
-                    ("sexual", "Sexual content"),
-                    ("illegal", "Against the law"),
-                    ("false", "False or misleading"),
-                    ("other", "Something else"),
-                ],
-                max_length=16,
-                verbose_name="why",
-            ),
-        ),
-        migrations.AlterField(
-            model_name="report",
-            name="reporter",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-                verbose_name="reported by",
-            ),
-        ),
-        migrations.AlterField(
-            model_name="report",
-            name="session_id",
-            field=models.BigIntegerField(null=True, verbose_name="live session"),
-        ),
-        migrations.AlterField(
-            model_name="report",
-            name="text",
-            field=models.CharField(blank=True, max_length=500, verbose_name="words"),
-        ),
-        migrations.AlterField(
-            model_name="senderrule",
-            name="by",
-            field=models.ForeignKey(
-                db_index=False,
-                editable=False,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-                verbose_name="by",
-            ),
-        ),
-        migrations.AlterField(
-            model_name="senderrule",
-            name="created_at",
-            field=models.DateTimeField(
-                db_default=django.db.models.functions.datetime.Now(), editable=False, verbose_name="since"
-            ),
-        ),
-        migrations.AlterField(
             model_name="senderrule",
             name="kind",
             field=models.CharField(
@@ -234,33 +100,6 @@ class Migration(migrations.Migration):
                 max_length=8,
                 verbose_name="rule",
             ),
-        ),
-        migrations.AlterField(
-            model_name="senderrule",
-            name="reason",
-            field=models.CharField(blank=True, max_length=200, verbose_name="why"),
-        ),
-        migrations.AlterField(
-            model_name="senderrule",
-            name="user",
-            field=models.OneToOneField(
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-                verbose_name="user",
-            ),
-        ),
-        migrations.AlterField(
-            model_name="wordrule",
-            name="created_at",
-            field=models.DateTimeField(
-                db_default=django.db.models.functions.datetime.Now(), editable=False, verbose_name="since"
-            ),
-        ),
-        migrations.AlterField(
-            model_name="wordrule",
-            name="note",
-            field=models.CharField(blank=True, max_length=200, verbose_name="note"),
         ),
         migrations.RunSQL(BANS, BLACK),
     ]

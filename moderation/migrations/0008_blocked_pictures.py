@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
             name="PictureRule",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("sha256", models.CharField(editable=False, max_length=64, unique=True)),
+                ("sha256", models.CharField(editable=False, max_length=64, unique=True, verbose_name="SHA-256")),
                 (
                     "phash",
                     models.BigIntegerField(editable=False, help_text="Empty: only the same file is found.", null=True),

@@ -1,6 +1,6 @@
-"""Words of the admin; the database is left as it is."""
+"""Empty: the words that it gave to fields and models stand where these are made."""
 
-from django.db import migrations, models
+from django.db import migrations
 
 
 class Migration(migrations.Migration):
@@ -8,10 +8,4 @@ class Migration(migrations.Migration):
         ("moderation", "0008_blocked_pictures"),
     ]
 
-    operations = [
-        migrations.AlterField(
-            model_name="picturerule",
-            name="sha256",
-            field=models.CharField(editable=False, max_length=64, unique=True, verbose_name="SHA-256"),
-        ),
-    ]
+    operations = []

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="notification",
             name="text",
-            field=models.CharField(db_default="", default="", help_text="Of a warning.", max_length=1000),
+            field=models.CharField(db_default="", default="", help_text="Of moderators.", max_length=1000),
         ),
         migrations.AlterField(
             model_name="notification",

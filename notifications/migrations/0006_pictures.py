@@ -26,9 +26,4 @@ class Migration(migrations.Migration):
                 max_length=16,
             ),
         ),
-        migrations.AlterField(
-            model_name="notification",
-            name="text",
-            field=models.CharField(db_default="", default="", help_text="Of moderators.", max_length=1000),
-        ),
     ]

@@ -39,7 +39,10 @@ class Migration(migrations.Migration):
                     "id",
                     models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
+                ),
                 (
                     "blocked",
                     models.ForeignKey(
@@ -47,6 +50,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="blocked_by",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="blocked user",
                     ),
                 ),
                 (
@@ -56,10 +60,13 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="blocks",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="blocker",
                     ),
                 ),
             ],
             options={
+                "verbose_name": "block",
+                "verbose_name_plural": "blocks",
                 "indexes": [models.Index(fields=["blocked", "blocker"], name="block_reverse")],
                 "constraints": [
                     models.UniqueConstraint(fields=("blocker", "blocked"), name="block_pair"),
@@ -77,7 +84,10 @@ class Migration(migrations.Migration):
                     "id",
                     models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
+                ),
                 (
                     "followee",
                     models.ForeignKey(
@@ -85,6 +95,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="followed_by",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="follows",
                     ),
                 ),
                 (
@@ -94,10 +105,13 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="follows",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="follower",
                     ),
                 ),
             ],
             options={
+                "verbose_name": "follow",
+                "verbose_name_plural": "follows",
                 "indexes": [
                     models.Index(fields=["followee", "follower"], name="follow_reverse"),
                     models.Index(fields=["follower", "-id"], name="follow_following_page"),
@@ -119,7 +133,10 @@ class Migration(migrations.Migration):
                     "id",
                     models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
+                ),
                 (
                     "muted",
                     models.ForeignKey(
@@ -127,6 +144,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="muted_by",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="muted user",
                     ),
                 ),
                 (
@@ -136,10 +154,13 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="mutes",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="muter",
                     ),
                 ),
             ],
             options={
+                "verbose_name": "mute",
+                "verbose_name_plural": "mutes",
                 "indexes": [models.Index(fields=["muted", "muter"], name="mute_reverse")],
                 "constraints": [
                     models.UniqueConstraint(fields=("muter", "muted"), name="mute_pair"),

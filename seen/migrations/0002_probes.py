@@ -48,39 +48,4 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "merges of plays",
             },
         ),
-        migrations.AlterField(
-            model_name="mergerun",
-            name="error",
-            field=models.CharField(blank=True, max_length=200, verbose_name="error"),
-        ),
-        migrations.AlterField(
-            model_name="mergerun",
-            name="node",
-            field=models.PositiveSmallIntegerField(verbose_name="node"),
-        ),
-        migrations.AlterField(
-            model_name="mergerun",
-            name="plays",
-            field=models.IntegerField(default=0, verbose_name="plays"),
-        ),
-        migrations.AlterField(
-            model_name="mergerun",
-            name="seconds",
-            field=models.FloatField(verbose_name="seconds"),
-        ),
-        migrations.AlterField(
-            model_name="mergerun",
-            name="started_at",
-            field=models.DateTimeField(verbose_name="started at"),
-        ),
-        migrations.AlterField(
-            model_name="mergerun",
-            name="task_shard",
-            field=models.PositiveSmallIntegerField(verbose_name="task shard"),
-        ),
-        migrations.AlterField(
-            model_name="mergerun",
-            name="users",
-            field=models.IntegerField(default=0, verbose_name="users"),
-        ),
     ]

@@ -38,13 +38,16 @@ class Migration(migrations.Migration):
                         related_name="delivery",
                         serialize=False,
                         to="items.item",
+                        verbose_name="item",
                     ),
                 ),
                 ("revision", models.IntegerField(default=1)),
                 (
                     "attempts",
                     models.IntegerField(
-                        default=0, help_text="Fan-outs begun; counted before the work, so that a kill counts."
+                        default=0,
+                        help_text="Fan-outs begun; counted before the work, so that a kill counts.",
+                        verbose_name="attempts",
                     ),
                 ),
                 ("enqueued", models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")),
@@ -61,11 +64,15 @@ class Migration(migrations.Migration):
                         db_default=django.db.models.functions.datetime.Now(),
                         db_index=True,
                         help_text="When the sweeper enqueues it again.",
+                        verbose_name="tried again",
                     ),
                 ),
-                ("parked_at", models.DateTimeField(blank=True, null=True)),
-                ("last_error", models.TextField(blank=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("parked_at", models.DateTimeField(blank=True, null=True, verbose_name="given up")),
+                ("last_error", models.TextField(blank=True, verbose_name="last error")),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
+                ),
                 (
                     "sender",
                     models.ForeignKey(
@@ -73,6 +80,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
+                        verbose_name="sender",
                     ),
                 ),
             ],
@@ -106,27 +114,40 @@ class Migration(migrations.Migration):
             name="Backfill",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("followers", models.IntegerField(help_text="Followers when it began.")),
-                ("done", models.IntegerField(default=0, help_text="Followers whose inbox has been filled.")),
+                ("followers", models.IntegerField(help_text="Followers when it began.", verbose_name="followers")),
+                (
+                    "done",
+                    models.IntegerField(
+                        default=0, help_text="Followers whose inbox has been filled.", verbose_name="filled"
+                    ),
+                ),
                 (
                     "position",
                     models.BigIntegerField(
                         default=0, help_text="The last follower id that was filled; a restart goes on from it."
                     ),
                 ),
-                ("started_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "started_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="started"),
+                ),
                 ("sweep_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("finished_at", models.DateTimeField(blank=True, null=True)),
-                ("cancelled_at", models.DateTimeField(blank=True, null=True)),
-                ("last_error", models.TextField(blank=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True, verbose_name="finished")),
+                ("cancelled_at", models.DateTimeField(blank=True, null=True, verbose_name="taken back")),
+                ("last_error", models.TextField(blank=True, verbose_name="last error")),
                 (
                     "sender",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="sender",
                     ),
                 ),
             ],
             options={
+                "verbose_name": "demotion of a big-V",
+                "verbose_name_plural": "demotions of big-Vs",
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("cancelled_at", None), ("finished_at", None)),
