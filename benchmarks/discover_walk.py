@@ -94,7 +94,7 @@ def run(data: RealData) -> Report:
         __doc__.splitlines()[0],
         ["figure", "value"],
         f"{len(readers)} readers, {pages} pages of {LIMIT} each over {DAYS} days; one filter a "
-        f"day, for {capacity:,} impressions, error rate {settings.IMPRESSION_ERROR:g}",
+        f"day, for {capacity:,} impressions, error rate {settings.IMPRESSION_ERROR_RATE:g}",
     )
     feeds_for_tasks().flushall()
     repeats = served = empty = 0
@@ -133,7 +133,7 @@ def run(data: RealData) -> Report:
     ]
     report.rows += figures
     report.ratio("repeats within 7 calendar days, of items shown", repeats / max(served, 1), at_most=0)
-    allowed = 1 - (1 - settings.IMPRESSION_ERROR) ** seen.DAYS
+    allowed = 1 - (1 - settings.IMPRESSION_ERROR_RATE) ** seen.DAYS
     lost = watched.lost / max(watched.fresh, 1) / allowed
     report.ratio("fresh items lost / what seven full filters may lose", lost, at_most=1.1)
     report.ratio(f"recall p50 / {RECALL_TARGET} ms", p50 / RECALL_TARGET, at_most=1)

@@ -136,7 +136,7 @@ def wrong(readers: list[int], today: date) -> float:
     """The part of new items that are taken for shown, over what seven filters of the configured rate would."""
     asked = readers[:PROBED]
     taken = sum(len(shown(reader, range(NEW, NEW + 8_000), today=today)) for reader in asked)
-    configured = 1 - (1 - settings.IMPRESSION_ERROR) ** DAYS
+    configured = 1 - (1 - settings.IMPRESSION_ERROR_RATE) ** DAYS
     return taken / (8_000 * len(asked)) / configured
 
 
@@ -149,7 +149,7 @@ def peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[str
     """The peers: filters as one would write them by hand, made by the module and as full."""
     each = impressions // len(readers)
     for ago in range(DAYS):
-        client.execute_command("BF.RESERVE", f"{PEER}:{ago}", settings.IMPRESSION_ERROR, impressions)
+        client.execute_command("BF.RESERVE", f"{PEER}:{ago}", settings.IMPRESSION_ERROR_RATE, impressions)
         for reader in readers:
             members = [f"{reader}:{item}" for item in range(1 + ago * 1_000, 1 + ago * 1_000 + each)]
             client.execute_command("BF.MADD", f"{PEER}:{ago}", *members)

@@ -298,4 +298,4 @@ def keep(report: Report, folder: Path, kept: Sequence[int]) -> None:
         report.ratio(f"bytes: filters / ZSET, {plays:,} plays", size / exact, at_most=target)
         report.ratio(f"bytes: LMDB's file / ZSET, {plays:,} plays", on_disk / exact)
         report.ratio(f"bytes: filters / {SEED_BYTES} a play, {plays:,} plays", size / plays / SEED_BYTES)
-        report.ratio(f"taken for played / configured, {plays:,} plays", wrong / settings.PLAYED_ERROR, at_most=1)
+        report.ratio(f"taken for played / configured, {plays:,} plays", wrong / settings.PLAYED_ERROR_RATE, at_most=1)

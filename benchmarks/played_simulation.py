@@ -359,7 +359,7 @@ def run(data: Interactions) -> Report:
     report.rows += figures
     report.ratio("acknowledged plays reported unseen", counts["forgotten"], at_most=0)
     report.ratio(
-        "reported seen / configured", counts["wrong"] / max(counts["asked"], 1) / settings.PLAYED_ERROR, at_most=1
+        "reported seen / configured", counts["wrong"] / max(counts["asked"], 1) / settings.PLAYED_ERROR_RATE, at_most=1
     )
     report.ratio("plays left over after laps without kills", counts["left over"] + waiting, at_most=0)
     kills = counts["killed tasks"] + counts["killed servers"]

@@ -215,7 +215,7 @@ def served(name: str) -> Iterator[tuple[int, int]]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen(
-        [sys.executable, *SERVERS[name].format(port=port, most=settings.STREAM_LIMIT + 100).split()],
+        [sys.executable, *SERVERS[name].format(port=port, most=settings.STREAM_CAP + 100).split()],
         cwd=settings.BASE_DIR,
         env=os.environ | {"FEEDSITE_DATA_DIR": str(settings.DATA_DIR)},
         preexec_fn=die_with_parent(signal.SIGTERM),

@@ -3,7 +3,7 @@
 One Bloom filter a day and shard of the users; the key of a day expires with the seventh day. A reader without
 impressions takes no memory. The filter is a hint. Forgotten impressions (a server that was emptied, a day whose key is
 of another kind) may be shown again, and of items that were never shown the filter claims one in a thousand a day
-(`FEEDSITE_IMPRESSION_ERROR`).
+(`FEEDSITE_IMPRESSION_ERROR_RATE`).
 
 A day that holds more than its capacity goes on in further filters (seen.bloom), each with that error rate: a full
 filter would hide almost everything that is unseen.
@@ -135,7 +135,7 @@ def check(today: date) -> list[ShardFill]:
                 today,
                 shard.impressions,
                 shard.capacity,
-                settings.IMPRESSION_ERROR,
+                settings.IMPRESSION_ERROR_RATE,
             )
     return over
 
@@ -184,7 +184,7 @@ class _Chosen:
 
     @staticmethod
     def _filter(kind: str) -> Filter:
-        return KINDS[kind](settings.IMPRESSION_CAPACITY, settings.IMPRESSION_ERROR)
+        return KINDS[kind](settings.IMPRESSION_CAPACITY, settings.IMPRESSION_ERROR_RATE)
 
     def _kind(self, client: redis.Redis) -> str:
         if settings.BLOOM != "auto":

@@ -378,8 +378,8 @@ STREAM_PORT = FAMILY.stream_port
 # The origins whose pages may read the stream across ports, such as https://example.com; none: those of ALLOWED_HOSTS.
 STREAM_ORIGINS = env.words("FEEDSITE_STREAM_ORIGINS")
 # Open connections of one stream process, and of one user in it.
-STREAM_LIMIT = FAMILY.stream_limit
-STREAM_USER_LIMIT = env.whole("FEEDSITE_STREAM_USER_LIMIT")
+STREAM_CAP = FAMILY.stream_limit
+STREAM_USER_CAP = env.whole("FEEDSITE_STREAM_USER_CAP")
 # Seconds after which it is asked again whether the sessions, tokens and users behind them still stand.
 STREAM_RECHECK_SECONDS = env.number("FEEDSITE_STREAM_RECHECK_SECONDS")
 # Threads that open connections; each has a connection to PostgreSQL.
@@ -428,7 +428,7 @@ IMPRESSION_SHARDS = env.whole("FEEDSITE_IMPRESSION_SHARDS")
 # Impressions of a day and shard, of which so many are allocated at once (2 bytes each).
 IMPRESSION_CAPACITY = env.whole("FEEDSITE_IMPRESSION_CAPACITY")
 # Unseen items that one day's filter takes for seen; seven are asked.
-IMPRESSION_ERROR = env.number("FEEDSITE_IMPRESSION_ERROR")
+IMPRESSION_ERROR_RATE = env.number("FEEDSITE_IMPRESSION_ERROR_RATE")
 
 # --- Items that readers have seen ------------------------------------------------------------------------
 # Posts that a reader opened last, and replies that they saw last, as far as recommendations know; 0: none.
@@ -449,7 +449,7 @@ PLAYED_STORE_URL = env.text("FEEDSITE_PLAYED_STORE_URL")
 # How large the LMDB file may become. It takes address space at once, and the disk as it grows.
 PLAYED_STORE_BYTES = env.whole("FEEDSITE_PLAYED_STORE_GB") * 2**30
 # Of ids that were never played, at most this share is taken for played.
-PLAYED_ERROR = env.number("FEEDSITE_PLAYED_ERROR")
+PLAYED_ERROR_RATE = env.number("FEEDSITE_PLAYED_ERROR_RATE")
 PLAYED_SHARDS = env.whole("FEEDSITE_PLAYED_SHARDS")
 # Plays of one user that may wait to be merged; half of it is merged early.
 PLAYED_WAITING_CAP = env.whole("FEEDSITE_PLAYED_WAITING_CAP")
@@ -627,7 +627,7 @@ MEDIA_PROCESSES = env.whole("FEEDSITE_MEDIA_PROCESSES", family.PROCESSORS)
 MEDIA_SECONDS = env.number("FEEDSITE_MEDIA_SECONDS")
 MEDIA_WAIT_SECONDS = env.number("FEEDSITE_MEDIA_WAIT_SECONDS")
 # The internal address at which nginx has the files, where it sends them itself (X-Accel-Redirect).
-MEDIA_ACCEL = env.text("FEEDSITE_MEDIA_ACCEL")
+MEDIA_ACCEL_PATH = env.text("FEEDSITE_MEDIA_ACCEL_PATH")
 # Uploads go to the disk as they come, into this folder; web.uploads bounds them.
 MEDIA_INCOMING = MEDIA_DIR / "incoming"
 FILE_UPLOAD_HANDLERS = ["web.uploads.FileHandler"]

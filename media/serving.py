@@ -1,7 +1,8 @@
 """Files of media over HTTP, before Django: a WSGI application that passes on what is not below `/media/`.
 
 A file never changes, so its name is its ETag, and it may be kept for a year. It is sent with the type that its
-extension has and may do nothing in a browser. With `FEEDSITE_MEDIA_ACCEL` the proxy sends it, told by X-Accel-Redirect.
+extension has and may do nothing in a browser. With `FEEDSITE_MEDIA_ACCEL_PATH` the proxy sends it, told by
+X-Accel-Redirect.
 
 A thread waits for a reader of more than `AT_ONCE` bytes, however slow that is. So such an answer takes one of the
 places that leave a thread for the rest of the site; without a free one it is 503. Videos are read in parts that take
@@ -75,8 +76,8 @@ def respond(
         ("ETag", f'"{name}"'),
         ("Accept-Ranges", "bytes"),
     ]
-    if settings.MEDIA_ACCEL:
-        start_response("200 OK", [*headers, ("X-Accel-Redirect", f"{settings.MEDIA_ACCEL}{name}")])
+    if settings.MEDIA_ACCEL_PATH:
+        start_response("200 OK", [*headers, ("X-Accel-Redirect", f"{settings.MEDIA_ACCEL_PATH}{name}")])
         return []
     kept = store()
     if kept.is_remote and not places.acquire(timeout=REMOTE_PATIENCE):

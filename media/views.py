@@ -48,8 +48,8 @@ def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBa
 
 def _answer(request: HttpRequest, name: str) -> HttpResponseBase:
     kind = TYPES[name.rpartition(".")[2]]
-    if settings.MEDIA_ACCEL:
-        return HttpResponse(headers={"Content-Type": kind, "X-Accel-Redirect": f"{settings.MEDIA_ACCEL}{name}"})
+    if settings.MEDIA_ACCEL_PATH:
+        return HttpResponse(headers={"Content-Type": kind, "X-Accel-Redirect": f"{settings.MEDIA_ACCEL_PATH}{name}"})
     try:
         file = store().open(name)
     except OSError as error:

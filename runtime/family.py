@@ -60,7 +60,7 @@ def of(env: Given, base_dir: Path) -> Family:
         web_processes=env.whole("FEEDSITE_WEB_PROCESSES", PROCESSORS),
         web_threads=env.whole("FEEDSITE_WEB_THREADS"),
         worker_processes=env.whole("FEEDSITE_WORKER_PROCESSES", PROCESSORS),
-        stream_limit=env.whole("FEEDSITE_STREAM_LIMIT"),
+        stream_limit=env.whole("FEEDSITE_STREAM_CAP"),
         allowed_hosts=env.words("FEEDSITE_ALLOWED_HOSTS"),
         log_format=env.text("FEEDSITE_LOG_FORMAT"),
         log_level=env.text("FEEDSITE_LOG_LEVEL"),

@@ -15,9 +15,9 @@ from seen.store import store
 def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]:
     """The ids of `item_ids` that the user has not seen, in order.
 
-    Every play that was acknowledged within three months is known; of what was never played at most `PLAYED_ERROR` is
-    left out too. One round trip to Redis and one read of the store; ten thousand ids take some milliseconds. Raises
-    PlayedUnavailableError and StoreUnavailableError.
+    Every play that was acknowledged within three months is known; of what was never played at most
+    `PLAYED_ERROR_RATE` is left out too. One round trip to Redis and one read of the store; ten thousand ids take some
+    milliseconds. Raises PlayedUnavailableError and StoreUnavailableError.
 
     Of what waits in Redis at most `PLAYED_WAITING_CAP` plays are read; where more wait, each id is asked for instead.
 

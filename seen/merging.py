@@ -220,8 +220,8 @@ def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, Ids]:
 
 
 def _error() -> float:
-    """The error rate of one filter, so that the four that are asked stay within `PLAYED_ERROR` together."""
-    return float(settings.PLAYED_ERROR) / MONTHS
+    """The error rate of one filter, so that the four that are asked stay within `PLAYED_ERROR_RATE` together."""
+    return float(settings.PLAYED_ERROR_RATE) / MONTHS
 
 
 def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Ids]) -> dict[FilterKey, int]:

@@ -61,7 +61,7 @@ def probe(*, now: datetime) -> Probe | None:
         ),
         merged=len(plays),
         missed=len(missed),
-        error=settings.PLAYED_ERROR,
+        error=settings.PLAYED_ERROR_RATE,
         seconds=time.monotonic() - begin,
     )
     result.save()

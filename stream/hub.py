@@ -149,9 +149,9 @@ class Hub:
     # --- Connections ---------------------------------------------------------------------------------------
     def check_room(self, user_id: int = 0) -> None:
         """Raises TooManyError."""
-        if len(self.connections) >= settings.STREAM_LIMIT:
+        if len(self.connections) >= settings.STREAM_CAP:
             raise TooManyError(of_user=False)
-        if self._of_user.get(user_id, 0) >= settings.STREAM_USER_LIMIT:
+        if self._of_user.get(user_id, 0) >= settings.STREAM_USER_CAP:
             raise TooManyError(of_user=True)
 
     async def open(

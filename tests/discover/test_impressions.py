@@ -122,7 +122,7 @@ def test_an_evicted_day_is_forgotten_and_the_others_are_not(client: redis.Redis)
     assert shown(1, [1, 2], today=TODAY) == {2}
 
 
-@pytest.mark.parametrize("change", [{"IMPRESSION_CAPACITY": 150_000}, {"IMPRESSION_ERROR": 0.0001}])
+@pytest.mark.parametrize("change", [{"IMPRESSION_CAPACITY": 150_000}, {"IMPRESSION_ERROR_RATE": 0.0001}])
 def test_a_larger_capacity_or_another_error_rate_forgets_nothing(
     kind: str, settings: Settings, change: dict[str, float]
 ) -> None:

@@ -32,4 +32,4 @@ def test_no_acknowledged_play_is_forgotten_whatever_is_killed(tmp_path: Path) ->
     assert counts["forgotten"] == 0, f"of {counts['checked']} acknowledged plays, after {kills} kills"
     assert counts["left over"] == 0, "after a lap without kills only the last hour's plays wait"
     assert counts["lost marks"] <= kills
-    assert counts["wrong"] <= counts["asked"] * settings.PLAYED_ERROR
+    assert counts["wrong"] <= counts["asked"] * settings.PLAYED_ERROR_RATE

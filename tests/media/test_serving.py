@@ -124,7 +124,7 @@ def test_other_methods(ask: Ask) -> None:
 
 
 def test_the_proxy_sends_it(ask: Ask, settings: Any) -> None:
-    settings.MEDIA_ACCEL = "/kept/"
+    settings.MEDIA_ACCEL_PATH = "/kept/"
     _, headers, body = ask(f"/media/{NAME}.jpg")
     assert headers["X-Accel-Redirect"] == f"/kept/{NAME}.jpg"
     assert headers["Content-Type"] == "image/jpeg"

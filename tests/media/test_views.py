@@ -117,7 +117,7 @@ def test_slow_readers_take_so_many_threads(ann: User, monkeypatch: pytest.Monkey
 
 
 def test_a_proxy_sends_it(ann: User, settings: Any) -> None:
-    settings.MEDIA_ACCEL = "/files/"
+    settings.MEDIA_ACCEL_PATH = "/files/"
     medium = sent(ann)
     answer = of("view_item").get(address(medium))
     assert answer["X-Accel-Redirect"] == f"/files/{MediaFile.objects.get().name}.jpg"

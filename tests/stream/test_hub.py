@@ -42,7 +42,7 @@ BAD_EVENT_IDS = ("1", "x", "1-", "1-2-3", "%00", "1-2&last_event_id=1-2", "9" * 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[StreamServer]:
     """One process for all tests here, for its start takes longer than most of them."""
-    server = StreamServer(tmp_path_factory.mktemp("stream"), FEEDSITE_STREAM_USER_LIMIT="3", FEEDSITE_STREAM_LIMIT="5")
+    server = StreamServer(tmp_path_factory.mktemp("stream"), FEEDSITE_STREAM_USER_CAP="3", FEEDSITE_STREAM_CAP="5")
     yield server
     server.end()
 
@@ -441,4 +441,4 @@ def test_revoked_connections_end_at_once(tmp_path: Path, author: User, fan: User
 def test_it_serves_the_settings_of_the_site() -> None:
     """The connections that a ticket of a session opened are short: nobody could tell that it ended."""
     assert grants.BORROWED_SECONDS <= 60
-    assert configured.STREAM_USER_LIMIT < configured.STREAM_LIMIT
+    assert configured.STREAM_USER_CAP < configured.STREAM_CAP
