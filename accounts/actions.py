@@ -13,6 +13,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import F, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
@@ -248,7 +249,7 @@ def _after_deletion(user_id: int) -> None:
 
 def forget_held_names() -> int:
     """Let go of the names whose time is over; how many."""
-    return HeldName.objects.filter(until__lt=timezone.now()).delete()[0]
+    return HeldName.objects.filter(until__lt=Now()).delete()[0]
 
 
 @transaction.atomic
@@ -257,7 +258,7 @@ def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
     `TOKEN_CAP`.
     """
     tokens = AuthToken.objects.filter(user=user)
-    tokens.filter(expiry__lt=timezone.now()).delete()
+    tokens.filter(expiry__lt=Now()).delete()
     kept = tokens.order_by("-created", "-pk").values_list("pk", flat=True)
     tokens.filter(pk__in=list(kept[settings.TOKEN_CAP - 1 :])).delete()
     row, token = AuthToken.objects.create(user=user, expiry=timedelta(days=settings.TOKEN_DAYS))

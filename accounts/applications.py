@@ -5,8 +5,8 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib.auth.hashers import check_password
 from django.db import transaction
+from django.db.models.functions import Now
 from django.urls import reverse
-from django.utils import timezone
 
 from accounts.actions import PASSWORD_LENGTH
 from accounts.joining import admit
@@ -69,6 +69,6 @@ def is_waiting(username: str, password: str) -> bool:
 
 def forget_old() -> int:
     """Remove applications on which no admin decided in time, at most `FORGOTTEN`; how many."""
-    before = timezone.now() - timedelta(days=settings.APPLICATION_DAYS)
+    before = Now() - timedelta(days=settings.APPLICATION_DAYS)
     rows = Application.objects.filter(created_at__lt=before).order_by("created_at").values_list("pk", flat=True)
     return Application.objects.filter(pk__in=list(rows[:FORGOTTEN])).delete()[0]

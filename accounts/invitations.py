@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import transaction
-from django.db.models import F
+from django.db import models, transaction
+from django.db.models import F, Q
 from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
@@ -25,6 +25,8 @@ MOST_USES = 1_000
 MOST_DAYS = 365
 GOOD = 50
 """Good invitations that a member may have at once."""
+LATEST = 100
+"""Invitations, good or not, that the page of a member begins with."""
 MEMBERS_USES = 10
 """Uses of one invitation that a member makes."""
 
@@ -56,7 +58,7 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str =
     if days is not None and not 1 <= days <= MOST_DAYS:
         raise ValidationError({"days": _("From 1 to %(most)d.") % {"most": MOST_DAYS}})
     User.objects.held().get(pk=user.pk)  # of two at once, the second counts the first
-    if not trusted and sum(row.is_good for row in made_by(user)) >= GOOD:
+    if not trusted and good_of(user).count() >= GOOD:
         raise ValidationError(
             _("You have %(count)d invitations that are not used. Revoke one first.") % {"count": GOOD}
         )
@@ -90,9 +92,19 @@ def _send(row: Invitation, address: str) -> None:
     )
 
 
+def good_of(user: User) -> "models.QuerySet[Invitation]":
+    """The invitations of a user by which people may still sign up."""
+    is_over = Q(expires_at__lte=timezone.now())
+    return Invitation.objects.filter(
+        ~is_over | Q(expires_at=None), made_by=user, revoked_at=None, uses__lt=F("most_uses")
+    )
+
+
 def made_by(user: User) -> list[Invitation]:
-    """The latest invitations of a user, newest first."""
-    return list(Invitation.objects.filter(made_by=user).order_by("-pk")[: GOOD * 2])
+    """The latest invitations of a user, newest first, and after them older ones by which people may still sign up."""
+    latest = list(Invitation.objects.filter(made_by=user).order_by("-pk")[:LATEST])
+    older = good_of(user).filter(pk__lt=latest[-1].pk).order_by("-pk")[:GOOD] if len(latest) == LATEST else []
+    return [*latest, *older]
 
 
 def revoke(*, invitation_id: int, user: User | None = None) -> bool:

@@ -30,7 +30,14 @@ class Invitation(models.Model):
         constraints = [
             models.CheckConstraint(condition=models.Q(uses__lte=models.F("most_uses")), name="invitation_uses"),
         ]
-        indexes = [models.Index(fields=["made_by", "-id"], name="invitation_maker")]
+        indexes = [
+            models.Index(fields=["made_by", "-id"], name="invitation_maker"),
+            models.Index(
+                fields=["made_by", "-id"],
+                name="invitation_unused",
+                condition=models.Q(revoked_at=None, uses__lt=models.F("most_uses")),
+            ),
+        ]
 
     def __str__(self) -> str:
         return str(_("invitation %(id)s") % {"id": self.pk})

@@ -9,8 +9,8 @@ before `STRAGGLERS` have had time to commit.
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F, Q
-from django.utils import timezone
+from django.db.models import F
+from django.db.models.functions import Now
 
 from accounts import invitations
 from accounts.actions import forget_security
@@ -18,24 +18,22 @@ from accounts.models import Deletion, User
 from accounts.signals import account_purged
 from mail import actions as mail
 from media import actions as media
+from storage.claims import unclaimed
 from storage.queue import enqueue
 
 BATCH = 500
 """Rows that a receiver takes away in one transaction."""
 ROUNDS = 40
 """Batches of one task: a large account does not keep a worker from all others."""
-CLAIM = timedelta(seconds=60)
-"""A worker that has not come further for so long is taken for dead."""
 STRAGGLERS = timedelta(seconds=60)
+"""A request that was under way at the deletion has committed, or failed, within so long."""
 SWEPT = 100
 
 
 def purge(user_id: int) -> bool:
     """Do the next part of a deletion; True if nothing is left of the account and the deletion is complete."""
-    now = timezone.now()
-    free = Q(tried_at=None) | Q(tried_at__lt=now - CLAIM)
-    claimed = Deletion.objects.filter(free, user=user_id)
-    if not claimed.update(tried_at=now, attempts=F("attempts") + 1):
+    claimed = Deletion.objects.filter(unclaimed(), user=user_id)
+    if not claimed.update(tried_at=Now(), attempts=F("attempts") + 1):
         return False
     deletion = Deletion.objects.select_related("user").get(user=user_id)
     forget_security(deletion.user)
@@ -45,7 +43,7 @@ def purge(user_id: int) -> bool:
         files += invitations.purge(user=deletion.user, limit=BATCH)
         if not files and not any(taken for _, taken in answers):
             return _complete(deletion)
-        Deletion.objects.filter(user=user_id).update(tried_at=timezone.now())
+        Deletion.objects.filter(user=user_id).update(tried_at=Now())
     Deletion.objects.filter(user=user_id).update(tried_at=None)
     enqueue("accounts.purge", user_id)
     return False
@@ -53,7 +51,7 @@ def purge(user_id: int) -> bool:
 
 @transaction.atomic
 def _complete(deletion: Deletion) -> bool:
-    if deletion.created_at > timezone.now() - STRAGGLERS:
+    if not Deletion.objects.filter(pk=deletion.pk, created_at__lt=Now() - STRAGGLERS).exists():
         return False
     # They have no followers any more, so no window depends on how their items are delivered.
     User.objects.filter(pk=deletion.user_id).update(is_big_v=False)
@@ -65,8 +63,7 @@ LEFT = "(SELECT FROM accounts_deletion) UNION ALL (SELECT FROM accounts_heldname
 
 def sweep() -> int:
     """Periodic: send to the workers what no worker is at; how many."""
-    free = Q(tried_at=None) | Q(tried_at__lt=timezone.now() - CLAIM)
-    waiting = list(Deletion.objects.filter(free).order_by("attempts", "pk").values_list("pk", flat=True)[:SWEPT])
+    waiting = list(Deletion.objects.filter(unclaimed()).order_by("attempts", "pk").values_list("pk", flat=True)[:SWEPT])
     for user_id in waiting:
         if not enqueue("accounts.purge", user_id):
             break

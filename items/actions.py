@@ -409,9 +409,9 @@ def restore(*, item: Item) -> bool:
 
 @transaction.atomic
 def change_visibility(*, item: Item, visibility: str) -> bool:
-    """Show an item to more or fewer; True if it changed. Windows of readers who may
-    see it now may have forgotten it: it is delivered anew. An item that was for its sender only may be held for review
-    first. Raises RepostError.
+    """Show an item to more or fewer; True if it changed. One that more may see is delivered anew: the windows of its
+    new readers may have forgotten it. An item that was for its sender only may be held for review first. Raises
+    RepostError.
     """
     item = _locked(item)
     before = item.visibility
@@ -437,11 +437,11 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         item_held.send(sender=Item, item=item, reasons=reasons)
     elif is_published:
         stage(item, 1)
-        if is_wider:
-            Item.objects.filter(pk=item.pk).update(published_at=Now())
         if visibility != Visibility.PUBLIC:
             pins.unpin(item_id=item.pk)
-        item_published.send(sender=Item, item=item, again=True)
+        if is_wider:
+            Item.objects.filter(pk=item.pk).update(published_at=Now())
+            item_published.send(sender=Item, item=item, again=True)
         item_edited.send(sender=Item, item=item, visibility_before=before)
     return True
 

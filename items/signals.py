@@ -10,7 +10,8 @@ item_submitted = Signal()
 # reasons (list[str]).
 # Receivers: moderation.receivers.write_case.
 item_held = Signal()
-# The item became visible, for the first time or again: the delivery row commits with it. Arguments: item, again (bool).
+# The item became visible, for the first time, again, or to more users: the delivery row commits with it. Arguments:
+# item, again (bool).
 # Receivers: discover.receivers.note_change, notifications.receivers.tell_of_item,
 # timeline.receivers.announce_publication, timeline.receivers.write_delivery.
 item_published = Signal()

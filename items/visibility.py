@@ -1,7 +1,7 @@
 """The one rule of who may see an item, as SQL text for every query that shows items.
 
 Queries that fill windows or lists, or count, ask a part of it that an index has, by the names of the parts below; the
-whole rule, or for the entries of home `timeline/pull.py`, decides what is shown.
+whole rule, or for the entries of home `timeline/rules.py`, decides what is shown.
 
 `%(reader)s` is the reader's id; for readers who are not signed in it is 0, an id that no user follows or blocks.
 
@@ -40,6 +40,22 @@ def for_sender(item: str) -> str:
 def for_others(item: str) -> str:
     """Whether an item is for others than its sender."""
     return f"{item}.visibility <> 'self'"
+
+
+# --- The kinds of items ----------------------------------------------------------------------------------
+def is_published(item: str) -> str:
+    """Whether an item is published."""
+    return f"{item}.status = 'published'"
+
+
+def is_no_reply(item: str) -> str:
+    """Whether an item is a post or a repost: replies are listed under what they answer."""
+    return f"{item}.reply_to_id IS NULL"
+
+
+def in_timelines(item: str) -> str:
+    """Whether an item is of a kind that timelines and outboxes hold, by the condition of the indexes of a stream."""
+    return f"{is_published(item)} AND {is_no_reply(item)}"
 
 
 # --- The rule --------------------------------------------------------------------------------------------

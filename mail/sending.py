@@ -24,6 +24,7 @@ from django.core.cache import cache
 from django.core.mail.backends.base import BaseEmailBackend
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from mail.letters import compose
@@ -115,7 +116,7 @@ def _claim() -> int | None:
         wait = rates.hit("mail", address.lower())
         if wait is None:
             return int(letter_id)
-        later = timezone.now() + timedelta(seconds=wait)
+        later = Now() + timedelta(seconds=wait)
         Letter.objects.filter(pk=letter_id).update(attempts=F("attempts") - 1, next_at=later)
     return None
 
@@ -172,7 +173,7 @@ def _close(connection: BaseEmailBackend) -> None:
 # --- Upkeep ----------------------------------------------------------------------------------------------
 def sweep() -> int:
     """Periodic: give up, expire and forget what is due, then send; how many were sent."""
-    now = timezone.now()
+    now = Now()
     # The last attempt of a worker that died.
     Letter.objects.filter(state=State.WAITING, next_at__lt=now, attempts__gte=ATTEMPTS).update(state=State.FAILED)
     late = Letter.objects.filter(state__in=[State.WAITING, State.FAILED], expires_at__lt=now).order_by("expires_at")

@@ -15,7 +15,6 @@ from typing import IO, Any, NamedTuple
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from accounts.models import User
 from items.models import Item
@@ -172,7 +171,7 @@ def count_attempts(*, user_id: int, rules: Iterable[int], item: Item | None = No
 def forget_attempts() -> int:
     """Drop attempts that are older than `LIFE`; how many. The numbers of the rules stay."""
     total = 0
-    while count := _forget(PictureAttempt.objects.filter(at__lt=timezone.now() - LIFE), BATCH):
+    while count := _forget(PictureAttempt.objects.filter(at__lt=Now() - LIFE), BATCH):
         total += count
     return total
 

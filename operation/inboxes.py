@@ -16,7 +16,7 @@ import numpy as np
 from django.conf import settings
 
 from accounts import policy
-from items.visibility import for_followers
+from items.visibility import for_followers, in_timelines
 from operation.graphs import SHARES, GraphError
 from operation.simulation import KEPT_DAYS, Costs, Floats, Graph, Integers, Mask, window_bytes
 from relations.rules import followees
@@ -53,7 +53,7 @@ SAMPLE = f"""
             CROSS JOIN LATERAL (
                 SELECT count(*) AS items, min(newest.id) AS oldest FROM (
                     SELECT i.id FROM items_item i
-                    WHERE i.sender_id = followee.id AND i.status = 'published' AND i.reply_to_id IS NULL
+                    WHERE i.sender_id = followee.id AND {in_timelines("i")}
                         AND {for_followers("i")} AND i.id > %(since)s
                     ORDER BY i.id DESC LIMIT {NEWEST}
                 ) newest

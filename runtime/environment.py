@@ -32,6 +32,7 @@ class Given:
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
+        old_names = {new: old for old, new in RENAMED.items() if not environ.get(new, "").strip()}
         environ = with_new_names(environ)
         self.texts = {name: environ[name] for name in OPTIONS if environ.get(name, "").strip()}
         self._values: dict[str, Any] = {}
@@ -49,7 +50,7 @@ class Given:
                 # A secret may begin or end with a space.
                 self._values[name] = option.kind.parse(text if option.is_secret else text.strip())
             except ValueError as error:
-                lines.append(option.wrong(text, str(error)))
+                lines.append(option.wrong(text, str(error), old_names.get(name, "")))
                 wrong.add(name)
         for rule in RULES:
             values = [self._values.get(name) for name in rule.names]
@@ -112,8 +113,10 @@ def read(environ: MutableMapping[str, str], beside: Path) -> Given:
     named = environ.get("FEEDSITE_ENV_FILE", "").strip()
     path = Path(named) if named else beside / ".env"
     if named or path.exists():
+        there = with_new_names(environ)
         for name, value in read_file(path).items():
-            environ.setdefault(name, value)
+            if RENAMED.get(name, name) not in there:
+                environ[name] = value
     given = Given(environ)
     if not given.switch(SMALL):
         return given

@@ -67,12 +67,15 @@ class Option(NamedTuple):
         """Whether the value must not be shown."""
         return self.is_secret or isinstance(self.kind, Address)
 
-    def wrong(self, value: str, reason: str) -> str:
-        """The sentence that refuses a value. `reason` holds nothing of the value that is private."""
+    def wrong(self, value: str, reason: str, old_name: str = "") -> str:
+        """The sentence that refuses a value, which may have been set by an old name. `reason` holds nothing of the
+        value that is private.
+        """
+        name = f"{self.name} (set as {old_name})" if old_name else self.name
         if self.is_private():
-            return f"{self.name} is not {self.kind.allowed}{f': {reason}' if reason else ''}."
+            return f"{name} is not {self.kind.allowed}{f': {reason}' if reason else ''}."
         shown = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
-        return f"{self.name} is {shown!r}; it must be {self.kind.allowed}{f': {reason}' if reason else ''}."
+        return f"{name} is {shown!r}; it must be {self.kind.allowed}{f': {reason}' if reason else ''}."
 
 
 class Group(NamedTuple):

@@ -61,6 +61,11 @@ def _rows(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
     return model._default_manager.all()
 
 
+def unclaimed() -> Q:
+    """The condition that no living worker is at a row, by the clock of PostgreSQL."""
+    return Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM)
+
+
 def _free(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
     """Unfinished rows that no living worker is at."""
-    return _rows(model).filter(Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM), finished_at=None)
+    return _rows(model).filter(unclaimed(), finished_at=None)

@@ -33,7 +33,7 @@ FIELD = b"event"
 
 
 class Published(msgspec.Struct, tag="published", frozen=True):
-    """An item became visible, for the first time or again."""
+    """An item became visible, for the first time, again, or to more users."""
 
     item: int
 

@@ -15,8 +15,8 @@ from relations.rules import members, of_many
 from storage.connections import fetch, id_array
 from storage.events import ItemEvent
 from stream.news import EVENTS, asked_of
-from timeline.hydrate import BELONGS
-from timeline.pull import SHOWN, of_list
+from timeline.pull import of_list
+from timeline.rules import BELONGS, SHOWN
 
 _SEEN = of_many(VISIBLE, "watch.reader")
 _LISTED = of_many(of_list(f"{BELONGS} AND {SHOWN}"), "watch.reader")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounts import policy
+from items.visibility import in_timelines
 from relations.rules import followed_big_vs
 from runtime import metrics
 from storage.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, script
@@ -39,9 +40,7 @@ READERS = f"""
     FROM accounts_user u WHERE u.id = ANY(%(ids)s) ORDER BY u.id
 """  # noqa: S608 (constants)
 PENDING = "SELECT item_id FROM timeline_delivery"
-OUTBOX_IDS = """
-    SELECT id FROM items_item WHERE sender_id = %s AND status = 'published' AND reply_to_id IS NULL AND id > %s
-"""
+OUTBOX_IDS = f"SELECT i.id FROM items_item i WHERE i.sender_id = %s AND {in_timelines('i')} AND i.id > %s"  # noqa: S608
 SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_to_id IS NULL"
 # The run of the server that has the window, and all of the window.
 WHOLE = script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}")

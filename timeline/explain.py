@@ -26,8 +26,8 @@ from storage.window import INFINITY, RUN, Entry, only_looking, to_number, to_sco
 from timeline.explanation import Box, Explanation, ItemVerdict, NextPage, Policy, Reader, Window
 from timeline.fold import FOLDED, REACH, folds
 from timeline.home import walked
-from timeline.hydrate import BELONGS, FOLLOWED, REPOSTS_WANTED
-from timeline.pull import HELD, HOLDS, KINDS, around, original_shown
+from timeline.pull import around
+from timeline.rules import BELONGS, FOLLOWED, HELD, HOLDS, KINDS, REPOSTS_WANTED, original_shown
 
 SHOWN = 20
 """Outboxes, and pending deliveries, that are told one by one."""

@@ -10,21 +10,18 @@ from typing import Any, NamedTuple
 
 from items.hydrate import COLUMNS, MET, ORIGINALS, SAID, WIDTH, ItemRow, Said
 from items.hydrate import columns as columns_of
-from relations.rules import READER, follows, is_wanted_at_home, leaves_reposts_out
+from items.visibility import is_published
 from storage.connections import id_array
-from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown, rows_of
+from timeline.pull import ANY_BELOW, POST_BELOW, Candidate, rows_of
+from timeline.rules import BELONGS, HELD, belongs_among, original_shown
 
-FOLLOWED = follows(READER, "i.sender_id")
-REPOSTS_WANTED = f"(i.repost_of_id IS NULL OR NOT {leaves_reposts_out(READER, 'i.sender_id')})"
-WANTED = f"{is_wanted_at_home(READER, 'i.sender_id')} AND {REPOSTS_WANTED}"
-BELONGS = f"{IN_TIMELINE} AND (i.sender_id = %(reader)s OR ({FOLLOWED} AND {WANTED}))"
 # The kind of items that follow below an id: posts (2), only reposts, all of which may be folded or hidden (1), none
 # (0). Asked once a page, where the windows end with it.
 POSTS, REPOSTS, NOTHING = 2, 1, 0
 # A plan is set up for all that it might look at: what follows is in a statement of its own.
 OLDER = ("NULL", f"CASE WHEN {POST_BELOW} THEN {POSTS} WHEN {ANY_BELOW} THEN {REPOSTS} ELSE {NOTHING} END")
 VERIFIED = tuple(
-    f"{COLUMNS}, {BELONGS}, {HELD}, {original_shown('i')}, i.status = 'published', {older}" for older in OLDER
+    f"{COLUMNS}, {BELONGS}, {HELD}, {original_shown('i')}, {is_published('i')}, {older}" for older in OLDER
 )
 """Columns of an item `i`, its sender `s` and `ORIGINALS`; the second form says what follows below the parameter `below`
 too.
@@ -33,22 +30,11 @@ too.
 
 def verified_alone(senders: str) -> tuple[str, ...]:
     """The verifying columns without originals, for the first look at a page: of items whose senders are among an array,
-    an expression; follows, blocks and mutes are asked once for each of these. An item of another sender than these and
-    the reader does not belong.
+    an expression.
 
     See docs/decisions.md: The first look at a page asks for senders, and for no originals.
     """
-    known = f"unnest({senders}) AS one (id)"
-    circle = f"""
-    SELECT {READER}::bigint
-    UNION ALL SELECT one.id FROM {known} WHERE {follows(READER, "one.id")} AND {is_wanted_at_home(READER, "one.id")}
-    """  # noqa: S608 (constants)
-    posts_only = f"SELECT one.id FROM {known} WHERE {leaves_reposts_out(READER, 'one.id')}"  # noqa: S608
-    columns = f"""
-    {columns_of("i", "s")}, {IN_TIMELINE} AND i.sender_id = ANY (ARRAY({circle}))
-        AND (i.repost_of_id IS NULL OR i.sender_id <> ALL (ARRAY({posts_only}))), {HELD},
-    i.status = 'published'
-    """
+    columns = f"{columns_of('i', 's')}, {belongs_among(senders)}, {HELD}, {is_published('i')}"
     return tuple(f"{columns}, {older}" for older in OLDER)
 
 

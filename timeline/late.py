@@ -11,8 +11,8 @@ from items.hydrate import ItemBody
 from relations.rules import members
 from storage.connections import fetch
 from timeline.home import NEW_CAP
-from timeline.hydrate import BELONGS
-from timeline.pull import SHOWN, of_list
+from timeline.pull import of_list
+from timeline.rules import BELONGS, SHOWN
 
 SCANNED = 1_000
 """The newest arrivals of the whole site that are looked at."""

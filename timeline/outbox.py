@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from accounts import policy
 from items.models import Visibility
-from items.visibility import in_circle
+from items.visibility import in_circle, in_timelines
 from storage import construction, keys
 from storage.connections import fetch
 from storage.construction import BuiltWindow, Snapshot
@@ -20,7 +20,7 @@ EPOCH = f"SELECT {policy.OUTBOX_EPOCH} FROM accounts_user u WHERE u.id = %s AND 
 PULL = f"""
     SELECT entry.id FROM unnest('{{{",".join(Visibility.values)}}}'::text[]) AS kind (visibility) CROSS JOIN LATERAL (
         SELECT i.id FROM items_item i WHERE i.sender_id = %(sender)s AND {in_circle("i", "kind.visibility")}
-            AND i.status = 'published' AND i.reply_to_id IS NULL
+            AND {in_timelines("i")}
         ORDER BY i.id DESC LIMIT %(count)s
     ) entry ORDER BY entry.id DESC LIMIT %(count)s
 """  # noqa: S608 (constants)

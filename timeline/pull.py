@@ -6,9 +6,9 @@ takes 25 ms, because its plan flips; this takes what 1000 probes take.
 
 An **entry** of a reader's home is a published post or repost of a sender whom the home holds: the reader, or an active
 followee with no block or mute between them (without the reposts of a followee whose reposts the reader leaves out), as
-far as the item's own visibility lets the reader see it. An index keeps
-each visibility apart, so entries that the reader may not see are never passed one by one. An entry is **shown** unless
-it is a repost whose original the reader may not see: that is asked of each, of a bounded number of entries.
+far as the item's own visibility lets the reader see it (`timeline/rules.py`). An index keeps each visibility apart, so
+entries that the reader may not see are never passed one by one. An entry is **shown** unless it is a repost whose
+original the reader may not see: that is asked of each, of a bounded number of entries.
 
 See docs/decisions.md: Windows keep what a suspension or a missing follow-back hides.
 See docs/decisions.md: A list is read by the statements of home.
@@ -21,70 +21,11 @@ from typing import Any, NamedTuple
 
 from accounts.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
 from items.hydrate import COLUMNS, ORIGINALS, ItemRow, id_of
-from items.visibility import for_followers, for_mutuals, for_others, for_sender, original_visible
-from relations.rules import (
-    READER,
-    followees,
-    followees_without_reposts,
-    follows,
-    is_wanted_at_home,
-    members,
-    mutes,
-    unlisted,
-)
+from items.visibility import for_followers, for_mutuals, for_sender, in_timelines
+from relations.rules import READER, members, unlisted
 from storage.connections import fetch
 from storage.window import INFINITY, Entry
-
-# The senders whom the reader follows, and the reader. Blocks and mutes are asked of the few whose items can be on a
-# page. IS TRUE: ids are looked up in a hash, which is empty for most readers.
-POSTS_ONLY = f"IN ({followees_without_reposts(READER)})"
-SENDERS = f"""
-    {followees(READER, f"followee_id AS id, (followee_id {POSTS_ONLY}) IS TRUE AS posts_only")}
-    UNION ALL SELECT %(reader)s::bigint, false
-"""
-
-
-def _all(conditions: dict[str, str]) -> str:
-    return " AND ".join(conditions.values())
-
-
-KINDS = {
-    "status": "i.status = 'published'",
-    "reply": "i.reply_to_id IS NULL",
-    "self": f"({for_others('i')} OR i.sender_id = %(reader)s)",
-}
-IN_TIMELINE = _all(KINDS)
-"""Whether a sender's item belongs into a home timeline at all, of one row."""
-
-
-def _holds(sender: str, is_active: str, for_mutuals: str) -> dict[str, str]:
-    """Conditions on others' items that belong into the reader's home, to be entries of it just now. OFFSET 0: a
-    probe, not a hash of all who follow the reader.
-    """
-    return {
-        "inactive": is_active,
-        "mutuals": f"""(NOT {for_mutuals} OR {follows(sender, READER)})""",
-    }
-
-
-def _is_held(sender: str, is_active: str, for_mutuals: str) -> str:
-    """Whether what belongs into the reader's home is an entry of it just now."""
-    return f"({sender} = %(reader)s OR {_all(_holds(sender, is_active, for_mutuals))})"
-
-
-OF_ITEM = ("i.sender_id", "s.is_active", f"({for_mutuals('i')})")
-HOLDS, HELD = _holds(*OF_ITEM), _is_held(*OF_ITEM)
-"""`_holds` and `_is_held`, of one item `i` and its sender `s`."""
-
-
-def original_shown(entry: str) -> str:
-    """Whether an entry is no repost, or its original may be seen by the reader, who does not mute its sender."""
-    return original_visible(entry, also=f"AND NOT {mutes(READER, 'o.sender_id')}")
-
-
-SHOWN = f"({HELD} AND {original_shown('i')})"
-"""Whether the reader is shown just now what belongs into their timeline."""
-
+from timeline.rules import HELD, POSTS_ONLY, SENDERS, STREAM_BELONGS, STREAM_HELD, original_shown
 
 # --- Streams ---------------------------------------------------------------------------------------------
 # The items of one sender for one circle: an ordered index scan, so that readers outside of the circle pass none of it.
@@ -102,14 +43,6 @@ READ_FOR = {
 }
 """The condition on the `senders` of whom a stream is read. Reposts are for all followers, so no other stream has any.
 """
-STREAM_BELONGS = f"(stream.id = %(reader)s OR {is_wanted_at_home(READER, 'stream.id')})"
-"""Whether the entries of a `stream` belong into the reader's windows."""
-STREAM_HELD = f"{STREAM_BELONGS} AND " + _is_held(
-    "stream.id",
-    "EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0)",
-    "(stream.circle = 'mutuals')",
-)
-"""Whether they belong there, and are in the reader's home just now."""
 
 
 def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DESC") -> str:
@@ -119,7 +52,7 @@ def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DE
     repost_of = "NULL::bigint AS repost_of_id" if circle == "posts" else "i.repost_of_id"
     return f"""
     SELECT i.id, i.sender_id, {repost_of} FROM items_item i
-    WHERE i.sender_id = {sender} AND i.status = 'published' AND i.reply_to_id IS NULL AND {STREAMS[circle]}
+    WHERE i.sender_id = {sender} AND {in_timelines("i")} AND {STREAMS[circle]}
         AND {condition}
     ORDER BY i.id {order} LIMIT {count}
     """  # noqa: S608 (constants)

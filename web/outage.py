@@ -25,7 +25,7 @@ class OutageMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Answer the request; pages of the admin may take longer statements."""
-        if request.path_info.startswith(f"/{settings.ADMIN_PATH}/"):
+        if request.path_info.startswith(f"/{settings.ADMIN_PATH}"):
             with long_statements():
                 return self.get_response(request)
         response = self.get_response(request)

@@ -19,6 +19,7 @@ from accounts.signals import account_purged
 from feedsite import celery
 from relations import actions as relations
 from relations.models import Block, Follow, FollowerCountChange, Mute
+from storage import claims
 from tests.support.at_once import at_once
 from tests.support.deletions import settle
 from tests.support.factories import PASSWORD, UserFactory
@@ -203,7 +204,7 @@ def test_a_worker_that_died_is_followed_by_another(ann: User, monkeypatch: pytes
         account_purged.disconnect(die)
     assert purge.purge(ann.pk) is False  # the dead worker still has it
     assert purge.sweep() == 0
-    Deletion.objects.update(tried_at=timezone.now() - purge.CLAIM - timedelta(seconds=1))
+    Deletion.objects.update(tried_at=timezone.now() - claims.CLAIM - timedelta(seconds=1))
     assert purge.sweep() == 1
     assert sent == [("accounts.purge", ann.pk)]
     settle(ann)

@@ -107,7 +107,7 @@ def test_the_readme_leads_to_the_code() -> None:
     expected = {
         "where a home page is merged": ["timeline/home.py: _from_windows"],
         "where fan-out happens": ["timeline/fanout.py: fan_out"],
-        "where the rule of visibility changes": ["items/visibility.py", "relations/rules.py", "timeline/pull.py"],
+        "where the rule of visibility changes": ["items/visibility.py", "relations/rules.py", "timeline/rules.py"],
     }
     for row, names in expected.items():
         (line,) = [line for line in table.splitlines() if line.startswith(f"| {row} |")]

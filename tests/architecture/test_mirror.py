@@ -80,7 +80,6 @@ HELD = {
         "stream/api.py": "tests/stream/test_hub.py",
         "web/credentials.py": "tests/clientapi/test_scopes.py",
         "web/openapi.py": "tests/schema/test_schema.py",
-        "web/outage.py": "tests/faults/test_postgresql.py",
         "web/paginator.py": "tests/relations/test_admin.py",
         "web/static_files.py": "tests/operation/test_proxies.py",
         "web/strict_json.py": "tests/web/test_rest.py",

@@ -35,10 +35,13 @@ RULES = {
         },
     ),
     "items": Rule(
-        re.compile(r"\bvisibility\s*(=|<>|IN\b)"),
+        re.compile(r"\bvisibility\s*(=|<>|IN\b)|(=|<>)\s*'(public|followers|mutuals|self)'"),
         {
             "items/visibility.py": "the rule",
+            "items/hydrate.py": "which replies are counted to readers of a public item",
+            "timeline/rules.py": "the name of a stream",
             "timeline/oracle.py": ORACLE,
+            "runtime/majors.py": "a schema of PostgreSQL",
         },
     ),
     "sessions": Rule(

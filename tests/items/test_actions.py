@@ -220,6 +220,15 @@ def test_showing_to_others_delivers_again(sender: User, news: News) -> None:
     assert news == [(item.pk, True)]
 
 
+@pytest.mark.parametrize("visibility", [Visibility.FOLLOWERS, Visibility.SELF])
+def test_showing_to_fewer_delivers_nothing(sender: User, news: News, visibility: Visibility) -> None:
+    """No reader gains sight of it: a page of those who may not see it any more leaves it out."""
+    item = ItemFactory.create(sender=sender, visibility=Visibility.PUBLIC)
+    assert change_visibility(item=item, visibility=visibility) is True
+    assert news == []
+    assert not Delivery.objects.filter(item=item).exists()
+
+
 def test_unpublished_items_are_not_delivered_by_showing_them(sender: User, news: News) -> None:
     item = ItemFactory.create(sender=sender, status=Status.DELETED)
     assert change_visibility(item=item, visibility=Visibility.SELF) is True

@@ -166,6 +166,21 @@ def test_a_file_adds_what_is_not_set(tmp_path: Path) -> None:
     assert environ["FEEDSITE_FOLLOW_CAP"] == "7", "for the programs that this one starts"
 
 
+def test_an_old_name_of_the_environment_wins_over_the_new_one_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("FEEDSITE_REDIS_TIMEOUT_SECONDS=0.9\nFEEDSITE_STREAM_LIMIT=7\n")
+    environ = {"FEEDSITE_REDIS_TIMEOUT": "0.3", "FEEDSITE_STREAM_CAP": "8"}
+    given = read(environ, tmp_path)
+    assert (given.number("FEEDSITE_REDIS_TIMEOUT_SECONDS"), given.whole("FEEDSITE_STREAM_CAP")) == (0.3, 8)
+    assert "FEEDSITE_STREAM_LIMIT" not in environ, "which would be warned of, though it does nothing"
+
+
+def test_a_wrong_value_is_told_by_the_name_that_it_was_set_by() -> None:
+    with pytest.raises(OptionsError, match=r"^FEEDSITE_STREAM_CAP \(set as FEEDSITE_STREAM_LIMIT\) is 'x'; it must be"):
+        Given({"FEEDSITE_STREAM_LIMIT": "x"})
+    with pytest.raises(OptionsError, match=r"^FEEDSITE_STREAM_CAP is 'x'; it must be"):
+        Given({"FEEDSITE_STREAM_LIMIT": "7", "FEEDSITE_STREAM_CAP": "x"})
+
+
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     """Without its database's address the site would begin with an empty one."""
     with pytest.raises(OptionsError, match="cannot be read: No such file"):

@@ -19,6 +19,9 @@ class Collector:
     def __init__(self, port: int) -> None:
         self.endpoint = f"http://127.0.0.1:{port}"
         self.bodies: list[bytes] = []
+        self.answers = threading.Event()
+        """While it is not set, requests are read and wait for their answer."""
+        self.answers.set()
 
     @property
     def requests(self) -> list[ExportTraceServiceRequest]:
@@ -48,6 +51,7 @@ def collecting() -> Iterator[Collector]:
                 body = gzip.decompress(body)
             if self.path == "/v1/traces":
                 collector.bodies.append(body)
+            collector.answers.wait(60)
             self.send_response(200)
             self.end_headers()
             self.wfile.write(ExportTraceServiceResponse().SerializeToString())

@@ -1,0 +1,43 @@
+"""How long a page may wait for PostgreSQL."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from storage.postgresql import LONG_SECONDS, bounded
+from tests.support.factories import UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def bounds() -> Iterator[list[str]]:
+    """The `statement_timeout` at each statement of the test."""
+    seen: list[str] = []
+
+    def note(execute: Callable[..., Any], *args: Any) -> Any:
+        seen.append(connection.connection.execute("SHOW statement_timeout").fetchone()[0])
+        return execute(*args)
+
+    connection.close()
+    with bounded(2.0), connection.execute_wrapper(note):
+        yield seen
+    connection.close()
+
+
+def test_pages_of_the_admin_may_wait_longer_than_others(bounds: list[str]) -> None:
+    keeper = UserFactory(username="keeper", is_staff=True, is_superuser=True)
+    client = Client()
+    client.force_login(keeper)
+    del bounds[:]
+    assert client.get("/").status_code == 200
+    assert set(bounds) == {"2s"}
+    del bounds[:]
+    assert client.get("/admin/items/item/").status_code == 200
+    assert f"{LONG_SECONDS / 60:.0f}min" in bounds
+    del bounds[:]
+    assert client.get("/").status_code == 200
+    assert set(bounds) == {"2s"}, "the next page of the thread is held to the ordinary bound again"
