@@ -1,7 +1,8 @@
 """The grounds of a connection that stays open: a session, a token, or a ticket that the site gave for one of them.
 
 A ticket goes where neither cookie nor token does, in an address, and so it is short-lived and holds neither: signed
-are the user, for which of the site's own origins it was made, and the hash by which a token is found.
+are the user, for which of the site's own origins it was made, and the hash by which a token is found, or a mark that
+changes when all sessions of the user end.
 
 See docs/decisions.md: A ticket holds neither session nor token.
 """
@@ -11,8 +12,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.core import signing
+from django.db.models import Q
+from django.db.models.functions import Now
 from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from knox.models import AuthToken
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
@@ -27,12 +32,13 @@ BORROWED_SECONDS = 60
 """How long a connection lives that only a ticket of a session vouches for: no program can tell whether that ended."""
 
 # The connections that may stay open. One ends when its user is deactivated or gets another password, and when its
-# session, its token or the token of its app is gone.
+# session, its token or the token of its app is gone; without a token also when all sessions of the user end.
 STANDING = """
-    SELECT held.place FROM unnest(%(users)s::bigint[], %(passwords)s::text[], %(sessions)s::text[], %(digests)s::text[],
-        %(app_tokens)s::bigint[]) WITH ORDINALITY AS held (user_id, password, session, digest, app_token, place)
+    SELECT held.place FROM unnest(%(users)s::bigint[], %(passwords)s::text[], %(sessions)s::text[], %(epochs)s::int[],
+        %(digests)s::text[], %(app_tokens)s::bigint[])
+        WITH ORDINALITY AS held (user_id, password, session, epoch, digest, app_token, place)
     JOIN accounts_user u ON u.id = held.user_id AND u.is_active AND md5(u.password) = held.password
-    WHERE (held.session = '' OR EXISTS (
+    WHERE (held.digest <> '' OR held.app_token <> 0 OR held.epoch = u.session_epoch) AND (held.session = '' OR EXISTS (
             SELECT FROM django_session d WHERE d.session_key = held.session AND d.expire_date > now())
         ) AND (held.digest = '' OR EXISTS (
             SELECT FROM knox_authtoken t
@@ -51,6 +57,9 @@ class Ticket(NamedTuple):
     user_id: int
     origin: str
     digest: str
+    """The hash of the API token that the ticket was given for; empty where it was a session."""
+    sessions: str
+    """The mark of the user's sessions where it was one; empty for a token."""
 
 
 class Grant(NamedTuple):
@@ -60,6 +69,8 @@ class Grant(NamedTuple):
     password: str
     """The MD5 of the password's hash: tells a changed password, and nothing else."""
     session: str = ""
+    epoch: int = 0
+    """The times that all sessions of the user had been ended when the connection was opened."""
     digest: str = ""
     """The hash of the API token by which the connection was opened, if by one."""
     app_token: int = 0
@@ -73,16 +84,17 @@ class Grant(NamedTuple):
 
 def issue_ticket(*, user: User, origin: str, digest: str) -> str:
     """A signed ticket for connections from `origin`; `digest` is that of a token, or empty."""
-    return _signer.sign_object(Ticket(user.pk, origin, digest), compress=False)
+    ticket = Ticket(user.pk, origin, digest, "" if digest else session_mark(user))
+    return _signer.sign_object(ticket, compress=False)
 
 
 def read_ticket(text: str) -> Ticket | None:
     """The content of a ticket of ours that is not older than `TICKET_SECONDS`, else None."""
     try:
-        user_id, origin, digest = _signer.unsign_object(text, max_age=TICKET_SECONDS)
+        user_id, origin, digest, sessions = _signer.unsign_object(text, max_age=TICKET_SECONDS)
     except (signing.BadSignature, ValueError):
         return None
-    return Ticket(user_id, origin, digest)
+    return Ticket(user_id, origin, digest, sessions)
 
 
 class TicketAuthentication(BaseAuthentication, rates.Claimed):
@@ -100,9 +112,17 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
             return None
         ticket = read_ticket(text)
         user = User.objects.active().filter(pk=ticket.user_id).first() if ticket else None
-        if ticket is None or user is None:
+        if ticket is None or user is None or not _still_counts(ticket, user):
             raise AuthenticationFailed("Invalid ticket.")
         return user, ticket
+
+
+def _still_counts(ticket: Ticket, user: User) -> bool:
+    """Whether the token that a ticket was given for is still there, or the sessions of its user have not all ended."""
+    if not ticket.digest:
+        return ticket.sessions == session_mark(user)
+    tokens = AuthToken.objects.filter(Q(expiry=None) | Q(expiry__gt=Now()), digest=ticket.digest, user=user)
+    return bool(tokens.exists())
 
 
 class TicketScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -127,13 +147,18 @@ def grant_of(request: Request, user: User) -> Grant:
     """The credentials of a connection that this request opens."""
     password = password_mark(user)
     if request.auth is None:  # neither a token nor a ticket
-        return Grant(user.pk, password, session=request._request.session.session_key or "")
-    return Grant(user.pk, password, digest=digest_of(request))
+        return Grant(user.pk, password, request._request.session.session_key or "", user.session_epoch)
+    return Grant(user.pk, password, epoch=user.session_epoch, digest=digest_of(request))
 
 
 def password_mark(user: User) -> str:
     """The mark by which a grant knows a changed password."""
     return hashlib.md5(user.password.encode(), usedforsecurity=False).hexdigest()
+
+
+def session_mark(user: User) -> str:
+    """The mark by which a ticket knows that its session ended with all others of the user, or the password changed."""
+    return salted_hmac("accounts.ticket", f"{user.password} {user.session_epoch}").hexdigest()[:16]
 
 
 def standing(grants: Sequence[Grant]) -> list[bool]:
@@ -144,6 +169,7 @@ def standing(grants: Sequence[Grant]) -> list[bool]:
             "users": [grant.user_id for grant in grants],
             "passwords": [grant.password for grant in grants],
             "sessions": [grant.session for grant in grants],
+            "epochs": [grant.epoch for grant in grants],
             "digests": [grant.digest for grant in grants],
             "app_tokens": id_array(grant.app_token for grant in grants),
         },

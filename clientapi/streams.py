@@ -10,8 +10,10 @@ from clientapi.scopes import covers
 from items.text import canonical_tag
 from relations.list_api import list_or_404
 
-STATUSES, NOTIFICATIONS = "read:statuses", "read:notifications"
+STATUSES, NOTIFICATIONS, LISTS = "read:statuses", "read:notifications", "read:lists"
 NOTICES = "user:notification"
+SCOPES = {NOTICES: NOTIFICATIONS, "list": LISTS}
+"""The scope of each stream that asks for another than `read:statuses`, as its timeline does (scopes.py)."""
 MOST = 20
 """Streams that one connection may listen to."""
 
@@ -48,10 +50,9 @@ def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", 
     """The stream of this name. `held`: the scopes of the token. Raises UnknownError and ScopeError; NotFound for a
     list that is not the reader's.
     """
-    stream = _named(name, held, reader, tag, list_id)
-    if not covers(held, STATUSES if stream.name != (NOTICES,) else NOTIFICATIONS):
+    if not covers(held, SCOPES.get(name, STATUSES)):
         raise ScopeError
-    return stream
+    return _named(name, held, reader, tag, list_id)
 
 
 def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: str) -> Stream:

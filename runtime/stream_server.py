@@ -234,12 +234,15 @@ def config(application: str, most: int) -> uvicorn.Config:
     )
 
 
+NO_ERRORS = ("without completing response", "without completing handshake", "Invalid UTF-8")
+
+
 def is_told(record: logging.LogRecord) -> bool:
-    """Whether a line of uvicorn's is logged: a client that is dropped because it reads too slowly, or says what is no
-    text, is no error.
+    """Whether a line of uvicorn's is logged: a client that is dropped because it reads too slowly, that says what is no
+    text, or that is refused a socket, is no error.
     """
     said = str(record.msg)
-    return "without completing response" not in said and "Invalid UTF-8" not in said
+    return not any(words in said for words in NO_ERRORS)
 
 
 def end(number: int, frame: object) -> None:

@@ -303,6 +303,8 @@ class TestServer:
         for path, scopes, status in (
             ("user", "read:accounts", 403),
             ("user/notification", "read:statuses", 403),
+            ("list?list=1", "read:statuses", 403),
+            ("list?list=1", "read:lists", 404),
             ("list?list=1", "read", 404),
             ("hashtag?tag=%20", "read", 400),
             ("nothing", "read", 400),

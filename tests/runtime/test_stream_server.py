@@ -271,6 +271,7 @@ def test_a_client_that_is_dropped_is_no_error() -> None:
         return logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, words, None, None)
 
     assert not is_told(record("ASGI callable returned without completing response."))
+    assert not is_told(record("ASGI callable returned without completing handshake."))
     assert is_told(record("Exception in ASGI application\n"))
 
 

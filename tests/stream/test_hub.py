@@ -17,7 +17,7 @@ from django.test import Client as Browser
 from rest_framework.test import APIClient
 
 from accounts import grants
-from accounts.actions import change_password, issue_token, revoke_token
+from accounts.actions import change_password, issue_token, log_out_everywhere, revoke_token
 from accounts.deactivation import deactivate
 from accounts.models import User
 from items import actions as items
@@ -238,7 +238,7 @@ def test_only_the_sites_own_origin_may_listen_from_a_page(
 
 
 def test_a_ticket_is_for_the_origins_that_are_configured(settings: Any, fan: User) -> None:
-    ours = grants.Ticket(fan.pk, SITE, "")
+    ours = grants.Ticket(fan.pk, SITE, "", "")
     assert origin_of(ours, fan) == SITE
     settings.STREAM_ORIGINS = ["https://example.com"]
     assert origin_of(ours, fan) == ""
@@ -252,7 +252,10 @@ def test_tickets_end(streams: StreamServer, fan: User) -> None:
     gone = UserFactory()
     ticket = grants.issue_ticket(user=gone, origin=SITE, digest="")
     deactivate(user=gone)
-    for text in (old, ticket, "x", ticket[:-1], "a:b:c"):
+    out = UserFactory()
+    of_session, of_token = (grants.issue_ticket(user=out, origin=SITE, digest=digest) for digest in ("", "of a token"))
+    log_out_everywhere(user=out)
+    for text in (old, ticket, of_session, of_token, "x", ticket[:-1], "a:b:c"):
         response = streams.get(f"{PATH}?ticket={text}")
         assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Token")
 
@@ -425,9 +428,11 @@ def test_revoked_connections_end_at_once(tmp_path: Path, author: User, fan: User
         revoked.waits_for(lambda one: one.has_ended)
         assert not stays.has_ended
         assert not kept.has_ended
-        change_password(user=fan, current=PASSWORD, new="another password 7")
-        for one in (stays, kept):
-            one.waits_for(lambda each: each.has_ended)
+        log_out_everywhere(user=fan, keep_token=grants.hashlib.sha512(tokens[1].encode()).hexdigest())
+        stays.waits_for(lambda one: one.has_ended)
+        assert not kept.has_ended
+        change_password(user=User.objects.get(pk=fan.pk), current=PASSWORD, new="another password 7")
+        kept.waits_for(lambda one: one.has_ended)
         assert not others.has_ended
         deactivate(user=author)
         others.waits_for(lambda one: one.has_ended)
