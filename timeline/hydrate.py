@@ -12,7 +12,8 @@ from items.hydrate import COLUMNS, MET, ORIGINALS, SAID, WIDTH, ItemRow, Said
 from items.hydrate import columns as columns_of
 from relations.rules import READER, follows, is_wanted_at_home, leaves_reposts_out
 from storage.connections import id_array
-from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown, rows_of
+from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown
+from timeline.senders import of_list, rows_of
 
 FOLLOWED = follows(READER, "i.sender_id")
 REPOSTS_WANTED = f"(i.repost_of_id IS NULL OR NOT {leaves_reposts_out(READER, 'i.sender_id')})"
@@ -64,6 +65,8 @@ VERIFY_IDS = f"""
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
     WHERE {BELONGS} AND {HELD} ORDER BY i.id DESC
 """  # noqa: S608
+OF_LISTS = tuple(map(of_list, (VERIFY_BODIES, VERIFY_LAST_BODIES, VERIFY_IDS)))
+"""The statements of lists, written as the module is loaded: one that does not become a list's fails there."""
 
 
 class Verified(NamedTuple):

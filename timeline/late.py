@@ -12,7 +12,8 @@ from relations.rules import members
 from storage.connections import fetch
 from timeline.home import NEW_CAP
 from timeline.hydrate import BELONGS
-from timeline.pull import SHOWN, of_list
+from timeline.pull import SHOWN
+from timeline.senders import of_list
 
 SCANNED = 1_000
 """The newest arrivals of the whole site that are looked at."""
