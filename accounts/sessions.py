@@ -14,7 +14,7 @@ See docs/decisions.md: Sessions are rows, and their copies are refused by the us
 
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib import auth
@@ -44,6 +44,16 @@ ROW = """
     LEFT JOIN usersessions_usersession p ON p.session_key = s.session_key
     WHERE s.session_key = %s AND s.expire_date > to_timestamp(%s)
 """
+
+
+class _Row(NamedTuple):
+    """A row of `ROW`."""
+
+    text: str
+    expires: float
+    generation: int | None
+    """None where the session names no user."""
+    is_long_unseen: bool
 
 
 class SessionStore(DatabaseStore):
@@ -103,14 +113,16 @@ class SessionStore(DatabaseStore):
     def _read(self) -> dict[str, Any]:
         """The row, of which a copy is made. Where there is none the session has no key any more, as Django has it."""
         key = self.session_key
-        rows = fetch(ROW, [settings.LAST_SEEN_INTERVAL, key, time.time()]) if _is_key(key) else []
+        params = [settings.LAST_SEEN_INTERVAL, key, time.time()]
+        rows = fetch(ROW, params, into=_Row._make) if _is_key(key) else []
         if not rows:
             self._session_key = None
             return {}
-        text, expires, self.generation, self.is_long_unseen = rows[0]
-        if key and self.generation is not None:
-            _keep(key, self.generation, expires, text)
-        return self._noted(self.decode(text))
+        row = rows[0]
+        self.generation, self.is_long_unseen = row.generation, row.is_long_unseen
+        if key and row.generation is not None:
+            _keep(key, row.generation, row.expires, row.text)
+        return self._noted(self.decode(row.text))
 
     def _noted(self, data: dict[str, Any]) -> dict[str, Any]:
         self._owner = data.get(auth.SESSION_KEY)

@@ -150,6 +150,15 @@ TOLD = f"""
 """  # noqa: S608
 
 
+class Dropped(NamedTuple):
+    """A row of `DROPPED`: an index, or the constraint that it stands for."""
+
+    index: str
+    definition: str
+    constraint: str | None
+    condition: str | None
+
+
 class Kind(NamedTuple):
     """Readers who follow so many others."""
 
@@ -270,19 +279,23 @@ class Community:
     @contextmanager
     def _without_indexes(self, table: str) -> Iterator[None]:
         """Drop the indexes of a table but for those that keys name, and build them again at the end."""
-        found = fetch(DROPPED, [table])
+        found = fetch(DROPPED, [table], into=Dropped._make)
         with connection.cursor() as cursor:
             cursor.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
-            for index, _, constraint, _ in found:
+            for one in found:
                 cursor.execute(
-                    f'ALTER TABLE {table} DROP CONSTRAINT "{constraint}"' if constraint else f"DROP INDEX {index}"
+                    f'ALTER TABLE {table} DROP CONSTRAINT "{one.constraint}"'
+                    if one.constraint
+                    else f"DROP INDEX {one.index}"
                 )
             yield
-            for index, definition, constraint, condition in found:
+            for one in found:
                 cursor.execute(
-                    f'ALTER TABLE {table} ADD CONSTRAINT "{constraint}" {condition}' if constraint else definition
+                    f'ALTER TABLE {table} ADD CONSTRAINT "{one.constraint}" {one.condition}'
+                    if one.constraint
+                    else one.definition
                 )
-                self._say(f"index {index}")
+                self._say(f"index {one.index}")
 
     def _write_texts(self) -> None:
         writer = Writer()

@@ -1,4 +1,4 @@
-"""The workers' tasks for discover: each calls one function."""
+"""The workers' tasks for discover: they call what does the work."""
 
 from celery import shared_task
 

@@ -9,7 +9,7 @@ See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -54,6 +54,12 @@ class Version(NamedTuple):
     is_hidden: bool = False
     """Whether only the sender sees it."""
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "Version":
+        """A row of `OF_ITEM`."""
+        title, content, written_at, is_hidden = row
+        return cls(title, json.loads(content), written_at, is_hidden)
+
     @property
     def text(self) -> str:
         """The words of the content."""
@@ -87,8 +93,7 @@ def hide(item_id: int) -> int:
 
 def versions_of(item_id: int, reader: User | AnonymousUser) -> list[Version]:
     """The earlier versions of an item that `reader` may see, newest first, if they see the item."""
-    rows = fetch(OF_ITEM, {"item": item_id, "reader": reader.pk or 0})
-    return [Version(title, json.loads(content), written_at, hidden) for title, content, written_at, hidden in rows]
+    return fetch(OF_ITEM, {"item": item_id, "reader": reader.pk or 0}, into=Version.of)
 
 
 class OwnVersion(msgspec.Struct):
@@ -99,8 +104,13 @@ class OwnVersion(msgspec.Struct):
     content: msgspec.Raw
     written_at: datetime
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "OwnVersion":
+        """A row of `OF_SENDER`."""
+        item_id, title, content, written_at = row
+        return cls(str(item_id), title, msgspec.Raw(content.encode()), written_at)
+
 
 def own_versions(sender: User) -> Iterator[OwnVersion]:
     """All earlier versions of what `sender` published, hidden ones too, oldest first."""
-    for item_id, title, content, written_at in stream(OF_SENDER, {"sender": sender.pk}):
-        yield OwnVersion(str(item_id), title, msgspec.Raw(content.encode()), written_at)
+    yield from map(OwnVersion.of, stream(OF_SENDER, {"sender": sender.pk}))

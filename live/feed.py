@@ -20,6 +20,7 @@ See docs/decisions.md: Readers mend lineups.
 import time
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -80,6 +81,17 @@ LINEUPS = f"""
     JOIN live_livesession s ON s.host_id = wanted.id AND s.state = 'replay' AND s.position >= %(frozen)s
         AND {unhidden("s")}
 """  # noqa: S608
+
+
+class InLineup(NamedTuple):
+    """A row of `LINEUPS`: a session of a host."""
+
+    host_id: int
+    version: int
+    """The host's; 0 beside a replay."""
+    session_id: int | None
+    """None of a host without sessions."""
+    score: int
 
 
 def live_page(
@@ -154,13 +166,14 @@ def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int
     versions: dict[int, int] = {}
     lineups: dict[int, list[Scheduled]] = {}
     found: list[tuple[int, int]] = []
-    for host, version, session_id, score in fetch(LINEUPS, {"hosts": id_array(hosts), "frozen": walk.context.frozen}):
-        if version:
-            versions[host] = version
-        if session_id is not None:
-            found.append((score, session_id))
-            if version:
-                lineups.setdefault(host, []).append(Scheduled(session_id, score))
+    params = {"hosts": id_array(hosts), "frozen": walk.context.frozen}
+    for row in fetch(LINEUPS, params, into=InLineup._make):
+        if row.version:
+            versions[row.host_id] = row.version
+        if row.session_id is not None:
+            found.append((row.score, row.session_id))
+            if row.version:
+                lineups.setdefault(row.host_id, []).append(Scheduled(row.session_id, row.score))
     walk.news.commands += [
         Lineup(host).put(walk.context.generation, version, lineups.get(host, []))
         for host, version in list(versions.items())[:repairs]

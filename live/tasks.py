@@ -1,4 +1,4 @@
-"""Workers' tasks for live sessions: each task takes ids and calls one function."""
+"""Workers' tasks for live sessions: they take ids, or nothing, and call what does the work."""
 
 from celery import shared_task
 

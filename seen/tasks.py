@@ -1,4 +1,4 @@
-"""The workers' tasks for the played history: each calls one function."""
+"""The workers' tasks for the played history: they call what does the work."""
 
 from celery import shared_task
 from django.conf import settings

@@ -32,8 +32,8 @@ from storage.events import (
 )
 from stream import sessions
 from stream.dialects import Dialect, Message
-from timeline.pull import of_list
 from timeline.rules import BELONGS, SHOWN
+from timeline.senders import of_list
 
 # `i` holds every item of the batch as it is now, and once more as it was before it was changed or withdrawn, so that
 # the same rules say who sees it and who saw it. The rules are asked only of `connected`, the readers

@@ -15,8 +15,8 @@ from relations.rules import members, of_many
 from storage.connections import fetch, id_array
 from storage.events import ItemEvent
 from stream.news import EVENTS, asked_of
-from timeline.pull import of_list
 from timeline.rules import BELONGS, SHOWN
+from timeline.senders import of_list
 
 _SEEN = of_many(VISIBLE, "watch.reader")
 _LISTED = of_many(of_list(f"{BELONGS} AND {SHOWN}"), "watch.reader")
@@ -42,6 +42,15 @@ class Watch(NamedTuple):
     reader: int
     tag: str = ""
     list_id: int = 0
+
+
+class _Row(NamedTuple):
+    """A row of `AUDIENCE`: what `Seen` has, and the place of the watch among all, from 1 on."""
+
+    place: int
+    before: bool
+    item: int
+    watch: int
 
 
 class Seen(NamedTuple):
@@ -70,5 +79,6 @@ def audience(watches: Iterable[Watch], items: Sequence[tuple[int, ItemEvent]]) -
             "tags": [watch.tag for watch in every],
             "lists": id_array(watch.list_id for watch in every),
         },
+        into=_Row._make,
     )
-    return [Seen(place, before, item, every[watch - 1]) for place, before, item, watch in rows]
+    return [Seen(row.place, row.before, row.item, every[row.watch - 1]) for row in rows]

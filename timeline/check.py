@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from accounts import policy
 from items.visibility import in_timelines
@@ -44,6 +44,18 @@ OUTBOX_IDS = f"SELECT i.id FROM items_item i WHERE i.sender_id = %s AND {in_time
 SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_to_id IS NULL"
 # The run of the server that has the window, and all of the window.
 WHOLE = script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}")
+
+
+class Checked(NamedTuple):
+    """A row of `READERS`: a user, and what the user's windows must have been built for."""
+
+    user_id: int
+    has_inbox: bool
+    epoch: int | None
+    outbox_epoch: int | None
+    """None of users who are no big-V."""
+    push_generation: int
+    big_vs: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +141,21 @@ def repair(found: Iterable[Difference]) -> int:
 
 def _differences(user_ids: list[int]) -> Iterator[Difference]:
     # In the order in which a page reads: what left the table of deliveries before is in the windows after.
-    readers = fetch(READERS, {"ids": user_ids})
+    readers = fetch(READERS, {"ids": user_ids}, into=Checked._make)
     pending = {row[0] for row in fetch(PENDING)}
     commands: list[Command] = []
-    for user_id, *_ in readers:
-        commands += [_whole(Inbox(user_id).key), _whole(Outbox(user_id).key)]
+    for reader in readers:
+        commands += [_whole(Inbox(reader.user_id).key), _whole(Outbox(reader.user_id).key)]
     replies = pipelined(feeds_for_tasks(), commands)
-    for place, (user_id, has_inbox, epoch, outbox_epoch, push_generation, big_vs) in enumerate(readers):
+    for place, reader in enumerate(readers):
+        user_id, big_vs = reader.user_id, reader.big_vs
         inbox, outbox = _content(replies[2 * place]), _content(replies[2 * place + 1])
-        if outbox and outbox.is_used and outbox.epoch == outbox_epoch:
+        if outbox and outbox.is_used and outbox.epoch == reader.outbox_epoch:
             published = {row[0] for row in fetch(OUTBOX_IDS, [user_id, outbox.floor])}
             yield from _compare(Outbox(user_id).key, outbox, published - pending)
-        if inbox and inbox.is_used and has_inbox and inbox.epoch == epoch:
+        if inbox and inbox.is_used and reader.has_inbox and inbox.epoch == reader.epoch:
             shown = set(entry_ids(user_id, above=inbox.floor)) - pending
-            if big_vs and shown and not inbox.pushes == push_generation > 0:
+            if big_vs and shown and not inbox.pushes == reader.push_generation > 0:
                 pulled = fetch(
                     "SELECT id FROM items_item WHERE id = ANY(%s) AND sender_id = ANY(%s)", [list(shown), big_vs]
                 )

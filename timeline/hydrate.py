@@ -12,8 +12,9 @@ from items.hydrate import COLUMNS, MET, ORIGINALS, SAID, WIDTH, ItemRow, Said
 from items.hydrate import columns as columns_of
 from items.visibility import is_published
 from storage.connections import id_array
-from timeline.pull import ANY_BELOW, POST_BELOW, Candidate, rows_of
+from timeline.pull import ANY_BELOW, POST_BELOW, Candidate
 from timeline.rules import BELONGS, HELD, belongs_among, original_shown
+from timeline.senders import of_list, rows_of
 
 # The kind of items that follow below an id: posts (2), only reposts, all of which may be folded or hidden (1), none
 # (0). Asked once a page, where the windows end with it.
@@ -50,6 +51,8 @@ VERIFY_IDS = f"""
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
     WHERE {BELONGS} AND {HELD} ORDER BY i.id DESC
 """  # noqa: S608
+OF_LISTS = tuple(map(of_list, (VERIFY_BODIES, VERIFY_LAST_BODIES, VERIFY_IDS)))
+"""The statements of lists, written as the module is loaded: one that does not become a list's fails there."""
 
 
 class Verified(NamedTuple):

@@ -11,8 +11,8 @@ from items.hydrate import ItemBody
 from relations.rules import members
 from storage.connections import fetch
 from timeline.home import NEW_CAP
-from timeline.pull import of_list
 from timeline.rules import BELONGS, SHOWN
+from timeline.senders import of_list
 
 SCANNED = 1_000
 """The newest arrivals of the whole site that are looked at."""

@@ -1,6 +1,6 @@
 """The timeline of a list, straight from PostgreSQL: a list is so small that no window pays.
 
-Its statements are those of home, of the members of the list instead (timeline.pull.of_list), so its entries, the
+Its statements are those of home, of the members of the list instead (timeline.senders.of_list), so its entries, the
 folding of its reposts, its bounds and its cursor are home's. The oracle of lists is `timeline.oracle.list_ids`.
 
 See docs/decisions.md: A list is read by the statements of home.

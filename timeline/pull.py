@@ -11,21 +11,19 @@ entries that the reader may not see are never passed one by one. An entry is **s
 original the reader may not see: that is asked of each, of a bounded number of entries.
 
 See docs/decisions.md: Windows keep what a suspension or a missing follow-back hides.
-See docs/decisions.md: A list is read by the statements of home.
 See docs/decisions.md: Reposts that are left out are no entries.
 """
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 from accounts.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
 from items.hydrate import COLUMNS, ORIGINALS, ItemRow, id_of
 from items.visibility import for_followers, for_mutuals, for_sender, in_timelines
-from relations.rules import READER, members, unlisted
 from storage.connections import fetch
 from storage.window import INFINITY, Entry
-from timeline.rules import HELD, POSTS_ONLY, SENDERS, STREAM_BELONGS, STREAM_HELD, original_shown
+from timeline.rules import HELD, STREAM_BELONGS, STREAM_HELD, original_shown
+from timeline.senders import SENDERS, of_list, rows_of
 
 # --- Streams ---------------------------------------------------------------------------------------------
 # The items of one sender for one circle: an ordered index scan, so that readers outside of the circle pass none of it.
@@ -172,26 +170,28 @@ ANY_BELOW, POST_BELOW = (
     """
     for kind in ("true", "stream.repost_of_id IS NULL")
 )
+OF_LISTS = tuple(map(of_list, (PULL_BODIES, PULL_BELOW, PULL_ABOVE, AROUND)))
+"""The statements of lists, written as the module is loaded: one that does not become a list's fails there."""
 
 
-# A list is asked of its members alone, and also of those whom it takes out of home. Members are followed.
-MEMBERS = members("%(list)s", f"member_id AS id, (member_id {POSTS_ONLY}) IS TRUE AS posts_only")
-OF_LIST = {SENDERS: MEMBERS, unlisted(READER, "stream.id"): "true", unlisted(READER, "i.sender_id"): "true"}
+class InWindow(NamedTuple):
+    """A row of `PULL_WINDOW`: an entry, and what the window that takes it is built for."""
+
+    epoch: int | None
+    pushes: int
+    item_id: int | None
+    """None in the only row of a reader whose windows hold nothing, and so is its sender."""
+    sender_id: int
 
 
-@cache
-def of_list(statement: str) -> str:
-    """A statement about a reader's home, for one of the reader's lists, the parameter `list`, instead."""
-    for home, instead in OF_LIST.items():
-        statement = statement.replace(home, instead)
-    return statement
+class Above(NamedTuple):
+    """A row of `PULL_ABOVE`: whether there are posts enough, else an entry."""
 
-
-def rows_of(statement: str, params: dict[str, Any], list_id: int, into: Any = None) -> list[Any]:
-    """The rows of a statement about a reader's home, or where `list_id` is not 0 about this list of theirs."""
-    if list_id:
-        statement, params = of_list(statement), params | {"list": list_id}
-    return fetch(statement, params, into=into)
+    are_enough: bool
+    item_id: int | None
+    """None in the only row where nothing was pulled."""
+    repost_of: int | None
+    is_shown: bool
 
 
 class Pulled(NamedTuple):
@@ -230,11 +230,11 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
     """The newest `count` entries that belong into a reader's window, as ((policy.EPOCH, policy.PUSH_GENERATION),
     entries, floor), in one snapshot.
     """
-    rows = fetch(PULL_WINDOW, {"reader": reader_id, "below": INFINITY, "count": count + 1})
-    epoch, pushes, _item_id, _sender_id = rows[0]
-    entries = [Entry(item_id, sender_id) for _, _, item_id, sender_id in rows if item_id is not None]
+    params = {"reader": reader_id, "below": INFINITY, "count": count + 1}
+    rows = fetch(PULL_WINDOW, params, into=InWindow._make)
+    entries = [Entry(row.item_id, row.sender_id) for row in rows if row.item_id is not None]
     floor = entries[count].item_id if len(entries) > count else 0
-    return (epoch, pushes), entries[:count], floor
+    return (rows[0].epoch, rows[0].pushes), entries[:count], floor
 
 
 def pull_bodies(
@@ -257,11 +257,11 @@ def pull_above(reader_id: int, *, since: int, count: int, enough: int, list_id: 
     """The newest `count` entries above an id, newest first; None where at least `enough` posts stand there, which costs
     less to find out.
     """
-    rows = rows_of(PULL_ABOVE, {"reader": reader_id, "since": since, "count": count, "enough": enough}, list_id)
-    are_enough, *_ = rows[0]
-    if are_enough:
+    params = {"reader": reader_id, "since": since, "count": count, "enough": enough}
+    rows: list[Above] = rows_of(PULL_ABOVE, params, list_id, Above._make)
+    if rows[0].are_enough:
         return None
-    return [Candidate(item_id, repost_of, is_shown) for _, item_id, repost_of, is_shown in rows if item_id is not None]
+    return [Candidate(row.item_id, row.repost_of, row.is_shown) for row in rows if row.item_id is not None]
 
 
 def around(reader_id: int, *, last_id: int, above: int, below: int, list_id: int = 0) -> list[tuple[int, int | None]]:

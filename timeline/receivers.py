@@ -11,13 +11,8 @@ from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowere
 from items.models import Item
 from items.signals import item_edited, item_imported, item_published, item_withdrawn
 from storage import events
-from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
 from storage.queue import enqueue
-from storage.window import PIPELINE_LENGTH
-from timeline import backfill, fanout, outbox
-from timeline.inbox import Inbox, cap_of
-from timeline.reading import hinting
-from timeline.truth import followed_big_vs
+from timeline import backfill, fanout, outbox, shortening
 
 
 @receiver(item_published)
@@ -80,19 +75,5 @@ def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> No
 
 @receiver(levels_lowered)
 def shorten_inboxes(sender: type[User], user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:
-    """Give back the memory, and note whose outboxes the next page will merge.
-
-    An inbox that cannot be trimmed now, for want of Redis, is trimmed by the next delivery or expires.
-    """
-    commands: list[Command] = []
-    for level, user_ids in user_ids_by_level.items():
-        cap = cap_of(level)
-        commands += [Inbox(user_id).settle(cap) if cap else Inbox(user_id).drop() for user_id in user_ids]
-        if cap:
-            commands += [hinting(user_id, big_vs) for user_id, big_vs in followed_big_vs(user_ids)]
-    try:
-        with feeds_errors():
-            for first in range(0, len(commands), PIPELINE_LENGTH):
-                pipelined(feeds_for_tasks(), commands[first : first + PIPELINE_LENGTH])
-    except FeedsUnavailableError:
-        return
+    """After the commit that lowered them."""
+    shortening.shorten(user_ids_by_level)

@@ -17,8 +17,6 @@ See docs/decisions.md: Reposts that are left out are no entries.
 from items.visibility import for_mutuals, for_others, is_no_reply, is_published, original_visible
 from relations.rules import (
     READER,
-    followees,
-    followees_without_reposts,
     follows,
     is_wanted_at_home,
     leaves_reposts_out,
@@ -91,13 +89,6 @@ SHOWN = f"({HELD} AND {original_shown('i')})"
 
 
 # --- Streams: the items of one sender for one circle -----------------------------------------------------
-# The senders whom the reader follows, and the reader. Blocks and mutes are asked of the few whose items can be on a
-# page. IS TRUE: ids are looked up in a hash, which is empty for most readers.
-POSTS_ONLY = f"IN ({followees_without_reposts(READER)})"
-SENDERS = f"""
-    {followees(READER, f"followee_id AS id, (followee_id {POSTS_ONLY}) IS TRUE AS posts_only")}
-    UNION ALL SELECT %(reader)s::bigint, false
-"""
 STREAM_BELONGS = f"(stream.id = %(reader)s OR {is_wanted_at_home(READER, 'stream.id')})"
 """Whether the entries of a `stream` belong into the reader's windows."""
 STREAM_HELD = f"{STREAM_BELONGS} AND " + _is_held(

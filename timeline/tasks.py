@@ -1,4 +1,4 @@
-"""The workers' tasks for the timelines: each takes ids and calls one function."""
+"""The workers' tasks for the timelines: they take ids and tokens, or nothing, and call what does the work."""
 
 from contextlib import suppress
 

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections
@@ -111,13 +111,24 @@ class Needed:
         return max(self.now - standing.committed, 0.0) if standing.committed else math.inf
 
 
+class _Noted(NamedTuple):
+    """A row of `NEEDED`."""
+
+    position: int
+    now: float
+    of_all: int | None
+    """Up to which place of the log replicas must be for all readers; None where the notes are lost."""
+    own: int | None
+
+
 def _needed(reader_id: int) -> Needed:
-    position, now, everybody, own = fetch(NEEDED, {"reader": reader_id})[0]
+    (noted,) = fetch(NEEDED, {"reader": reader_id}, into=_Noted._make)
     if not reader_id:
-        return Needed(position, now, 0)
-    if everybody is None:  # the notes were lost in a crash: replicas must have the log up to now
-        ((everybody,),) = fetch(NOTE, [0])
-    return Needed(position, now, max(everybody, own or 0))
+        return Needed(noted.position, noted.now, 0)
+    of_all = noted.of_all
+    if of_all is None:  # the notes were lost in a crash: replicas must have the log up to now
+        ((of_all,),) = fetch(NOTE, [0])
+    return Needed(noted.position, noted.now, max(of_all, noted.own or 0))
 
 
 def _ask(connection: Connection) -> Standing:

@@ -13,6 +13,8 @@ from runtime.options import GROUPS
 
 ROOT = Path(settings.BASE_DIR)
 NAMED = re.compile(r"`(?P<path>[\w./-]+\.(?:py|js|html|css|proto|toml|md))(?::[ ]?(?P<names>[\w.]+))?`")
+ONE_TEST = re.compile(r"\b(?P<path>[\w/]+/test_\w+\.py)::(?P<name>\w+)")
+"""One test, as pytest is told of it."""
 IN_SOURCES = re.compile(r"(?<![\w/.{}*<>-])((?:[a-z]\w*/)+\w+\.(?:py|md|html|js|css)|test_\w+\.py)\b")
 """A path with a folder, or a file of tests."""
 OF_FOLDER = re.compile(r"^\|[^|\n]*`([\w/]+/)`[^|\n]*\|.*\n\|[-| ]+\|\n((?:\|.*\n?)+)", re.MULTILINE)
@@ -52,6 +54,16 @@ def lies(text: str) -> list[str]:
     return found
 
 
+def untested(text: str) -> list[str]:
+    """The tests that a page tells pytest to run, and that are not there."""
+    found = []
+    for match in ONE_TEST.finditer(text):
+        file = ROOT / match["path"]
+        if not file.is_file() or not re.search(rf"^(?:async )?def {match['name']}\(", file.read_text(), re.MULTILINE):
+            found.append(match[0])
+    return found
+
+
 def misplaced(text: str) -> list[str]:
     """Files of a table that do not lie in the folder that the table's heading names."""
     rows = [(folder, row) for folder, table in OF_FOLDER.findall(text) for row in table.splitlines()]
@@ -85,7 +97,7 @@ def nowhere(page: str) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_documents_name_what_is_there(page: str) -> None:
     text = (ROOT / page).read_text()
-    assert [*lies(text), *misplaced(text), *unknown(text), *nowhere(page)] == []
+    assert [*lies(text), *untested(text), *misplaced(text), *unknown(text), *nowhere(page)] == []
 
 
 def test_sources_name_files_that_are_there() -> None:
@@ -117,6 +129,9 @@ def test_the_readme_leads_to_the_code() -> None:
 def test_names_that_lead_nowhere_are_found() -> None:
     text = "`storage/nowhere.py`, `storage/events.py: no_such_name`, `storage/events.py: Gap`, `events.py`"
     assert lies(text) == ["`storage/nowhere.py`", "`storage/events.py: no_such_name`"]
+    assert untested("run `tests/architecture/test_docs.py::test_documents_name_what_is_there`") == []
+    missing = ["tests/nowhere/test_docs.py::test_a", "tests/architecture/test_docs.py::test_documents"]
+    assert untested(f"pytest {missing[0]} -x, {missing[1]}[README.md]") == missing
     table = "| file in `tests/support/` | what |\n|---|---|\n| `grown.py` | `x.py` |\n| `test_docs.py` | |\n"
     assert misplaced(table) == ["tests/support/test_docs.py"]
     text = "`manage.py up` `manage.py no_such`, `FEEDSITE_CHECK_READERS` (21), `FEEDSITE_CHECK_SECONDS` (2 s)"

@@ -1,4 +1,6 @@
-"""tests/ mirrors the source: a module has a test file of its own, or stands here with the reason."""
+"""tests/ mirrors the source: a module has a test file of its own, or stands here with the reason; and so does a test
+file that is of no module.
+"""
 
 import subprocess
 from collections.abc import Iterator
@@ -13,8 +15,8 @@ REASONS = {
     "urls": "names views; tests/architecture/test_access.py walks all of them",
     "signals": "names signals; tests/architecture/test_signals.py walks all of them",
     "models": "columns and constraints, which the tests of the verbs write",
-    "tasks": "each calls one function, whose tests run it",
-    "receivers": "each calls one function, whose tests run it",
+    "tasks": "call what does the work, whose tests run it; those of a flow run the tasks as workers do",
+    "receivers": "a few lines from a signal to what does the work; the tests of whoever sends the signal run them",
     "forms": "fields of one page, which the tests of the page fill in",
     "export": "a part of the archive that tests/accounts/test_settings.py opens",
     "purge": "a part of what tests/accounts/test_deletion.py takes away",
@@ -170,6 +172,7 @@ HELD = {
         "storage/replica/base.py": "tests/storage/test_replica.py",
         "timeline/hydrate.py": "tests/timeline/test_home.py",
         "timeline/pull.py": "tests/timeline/test_return.py",
+        "timeline/senders.py": "tests/timeline/test_lists.py",
     },
     "one step of a flow: its tests go through the whole of it": {
         "about/actions.py": "tests/about/test_site.py",
@@ -252,10 +255,67 @@ HELD = {
         "timeline/inbox.py": "tests/timeline/test_return.py",
         "timeline/outbox.py": "tests/timeline/test_home.py",
         "timeline/reading.py": "tests/timeline/test_home.py",
+        "timeline/shortening.py": "tests/timeline/test_home.py",
         "web/rates.py": "tests/web/test_rest.py",
     },
 }
 """By the reason why they have no test file of their own: modules, and the file in which they are tested."""
+FLOWS = {
+    "a flow, or a thing that several modules make up": (
+        "tests/accounts/test_deletion.py",
+        "tests/accounts/test_settings.py",
+        "tests/clientapi/test_streamed.py",
+        "tests/community/test_load_media.py",
+        "tests/items/test_finding.py",
+        "tests/items/test_taking_back.py",
+        "tests/live/test_account.py",
+        "tests/moderation/test_sessions.py",
+        "tests/relations/test_mutes.py",
+        "tests/relations/test_requests.py",
+        "tests/timeline/test_policy.py",
+        "tests/timeline/test_reposts_left_out.py",
+        "tests/timeline/test_return.py",
+    ),
+    "one promise, of every page, address or function that must keep it": (
+        "tests/clientapi/test_access.py",
+        "tests/items/test_badges.py",
+        "tests/items/test_grids.py",
+        "tests/items/test_hostile.py",
+        "tests/live/test_bounds.py",
+        "tests/media/test_bad_files.py",
+        "tests/media/test_poisoned.py",
+        "tests/moderation/test_paths.py",
+        "tests/moving/test_hostile.py",
+        "tests/operation/test_words_of_the_admin.py",
+        "tests/runtime/test_secrets.py",
+        "tests/timeline/test_bounds.py",
+        "tests/web/test_odd_queries.py",
+        "tests/web/test_refusals.py",
+    ),
+    "a fault or a load: killed processes, full disks, servers that refuse or are slow, long use": (
+        "tests/community/test_load_killed.py",
+        "tests/media/test_bucket_answers.py",
+        "tests/media/test_ends.py",
+        "tests/operation/test_soak.py",
+        "tests/operation/test_taking_over.py",
+        "tests/seen/test_waiting.py",
+        "tests/seen/test_waits.py",
+    ),
+    "an app that others wrote, from its first call to its last": (
+        "tests/clientapi/test_masto.py",
+        "tests/clientapi/test_mastodon_py.py",
+        "tests/clientapi/test_toot.py",
+    ),
+    "files that are no modules of a package, or a package of them": (
+        "tests/operation/test_deployment.py",
+        "tests/operation/test_monitoring.py",
+        "tests/operation/test_proxies.py",
+        "tests/runtime/test_manage.py",
+        "tests/storage/test_migrations.py",
+        "tests/storage/test_replica.py",
+    ),
+}
+"""By the reason why they are of no module: files of tests."""
 PLACES = {module: test for those in HELD.values() for module, test in those.items()}
 
 
@@ -277,6 +337,16 @@ def own(path: Path) -> Path:
     return Path("tests", folder, f"test_{path.stem}.py")
 
 
+def of_no_module() -> set[str]:
+    """The test files of the packages that are no module's own."""
+    own_files = {str(own(path)) for path in sources()}
+    folders = sorted({path.parts[0] for path in sources()})
+    command = ["git", "ls-files", *(f"tests/{folder}/*.py" for folder in folders)]
+    found = subprocess.run(command, cwd=settings.BASE_DIR, capture_output=True, text=True, check=True)
+    names = (name for name in found.stdout.split() if Path(name).name.startswith("test_"))
+    return {name for name in names if name not in own_files}
+
+
 def test_every_module_has_a_test_file_or_a_reason() -> None:
     without = [
         str(path)
@@ -287,6 +357,12 @@ def test_every_module_has_a_test_file_or_a_reason() -> None:
         and str(path) not in PLACES
     ]
     assert without == []
+
+
+def test_every_test_file_is_of_a_module_or_has_a_reason() -> None:
+    listed = [name for names in FLOWS.values() for name in names]
+    assert len(listed) == len(set(listed))
+    assert of_no_module() == set(listed)
 
 
 @pytest.mark.slow

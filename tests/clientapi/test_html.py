@@ -107,7 +107,7 @@ def test_whatever_was_typed_no_other_tags_come_out(text: str, known: set[str]) -
     found = html.rendered(text).html(known)
     shown = checked(found)
     # Every letter is there, but for the breaks between paragraphs.
-    assert "".join(shown.split()) == "".join(text.replace("\0", "").split()) or "\0" in text
+    assert "".join(shown.split()) == "".join(text.split())
 
 
 @pytest.mark.slow
@@ -115,8 +115,9 @@ def test_whatever_was_typed_no_other_tags_come_out(text: str, known: set[str]) -
 def test_mentions_and_hashtags_are_those_of_the_text(text: str) -> None:
     found = html.rendered(text)
     parts = list(spans(text.replace("\r\n", "\n").replace("\r", "\n").strip()))
-    assert set(found.tags) == {part.value for part in parts if part.kind == "hashtag"} or len(parts) > html.LINKS
-    assert set(found.names) == {part.value.lower() for part in parts if part.kind == "mention"} or len(parts) > 50
+    if len(parts) <= html.LINKS:  # as nearly all have
+        assert set(found.tags) == {part.value for part in parts if part.kind == "hashtag"}
+        assert set(found.names) == {part.value.lower() for part in parts if part.kind == "mention"}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from threading import Event
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ from items.models import ItemCounts, Visibility
 from runtime import metrics
 from runtime.embedded import wait_for
 from tests.support.factories import UserFactory
-from tests.support.opensearch import OpenSearch, Query, RefusedError, Trouble, drips, late, says, status
+from tests.support.opensearch import Handler, OpenSearch, Query, RefusedError, Trouble, drips, late, says, status
 from tests.support.patience import SHORT
 from tests.support.recommending import NOW, follow, like, post
 from tests.support.statements import statements
@@ -323,22 +324,36 @@ def test_one_search_at_a_time_finds_out_however_long_it_waits(
     """Its patience is longer than the time for which the server is left alone after a failure."""
     work()
     post()
-    settings.OPENSEARCH_TIMEOUT_SECONDS = 2
+    settings.OPENSEARCH_TIMEOUT_SECONDS = 100
     monkeypatch.setattr(breaker, "_seconds", 0.1)
     failures = metrics.opensearch_failures.labels("search")._value
     breaker.trip()
     assert wait_for(lambda: not breaker.is_open, 10)
     before = failures.get()
+    is_asked, may_end = Event(), Event()
 
-    def search(number: int) -> None:
-        time.sleep(number * 0.4)  # one begins after the other, within the patience of the first
+    def hangs(handler: Handler) -> bool:
+        """Answer nothing until it may, and then cut the connection."""
+        is_asked.set()
+        may_end.wait(60)
+        handler.close_connection = True
+        return True
+
+    def search() -> str:
         try:
-            assert source(reader) == "postgres"
+            return source(reader)
         finally:
             connection.close()
 
-    with opensearch.in_trouble(late(30)), ThreadPoolExecutor(4) as threads:
-        list(threads.map(search, range(4)))
+    with opensearch.in_trouble(hangs), ThreadPoolExecutor(1) as threads:
+        first = threads.submit(search)
+        assert is_asked.wait(60)
+        for _ in range(3):
+            time.sleep(0.2)  # longer than the server is left alone
+            assert source(reader) == "postgres"
+        assert not first.done(), "the others were answered while it waited"
+        may_end.set()
+        assert first.result() == "postgres"
     assert failures.get() == before + 1
 
 

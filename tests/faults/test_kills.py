@@ -93,7 +93,7 @@ def test_fault_1_kills_amid_publish_and_fan_out(people: list[User], tmp_path: Pa
     own = set(fetch(SESSIONS))  # this one, and what a thread of an earlier test may have left open
     with errors.open("wb") as log:
         killing = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.killing", seed, str(KILLS)],
+            [sys.executable, "-m", "tests.support.killing", seed, str(KILLS)],
             cwd=settings.BASE_DIR,
             env=os.environ | OPTIONS | {"FEEDSITE_DATABASE_URL": database_url()},
             stdin=subprocess.PIPE,
@@ -167,7 +167,7 @@ def returning() -> Iterator[Callable[[int], str]]:
     own = set(fetch(SESSIONS))
     caps = {f"FEEDSITE_LEVEL_{level}_CAP": str(cap) for level, cap in CAPS.items()}
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.killing", "come_back"],
+        [sys.executable, "-m", "tests.support.killing", "come_back"],
         cwd=settings.BASE_DIR,
         env=os.environ | OPTIONS | caps | {"FEEDSITE_DATABASE_URL": database_url()},
         stdin=subprocess.PIPE,

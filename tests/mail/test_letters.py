@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.template import TemplateDoesNotExist
 from django.test import Client
 from django.utils import timezone
 
@@ -44,7 +45,7 @@ def test_both_forms_in_both_languages() -> None:
 
 
 def test_a_letter_of_an_unknown_kind_is_an_error_of_its_writer() -> None:
-    with pytest.raises(Exception, match="nothing"):
+    with pytest.raises(TemplateDoesNotExist, match="nothing"):
         send(kind="nothing", to="ann@example.org", language="en", context={})
 
 

@@ -74,16 +74,33 @@ def anything(folder: Path, pattern: str) -> Callable[[], bool]:
     return lambda: any(path.is_file() for path in folder.glob(pattern))
 
 
-def quiet(folder: Path) -> bool:
-    """Whether no file has changed for two seconds: the decoder, which ends after its site, has ended."""
-    before = {path: path.stat().st_mtime_ns for path in files_of(folder)}
-    time.sleep(2)
-    return before == {path: path.stat().st_mtime_ns for path in files_of(folder)}
+def processes(folder: Path) -> Iterator[Path]:
+    """The processes with this data folder: those of its site, and the decoder, which ends after it."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # gone meanwhile
+            if f"FEEDSITE_DATA_DIR={folder}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                yield process
+
+
+def takes_bytes(folder: Path) -> bool:
+    """Whether a process of the site holds a file without a name into which bytes have come."""
+    for process in processes(folder):
+        for handle in (process / "fd").iterdir():
+            with suppress(OSError):  # closed meanwhile
+                if (
+                    str(handle.readlink()).startswith(f"{folder}/")
+                    and handle.stat().st_size
+                    and not handle.stat().st_nlink
+                ):
+                    return True
+    return False
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("stage", some(1, ["while it is decoded", "while it is kept", "half of the body", "a video"]))
-def test_a_killed_process_leaves_nothing(ann: User, site: WebServer, media_folder: Path, stage: str) -> None:
+def test_a_killed_process_leaves_nothing(
+    ann: User, site: WebServer, media_folder: Path, tmp_path: Path, stage: str
+) -> None:
     (token,) = tokens_of([ann])
     data = request(token, mp4() if stage == "a video" else photo())
     for _ in range(tries(1, 5)):
@@ -92,13 +109,12 @@ def test_a_killed_process_leaves_nothing(ann: User, site: WebServer, media_folde
         with socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE) as line:
             if stage == "half of the body":
                 line.sendall(data[: len(data) // 2])
-                until(media_folder.joinpath("incoming").exists, PATIENCE)
-                time.sleep(0.2)  # an unnamed file: nothing else tells that its bytes come
+                until(lambda: takes_bytes(tmp_path), PATIENCE)
             else:
                 line.sendall(data)
                 until(anything(media_folder, PATTERNS[stage]), PATIENCE)
             site.kill()
-        until(lambda: quiet(media_folder), PATIENCE)
+        until(lambda: not any(processes(tmp_path)), PATIENCE)
         sweep_a_day_later(media_folder)
         assert files_of(media_folder) == []
         assert not MediaFile.objects.exists()

@@ -36,7 +36,9 @@ headers = { Authorization = "Token %s" }
 
 
 FILES = "^/api/v1/(me/media(/[^/]+/captions)?|users/me/(avatar|banner))$"
-"""Addresses that take files. Made-up bytes are none, so these are asked with pictures (tests/schema/pictures.py)."""
+"""Addresses that take files. Made-up bytes are none, so these are asked with pictures:
+tests/support/schema_pictures.py.
+"""
 
 
 def checked(site: str, config: Path, *options: str, **environ: str) -> None:
@@ -71,7 +73,7 @@ def test_files_keep_to_the_schema(live_server: Any, settings: Any, tmp_path: Pat
     config = tmp_path / "schemathesis.toml"
     config.write_text(RULES % issue_token(user=user))
     token = ["--header", f"Authorization: Token {issue_token(user=user)}"]
-    environ = {"SCHEMATHESIS_HOOKS": "tests.schema.pictures", "PYTHONPATH": str(settings.BASE_DIR)}
+    environ = {"SCHEMATHESIS_HOOKS": "tests.support.schema_pictures", "PYTHONPATH": str(settings.BASE_DIR)}
     checked(
         live_server.url, config, *token, "--max-examples", str(tries(2, 30)), "--include-path-regex", FILES, **environ
     )

@@ -386,7 +386,12 @@ def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, f
         by_ticket = Client(server.port, f"?ticket={ticket}", {})
         stays = server.listen(author)
         leaves = server.listen(fan)
-        time.sleep(1)  # three checks: none may end a connection that still rests on something
+        for _ in range(3):  # checks, each of which ends one that rests on nothing: none may end another
+            user = UserFactory()
+            lapsed = server.listen(user)
+            User.objects.filter(pk=user.pk).update(is_active=False)  # no event tells of it
+            lapsed.waits_for(lambda one: one.has_ended)
+            lapsed.close()
         assert not any(one.has_ended for one in (session, by_token, by_ticket, leaves))
         client.logout()
         session.waits_for(lambda one: one.has_ended)

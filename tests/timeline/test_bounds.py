@@ -37,7 +37,7 @@ def queries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(query)
         return fetch(query, params, **options)
 
-    for module in ("timeline.truth", "timeline.pull"):
+    for module in ("timeline.truth", "timeline.pull", "timeline.senders"):
         monkeypatch.setattr(f"{module}.fetch", counting)
     return asked
 

@@ -60,7 +60,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
         calls.trips += bool(commands)
         return send(client, commands, *patience)
 
-    for module in ("timeline.truth", "timeline.pull", "items.hydrate"):
+    for module in ("timeline.truth", "timeline.pull", "timeline.senders", "items.hydrate"):
         monkeypatch.setattr(f"{module}.fetch", counting_fetch)
     monkeypatch.setattr(connections, "_send", counting_send)
     return calls

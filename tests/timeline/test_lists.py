@@ -18,7 +18,8 @@ from timeline import home
 from timeline.home import new_count
 from timeline.lists import list_new_count, list_page
 from timeline.oracle import home_ids, list_ids, new_ids
-from timeline.pull import OF_LIST, PULL_ABOVE, PULL_BODIES, of_list
+from timeline.pull import PULL_ABOVE, PULL_BODIES
+from timeline.senders import OF_LIST, of_list
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -180,3 +181,14 @@ def test_the_statements_of_home_hold_what_lists_replace() -> None:
         assert sum(home in statement for home in OF_LIST) == 2
         assert "relations_list " not in of_list(statement)
         assert "%(list)s" in of_list(statement)
+
+
+@pytest.mark.parametrize("home", OF_LIST)
+def test_a_statement_that_does_not_become_a_list_s_is_refused(home: str) -> None:
+    """One that spells what lists replace in another way would show a list as if it were home."""
+    of_list(f"SELECT {home}")
+    respelled = f"SELECT {home.replace(' AND ', '  AND ').replace('UNION ALL', 'UNION  ALL')}"
+    assert respelled != f"SELECT {home}"
+    for statement in (respelled, f"{respelled}, {home}", "SELECT 1"):
+        with pytest.raises(ValueError, match="does not become one of a list"):
+            of_list(statement)

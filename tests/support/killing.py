@@ -1,5 +1,5 @@
-"""`python -m tests.faults.killing SEED KILLS`: processes that publish, deliver, change, relate and sweep, killed -9.
-`python -m tests.faults.killing come_back`: one that comes back, killed at the places that the lines of stdin number.
+"""`python -m tests.support.killing SEED KILLS`: processes that publish, deliver, change, relate and sweep, killed -9.
+`python -m tests.support.killing come_back`: one that comes back, killed at the places that the lines of stdin number.
 
 The program has Django loaded and no connection open, and forks a child a kill. One half of the children kill themselves
 before or after the n-th thing that they say to PostgreSQL, the feeds or the broker, n by chance over all that the act

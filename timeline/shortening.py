@@ -1,0 +1,29 @@
+"""Inboxes of readers whose level has been lowered: what a lower level does not hold goes."""
+
+from collections.abc import Mapping
+
+from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
+from storage.window import PIPELINE_LENGTH
+from timeline.inbox import Inbox, cap_of
+from timeline.reading import hinting
+from timeline.truth import followed_big_vs
+
+
+def shorten(user_ids_by_level: Mapping[int, list[int]]) -> None:
+    """Give back the memory of inboxes that are longer than the level holds, and note whose outboxes the next page will
+    merge.
+
+    An inbox that cannot be trimmed now, for want of Redis, is trimmed by the next delivery or expires.
+    """
+    commands: list[Command] = []
+    for level, user_ids in user_ids_by_level.items():
+        cap = cap_of(level)
+        commands += [Inbox(user_id).settle(cap) if cap else Inbox(user_id).drop() for user_id in user_ids]
+        if cap:
+            commands += [hinting(user_id, big_vs) for user_id, big_vs in followed_big_vs(user_ids)]
+    try:
+        with feeds_errors():
+            for first in range(0, len(commands), PIPELINE_LENGTH):
+                pipelined(feeds_for_tasks(), commands[first : first + PIPELINE_LENGTH])
+    except FeedsUnavailableError:
+        return
