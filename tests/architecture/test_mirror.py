@@ -172,6 +172,7 @@ HELD = {
         "storage/replica/base.py": "tests/storage/test_replica.py",
         "timeline/hydrate.py": "tests/timeline/test_home.py",
         "timeline/pull.py": "tests/timeline/test_return.py",
+        "timeline/rules.py": "tests/properties/test_home.py",
         "timeline/senders.py": "tests/timeline/test_lists.py",
     },
     "one step of a flow: its tests go through the whole of it": {
