@@ -25,7 +25,7 @@ from clientapi.entities import (
     StatusEdit,
     StatusSource,
 )
-from clientapi.filter_api import CHOICES, LONGEST, FirstFilter
+from clientapi.filter_api import CHOICES, LONGEST_SECONDS, FirstFilter
 from clientapi.filter_api import TITLE_LENGTH as FILTER_TITLE_LENGTH
 from clientapi.list_api import ListBody
 from clientapi.misc_api import Suggestion
@@ -40,7 +40,7 @@ from items.query import QUERY_LENGTH
 from items.text import MEDIA_AN_ITEM, TEXT_LENGTH, WARNING_LENGTH
 from media.models import DESCRIPTION_LENGTH
 from moderation.models import REPORT_LENGTH
-from relations.api import LONGEST_MUTE
+from relations.api import LONGEST_MUTE_SECONDS
 from relations.models import TITLE_LENGTH
 from web.rest import NUMBER
 
@@ -135,12 +135,12 @@ FIRST_FILTER: Fields = {
     "phrase": said(PHRASE_LENGTH),
     "whole_word": SAID_FLAG,
     "irreversible": SAID_FLAG,
-    "expires_in": said_number(LONGEST),
+    "expires_in": said_number(LONGEST_SECONDS),
 }
 FILTER: Fields = {
     "title": said(FILTER_TITLE_LENGTH),
     "filter_action": said_choice(CHOICES),
-    "expires_in": said_number(LONGEST),
+    "expires_in": said_number(LONGEST_SECONDS),
     "keywords_attributes": {
         "anyOf": [
             {"type": "array", "items": {"type": "object", "properties": KEYWORD}, "maxItems": 1},
@@ -227,7 +227,7 @@ TABLE: dict[str, Operation] = {
         Relationship, body={"reblogs": SAID_FLAG, "notify": SAID_FLAG}
     ),
     "post v1/accounts/<str:account_id>/mute": Operation(
-        Relationship, body={"duration": said_number(LONGEST_MUTE), "notifications": SAID_FLAG}
+        Relationship, body={"duration": said_number(LONGEST_MUTE_SECONDS), "notifications": SAID_FLAG}
     ),
     **{
         f"post v1/accounts/<str:account_id>/{act}": Operation(Relationship)

@@ -34,7 +34,7 @@ from storage.connections import fetch, id_array
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 10.0
+WAIT_SECONDS = 10.0
 """Seconds that a bulk request may take."""
 PART = 1_000
 """Items of one turn."""
@@ -88,13 +88,13 @@ def create(*, anew: bool = False) -> None:
     there = server()
     if anew:
         try:
-            there.ask("DELETE", f"/{there.index}", patience=PATIENCE)
+            there.ask("DELETE", f"/{there.index}", patience=WAIT_SECONDS)
         except OpenSearchError as error:
             if error.status != 404:
                 raise
     body = {"mappings": MAPPINGS, "aliases": {there.name: {}}}
     try:
-        there.ask("PUT", f"/{there.index}", json.dumps(body).encode(), patience=PATIENCE)
+        there.ask("PUT", f"/{there.index}", json.dumps(body).encode(), patience=WAIT_SECONDS)
     except OpenSearchError as error:
         if error.kind != "resource_already_exists_exception":
             raise
@@ -178,7 +178,7 @@ def _write(index: SearchIndex, item_ids: Sequence[int]) -> None:
     path = f"/{server().name}/_bulk?require_alias=true"
     for lines in _bodies(_action(index.version, *row) for row in rows):
         body = gzip.compress(lines, compresslevel=1)
-        _check(server().ask("POST", path, body, patience=PATIENCE, kind="application/x-ndjson", encoding="gzip"))
+        _check(server().ask("POST", path, body, patience=WAIT_SECONDS, kind="application/x-ndjson", encoding="gzip"))
 
 
 def _action(

@@ -233,12 +233,12 @@ CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_CONSUMER = "storage.parking:Consumer"
 # A message that no worker took within its period is not worth taking: the next one says the same. But a worker reads
 # the time until which it counts on its own clock: one that is an hour fast must not refuse the messages of beat.
-CLOCKS_APART = 3900.0
+CLOCKS_APART_SECONDS = 3900.0
 
 
 # See docs/decisions.md: Workers ask PostgreSQL for the time.
 def _every(seconds: float, task: str) -> dict[str, Any]:
-    return {"task": task, "schedule": seconds, "options": {"expires": seconds + CLOCKS_APART}}
+    return {"task": task, "schedule": seconds, "options": {"expires": seconds + CLOCKS_APART_SECONDS}}
 
 
 CELERY_BEAT_SCHEDULER = "storage.quiet.Scheduler"

@@ -39,9 +39,9 @@ REPAIRS = 200
 """Lineups that one page writes at most."""
 WRITTEN_WITHIN = timedelta(seconds=5)
 """The time after the first page for which a missing snapshot may still be on its way."""
-PATIENCE = 0.5
+WAIT_SECONDS = 0.5
 """Seconds that a page waits for a snapshot on its way."""
-PAUSE = 0.02
+PAUSE_SECONDS = 0.02
 
 # Replays of hosts who were big-V are pulled; who has some is few, who one follows may be many.
 READER = f"""
@@ -191,7 +191,7 @@ def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) 
 
     One that is so young that it may not be written yet is waited for.
     """
-    count, deadline = walk.wanted, time.monotonic() + PATIENCE
+    count, deadline = walk.wanted, time.monotonic() + WAIT_SECONDS
     while True:
         with suppress(FeedsUnavailableError), feeds_errors():
             replies = walk.read([snapshot.reading(last_id, count)], count)
@@ -201,7 +201,7 @@ def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) 
             return kept, None
         if snapshot.age(now) > WRITTEN_WITHIN or time.monotonic() > deadline:
             raise SnapshotExpiredError
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_SECONDS)
 
 
 # --- Parts that all pages share --------------------------------------------------------------------------

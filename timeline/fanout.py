@@ -39,7 +39,7 @@ from timeline.models import Delivery, DeliveryRange
 
 AGAIN_AFTER = timedelta(seconds=5)
 """How long an item that is published again waits: longer than any lazy delete of it may still be under way
-(window.FORGET_WITHIN).
+(window.FORGET_SECONDS).
 """
 INSERT = """
     INSERT INTO timeline_delivery (item_id, sender_id, attempts, enqueued, not_before, sweep_at, last_error)

@@ -162,7 +162,8 @@ class Tail:
     """
 
     LENGTH: ClassVar[int] = 100
-    TTL: ClassVar[int] = 300
+    TTL_SECONDS: ClassVar[int] = 300
+    """How long a tail lasts that nothing drops."""
     __slots__ = ("key",)
 
     def __init__(self, user_id: int) -> None:
@@ -187,7 +188,7 @@ class Tail:
     def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
         """Write the entries pulled below `top`, if nothing was delivered there since `reading` marked it."""
         below = (entry for entry in entries if entry.item_id < top)
-        return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL, *scored(below))
+        return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL_SECONDS, *scored(below))
 
     def drop(self) -> Command:
         """The command that deletes the tail."""
