@@ -24,7 +24,7 @@ BATCH = 500
 """Rows that a receiver takes away in one transaction."""
 ROUNDS = 40
 """Batches of one task: a large account does not keep a worker from all others."""
-CLAIM = timedelta(seconds=60)
+CLAIM_LIFE = timedelta(seconds=60)
 """A worker that has not come further for so long is taken for dead."""
 STRAGGLERS = timedelta(seconds=60)
 SWEPT = 100
@@ -33,7 +33,7 @@ SWEPT = 100
 def purge(user_id: int) -> bool:
     """Do the next part of a deletion; True if nothing is left of the account and the deletion is complete."""
     now = timezone.now()
-    free = Q(tried_at=None) | Q(tried_at__lt=now - CLAIM)
+    free = Q(tried_at=None) | Q(tried_at__lt=now - CLAIM_LIFE)
     claimed = Deletion.objects.filter(free, user=user_id)
     if not claimed.update(tried_at=now, attempts=F("attempts") + 1):
         return False
@@ -65,7 +65,7 @@ LEFT = "(SELECT FROM accounts_deletion) UNION ALL (SELECT FROM accounts_heldname
 
 def sweep() -> int:
     """Periodic: send to the workers what no worker is at; how many."""
-    free = Q(tried_at=None) | Q(tried_at__lt=timezone.now() - CLAIM)
+    free = Q(tried_at=None) | Q(tried_at__lt=timezone.now() - CLAIM_LIFE)
     waiting = list(Deletion.objects.filter(free).order_by("attempts", "pk").values_list("pk", flat=True)[:SWEPT])
     for user_id in waiting:
         if not enqueue("accounts.purge", user_id):

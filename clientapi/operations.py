@@ -72,7 +72,7 @@ COUNT: Schema = {"type": "integer", "minimum": 1, "maximum": 10**9, "description
 IDS: Schema = {"type": "array", "items": ID}
 NAMES: Schema = {"type": "array", "items": {"type": "string"}}
 LIMIT: Fields = {"limit": COUNT}
-PART: Fields = {**LIMIT, "offset": {"type": "integer", "minimum": 0}}
+OFFSET_PAGE: Fields = {**LIMIT, "offset": {"type": "integer", "minimum": 0}}
 CURSORS: Fields = {"max_id": ID, "since_id": ID, "min_id": ID, **LIMIT}
 
 
@@ -281,11 +281,11 @@ TABLE: dict[str, Operation] = {
     "get v1/tags/<str:tag>": Operation(TagEntity),
     "post v1/tags/<str:tag>/follow": Operation(TagEntity),
     "post v1/tags/<str:tag>/unfollow": Operation(TagEntity),
-    "get v1/trends": Operation(list[TagEntity], PART),
-    "get v1/trends/tags": Operation(list[TagEntity], PART),
-    "get v1/trends/statuses": Operation(list[Status], PART),
-    "get v1/suggestions": Operation(list[Account], PART),
-    "get v2/suggestions": Operation(list[Suggestion], PART),
+    "get v1/trends": Operation(list[TagEntity], OFFSET_PAGE),
+    "get v1/trends/tags": Operation(list[TagEntity], OFFSET_PAGE),
+    "get v1/trends/statuses": Operation(list[Status], OFFSET_PAGE),
+    "get v1/suggestions": Operation(list[Account], OFFSET_PAGE),
+    "get v2/suggestions": Operation(list[Suggestion], OFFSET_PAGE),
     # Reports, the site, apps
     **{f"post v1/reports{end}": Operation(ReportBody, body=REPORT, may_miss=True) for end in ("", "/")},
     **{f"get {at}/instance{end}": Operation(Empty) for at in ("v1", "v2") for end in ("", "/")},

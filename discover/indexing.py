@@ -79,7 +79,7 @@ def note(item_ids: Iterable[int], *, only_public: bool = False) -> None:
 def load_again() -> None:
     """Much was written past the verbs: everything is loaded again, by the periodic task."""
     if settings.OPENSEARCH_URL:
-        SearchIndex.objects.filter(name=server().name).update(position=ids.MAX_ID + 1)
+        SearchIndex.objects.filter(name=server().name).update(position=ids.NO_BOUND)
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
@@ -98,9 +98,9 @@ def create(*, anew: bool = False) -> None:
     except OpenSearchError as error:
         if error.kind != "resource_already_exists_exception":
             raise
-        SearchIndex.objects.get_or_create(name=there.name, defaults={"position": ids.MAX_ID + 1})
+        SearchIndex.objects.get_or_create(name=there.name, defaults={"position": ids.NO_BOUND})
     else:
-        SearchIndex.objects.update_or_create(name=there.name, defaults={"position": ids.MAX_ID + 1})
+        SearchIndex.objects.update_or_create(name=there.name, defaults={"position": ids.NO_BOUND})
 
 
 def work() -> None:

@@ -44,7 +44,7 @@ WAIT_SECONDS = 0.5
 PAUSE_SECONDS = 0.02
 
 # Replays of hosts who were big-V are pulled; who has some is few, who one follows may be many.
-READER = f"""
+SNAPSHOT_OF = f"""
     WITH scanned AS MATERIALIZED (
         SELECT d.position, d.host_id FROM live_replaydelivery d WHERE d.position < %(below)s
         ORDER BY d.position DESC LIMIT %(pending)s
@@ -60,7 +60,7 @@ READER = f"""
         )
 """  # noqa: S608 (constants)
 FIRST = f"""
-    {READER}, (SELECT coalesce(max(position), 0) + 1 FROM live_livesession), lineups.hosts, lineups.versions,
+    {SNAPSHOT_OF}, (SELECT coalesce(max(position), 0) + 1 FROM live_livesession), lineups.hosts, lineups.versions,
         lineups.scheduled
     FROM accounts_user u CROSS JOIN LATERAL (
         SELECT coalesce(array_agg(host.id), '{{}}') AS hosts, coalesce(array_agg(host.version), '{{}}') AS versions,
@@ -68,7 +68,7 @@ FIRST = f"""
         FROM ({HOSTS} AND host.scheduled > 0) host
     ) lineups WHERE u.id = %(reader)s
 """  # noqa: S608 (constants)
-NEXT = f"{READER} FROM accounts_user u WHERE u.id = %(reader)s"
+NEXT = f"{SNAPSHOT_OF} FROM accounts_user u WHERE u.id = %(reader)s"
 # A session that has ended since the freeze was live then; it has no other place in the walk.
 LINEUPS = f"""
     SELECT h.user_id, h.version, s.id, {SCORE} FROM unnest(%(hosts)s::bigint[]) AS wanted (id)

@@ -21,9 +21,9 @@ from accounts.models import User
 from accounts.rows import user_columns, user_of
 from relations import rules
 from relations.actions import SelfRelationError
-from relations.followers import LAST_ID
 from relations.models import Follow, List, ListMember
 from storage.connections import fetch
+from storage.ids import NO_BOUND
 
 LISTS = 50
 """The lists that a user may have."""
@@ -171,7 +171,7 @@ ONE = f"{LISTED} AND l.id = %(list)s"
 
 def lists_of(owner: User, *, person_id: int = 0, last_id: int | None = None, limit: int = LISTS) -> list[Listed]:
     """The owner's lists below `last_id`, newest first, and whether a person is a member of each."""
-    params = {"owner": owner.pk, "person": person_id, "below": last_id or LAST_ID, "count": limit}
+    params = {"owner": owner.pk, "person": person_id, "below": last_id or NO_BOUND, "count": limit}
     return fetch(LISTS_OF, params, into=Listed._make)
 
 
@@ -241,7 +241,7 @@ def members_page(
         "owner": owner.pk,
         "list": list_id,
         "above": above,
-        "below": LAST_ID if last_id is None else last_id,
+        "below": NO_BOUND if last_id is None else last_id,
         "count": limit + 1,
     }
     rows = fetch(_members(order), params, into=_Member.of)

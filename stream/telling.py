@@ -72,8 +72,8 @@ class Teller:
     async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
         """Write a batch to the connections of one dialect; waits for PostgreSQL as long as it takes.
 
-        An error is the dialect's own: its connections alone have to ask, and it rests for `PAUSE_SECONDS`. So is an outage
-        that meets this question `ALONE` times in a row while PostgreSQL answers another.
+        An error is the dialect's own: its connections alone have to ask, and it rests for `PAUSE_SECONDS`. So is an
+        outage that meets this question `ALONE` times in a row while PostgreSQL answers another.
         """
         upto = entries[-1][0]
         rest = self._rests.get(dialect)

@@ -203,7 +203,7 @@ def test_a_worker_that_died_is_followed_by_another(ann: User, monkeypatch: pytes
         account_purged.disconnect(die)
     assert purge.purge(ann.pk) is False  # the dead worker still has it
     assert purge.sweep() == 0
-    Deletion.objects.update(tried_at=timezone.now() - purge.CLAIM - timedelta(seconds=1))
+    Deletion.objects.update(tried_at=timezone.now() - purge.CLAIM_LIFE - timedelta(seconds=1))
     assert purge.sweep() == 1
     assert sent == [("accounts.purge", ann.pk)]
     settle(ann)
