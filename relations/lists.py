@@ -58,7 +58,7 @@ def change(*, owner: User, list_id: int, title: str | None = None, is_exclusive:
     """Rename a list, or let its members leave or join home. Raises List.DoesNotExist."""
     changed = _own(owner, list_id)
     if changed.is_exclusive and is_exclusive is False:
-        _advance(owner)
+        User.objects.advance_epoch_of(owner.pk)
     changed.title = changed.title if title is None else title
     changed.is_exclusive = changed.is_exclusive if is_exclusive is None else is_exclusive
     changed.save(update_fields=["title", "is_exclusive"])
@@ -70,7 +70,7 @@ def delete(*, owner: User, list_id: int) -> None:
     gone = _own(owner, list_id)
     gone.delete()
     if gone.is_exclusive:
-        _advance(owner)
+        User.objects.advance_epoch_of(owner.pk)
 
 
 def add(*, owner: User, list_id: int, member: User) -> bool:
@@ -119,7 +119,7 @@ def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
     of = _own(owner, list_id)
     gone, _ = ListMember.objects.filter(list=of, member__in=members).delete()
     if gone and of.is_exclusive:
-        _advance(owner)
+        User.objects.advance_epoch_of(owner.pk)
     return gone
 
 
@@ -140,10 +140,6 @@ def _own(owner: User, list_id: int) -> List:
 
 def _lock(owner: User) -> None:
     User.objects.held().values_list("pk").get(pk=owner.pk)
-
-
-def _advance(owner: User) -> None:
-    User.objects.get_queryset().filter(pk=owner.pk).advance_epoch()
 
 
 # --- Reads -----------------------------------------------------------------------------------------------
