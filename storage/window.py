@@ -30,13 +30,8 @@ How a window stays exact when a builder dies at any point:
 - `forget` (lazy delete) is refused for another epoch, or later than `FORGET_SECONDS` after the reading that asks for
   it: a slow reader cannot take out what has become visible, and been delivered again, in the meantime.
 
-A new kind of window (timeline.inbox, timeline.outbox and live.replays are those of today) needs:
-
-- a key in storage/keys.py, with its line in the table there;
-- an epoch that is drawn anew wherever something comes into the timeline that no delivery brings;
-- a task that takes the snapshot, between `begin` and `complete` (storage/construction.py);
-- a delivery row that lives until `deliver` is done;
-- a statement that verifies each entry before it is shown.
+The windows of today are timeline.inbox, timeline.outbox and live.replays; CONTRIBUTING.md lists what a new kind needs,
+under "How to add".
 
 A change of what the members above mean raises policy.FORMAT.
 
