@@ -9,8 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 COOKIE = "dismissed"
-LIFE = 31_536_000
-"""Seconds."""
+LIFE_SECONDS = 31_536_000
 
 
 def for_browser(request: HttpRequest, news: str) -> str:
@@ -21,7 +20,7 @@ def for_browser(request: HttpRequest, news: str) -> str:
 def dismiss(response: HttpResponseBase, news: str) -> None:
     """Let this browser show the announcement no more."""
     response.set_cookie(
-        COOKIE, mark(news), max_age=LIFE, secure=settings.SESSION_COOKIE_SECURE, httponly=True, samesite="Lax"
+        COOKIE, mark(news), max_age=LIFE_SECONDS, secure=settings.SESSION_COOKIE_SECURE, httponly=True, samesite="Lax"
     )
 
 

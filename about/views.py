@@ -9,8 +9,7 @@ from about import announcing, colours
 from about.site import current
 from web.pages import PageRequest, go_on, show, uncounted
 
-YEAR = 31_536_000
-"""Seconds."""
+YEAR_SECONDS = 31_536_000
 
 
 @require_safe
@@ -43,5 +42,5 @@ def theme(request: HttpRequest, code: str) -> HttpResponse:
     except ValidationError:
         raise Http404 from None
     response = HttpResponse(sheet, content_type="text/css; charset=utf-8")
-    response["Cache-Control"] = f"public, max-age={YEAR}, immutable"
+    response["Cache-Control"] = f"public, max-age={YEAR_SECONDS}, immutable"
     return response

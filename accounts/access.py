@@ -14,7 +14,7 @@ from web.pages import PageRequest, View, next_page, wants_part
 
 P = ParamSpec("P")
 
-READER = "X-Reader"
+READER_HEADER = "X-Reader"
 """The header by which an open page names whom it was made for (base.html)."""
 READER_FIELD = "page_reader"
 """The field by which a form says the same (asking.js)."""
@@ -57,7 +57,7 @@ class ReaderMiddleware:
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
         """The refusal of a request from another user's page; None lets the view run."""
-        named = request.headers.get(READER)
+        named = request.headers.get(READER_HEADER)
         if named is not None:
             return None if named == str(request.user.pk) else HttpResponse(status=UNAUTHORIZED)
         if request.method != "POST" or request.path_info.startswith(API) or request.path_info == reverse("logout"):

@@ -286,16 +286,19 @@ def revoke_app_token(*, token_id: int) -> bool:
     return _revoke(AccessToken.objects.filter(pk=token_id))
 
 
+@transaction.atomic
 def delete_app(*, app_id: int) -> None:
     """Remove an app, its tokens and the codes that it did not use yet, and end the streams that it holds open."""
+    apps = ClientApp.objects.filter(pk=app_id)
+    list(apps.select_for_update().values_list("pk"))  # a token that is issued meanwhile is seen below, or is refused
     held = AccessToken.objects.filter(application=app_id, user__isnull=False)
     users = set(held.values_list("user_id", flat=True))
-    with transaction.atomic():
-        ClientApp.objects.filter(pk=app_id).delete()
-        for user_id in users:
-            end_streams(user_id=user_id)
+    apps.delete()
+    for user_id in users:
+        end_streams(user_id=user_id)
 
 
+@transaction.atomic
 def _revoke(token: QuerySet[Any]) -> bool:
     user_id = token.values_list("user_id", flat=True).first()
     gone, _ = token.delete()

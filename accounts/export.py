@@ -33,7 +33,7 @@ from media.models import MediaFile
 from media.store import store
 from storage.postgresql import long_statements
 
-SPOOLED = 1024 * 1024
+SPOOLED_BYTES = 1024 * 1024
 """Bytes of an archive that are kept in memory; a larger one goes to the disk."""
 LEVEL = 6
 MEDIA_AT_ONCE = 500
@@ -144,7 +144,7 @@ def archive_response(user: User) -> FileResponse:
 
     See docs/decisions.md: An export is written to a temporary file and then sent.
     """
-    archive = tempfile.SpooledTemporaryFile(max_size=SPOOLED)  # noqa: SIM115 (the response closes it)
+    archive = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115 (the response closes it)
     try:
         with long_statements():
             write_archive(user, cast("IO[bytes]", archive))

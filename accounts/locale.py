@@ -18,7 +18,7 @@ from django.utils.translation import pgettext_lazy
 from django.utils.translation.trans_real import parse_accept_lang_header
 
 from about.site import current
-from accounts.access import READER
+from accounts.access import READER_HEADER
 from accounts.models import User
 
 ZONE_COOKIE = "time_zone"
@@ -137,7 +137,7 @@ class ReaderLocaleMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Answer the request in the reader's language and time zone."""
         is_plain = request.path_info.startswith(PLAIN)
-        if is_plain and READER not in request.headers:
+        if is_plain and READER_HEADER not in request.headers:
             return self.get_response(request)
         language, zone = language_of(request), timezone.get_default_timezone() if is_plain else zone_of(request)
         # Both end with the request: threads serve one reader after another, and programs in between.

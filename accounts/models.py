@@ -103,6 +103,10 @@ class UserManager(DjangoUserManager["User"]):
         """Users as they are now, held until the transaction ends (`UserQuerySet.held`)."""
         return self.get_queryset().held()
 
+    def advance_epoch_of(self, user_id: int) -> None:
+        """Make the windows of this user unusable (`UserQuerySet.advance_epoch`)."""
+        self.get_queryset().filter(pk=user_id).advance_epoch()
+
     def named(self, username: str) -> UserQuerySet:
         """The user of this name (`UserQuerySet.named`)."""
         return self.get_queryset().named(username)
@@ -135,8 +139,8 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     """A person or program that publishes, follows and reads.
 
     `window_epoch` is drawn anew (storage.draws) by each change after which the user's cached windows may lack
-    something that they can see (a follow, an unblock, an unmute, a raised level). A window that was built for another
-    epoch is not used.
+    something that they can see (a follow, an unmute, the return of a dormant reader; docs/design.md has all acts, under
+    What must hold). A window that was built for another epoch is not used.
     `follower_count` is exact together with the changes not yet folded into it (relations.FollowerCountChange), so
     that a big-V's row never gets hot.
     `session_epoch` counts the times that all sessions of the user were ended at once.

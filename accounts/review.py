@@ -99,7 +99,7 @@ def _over(session_id: int) -> bool:
 
 
 @dataclass
-class Sessions:
+class ReviewedSessions:
     """Live sessions, by the room that keeps them, which puts its functions in here when the site is ready.
 
     `find` tells of those sessions that there are, `seen` of one if the reader may see it. `lock` tells of one, which
@@ -115,4 +115,4 @@ class Sessions:
     end: Callable[[int], bool] = _over
 
 
-sessions = Sessions()
+sessions = ReviewedSessions()

@@ -2,8 +2,8 @@
 
 from django.dispatch import Signal
 
-# Sent inside the transaction that makes `user` (User) big-V, or takes back a demotion that was under way. Receivers
-# (timeline) return whether there was one.
+# Sent inside the transaction that makes `user` (User) big-V, or finds that they are: a demotion that is under way is
+# taken back then. The receiver that does so (timeline) returns whether there was one, others return None.
 # Receivers: timeline.receivers.begin_outbox, timeline.receivers.cancel_backfill.
 big_v_made = Signal()
 

@@ -43,8 +43,7 @@ from web.pages import (
     uncounted,
 )
 
-YEAR = 31_536_000
-"""Seconds."""
+YEAR_SECONDS = 31_536_000
 
 
 class LogoutView(DjangoLogoutView):
@@ -249,7 +248,7 @@ def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
 def _drawn(picture: str) -> HttpResponse:
     """A picture that stays the same, and that apps in browsers show on pages of other sites, as pictures are."""
     response = HttpResponse(picture, content_type="image/svg+xml")
-    response["Cache-Control"] = f"public, max-age={YEAR}, immutable"
+    response["Cache-Control"] = f"public, max-age={YEAR_SECONDS}, immutable"
     response["Cross-Origin-Resource-Policy"] = "cross-origin"
     response["Access-Control-Allow-Origin"] = "*"
     return response

@@ -26,7 +26,7 @@ from benchmarks.community import Community, materialise_inbox, materialise_outbo
 from benchmarks.measure import Report, interleaved, milliseconds, over
 from runtime.embedded import Home, Valkey, wait_for
 from storage import connections
-from storage.connections import TASK_TIMEOUT, Command, client_of, pipelined
+from storage.connections import TASK_TIMEOUT_SECONDS, Command, client_of, pipelined
 from storage.window import INFINITY, Entry, Window, deliver
 from timeline import home, reading
 from timeline.inbox import Inbox, cap_of
@@ -48,7 +48,10 @@ def run(community: Community) -> Report:
         f"{size.page_rounds} rounds each; medians in ms, deliveries/s as means",
     )
     with servers() as (cluster, single):
-        clients = {"cluster": client_of(cluster, TASK_TIMEOUT), "single": client_of(single, TASK_TIMEOUT)}
+        clients = {
+            "cluster": client_of(cluster, TASK_TIMEOUT_SECONDS),
+            "single": client_of(single, TASK_TIMEOUT_SECONDS),
+        }
         peer = peer_of(cluster)
         for count, readers in community.hybrids.items():
             (reader,) = users(readers[:1])
@@ -141,7 +144,9 @@ def build(reader: User) -> list[Outbox]:
 
 def peer_of(url: str) -> RedisCluster:
     """redis-py's own client of the cluster, which knows the scripts."""
-    peer = RedisCluster.from_url(url.replace("redis+cluster:", "redis:"), socket_timeout=TASK_TIMEOUT, protocol=2)
+    peer = RedisCluster.from_url(
+        url.replace("redis+cluster:", "redis:"), socket_timeout=TASK_TIMEOUT_SECONDS, protocol=2
+    )
     for source in connections._scripts.values():
         peer.script_load(source)
     return peer

@@ -15,11 +15,11 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-PATIENCE = 30.0
+WAIT_SECONDS = 30.0
 """Seconds that a call waits for its answer."""
 UNANSWERED = 0
 """In place of the status of a call that was not answered, or not to its end."""
-MOST_IDLE = 20.0
+IDLE_SECONDS = 20.0
 """Seconds after which a free connection is not used again: the server closes those that say nothing for 30."""
 
 
@@ -100,7 +100,7 @@ class Line(asyncio.Protocol):
         self.waiter = asyncio.get_running_loop().create_future()
         self.transport.write(request)
         try:
-            return await asyncio.wait_for(self.waiter, PATIENCE)
+            return await asyncio.wait_for(self.waiter, WAIT_SECONDS)
         except TimeoutError:
             self.transport.abort()
             self.is_closed = True
@@ -175,7 +175,7 @@ class Generator:
         return Answer(200, "", b"") if streams else NOTHING
 
     async def _line(self) -> Line:
-        least = time.monotonic() - MOST_IDLE
+        least = time.monotonic() - IDLE_SECONDS
         while self.free:
             line = self.free.pop()  # the one that was used last
             if not line.is_closed and line.idle_since > least:
@@ -183,7 +183,7 @@ class Generator:
             line.transport.abort()
         self.opened += 1
         _, line = await asyncio.wait_for(
-            asyncio.get_running_loop().create_connection(Line, "127.0.0.1", self.port), PATIENCE
+            asyncio.get_running_loop().create_connection(Line, "127.0.0.1", self.port), WAIT_SECONDS
         )
         return line
 
@@ -237,7 +237,7 @@ async def listening(
     for request in requests:
         with suppress(OSError):
             _, one = await loop.create_connection(partial(Listener, request, heard), "127.0.0.1", port)
-            if await asyncio.wait_for(one.opened, PATIENCE):
+            if await asyncio.wait_for(one.opened, WAIT_SECONDS):
                 opened.append(one)
     return opened
 

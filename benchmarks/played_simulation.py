@@ -52,7 +52,7 @@ BATCH = 500
 WORKERS = 2
 SHARDS, TASK_SHARDS = 500, 10
 """Shards of the ring and of a task: as many users a shard as 4 million would be on 5,000."""
-KILL_EVERY = 0.25
+KILL_EVERY_SECONDS = 0.25
 """Seconds between two kills of merging processes, on average."""
 SERVER_KILLS = 2
 """Hours of a stormy lap in which the server is killed."""
@@ -276,7 +276,12 @@ class Simulation:
 
 @contextmanager
 def simulation(
-    folder: Path, *, seed: int, kill_every: float = KILL_EVERY, shards: int = SHARDS, task_shards: int = TASK_SHARDS
+    folder: Path,
+    *,
+    seed: int,
+    kill_every: float = KILL_EVERY_SECONDS,
+    shards: int = SHARDS,
+    task_shards: int = TASK_SHARDS,
 ) -> Iterator[Simulation]:
     """On a server as the site configures it, and a store, both in this folder."""
     home = Home(folder)

@@ -29,7 +29,7 @@ from items.profile import item_count
 from media.api import taken
 from media.models import Use
 from relations import actions, lists
-from relations.api import LONGEST_MUTE, is_visible
+from relations.api import LONGEST_MUTE_SECONDS, is_visible
 from relations.people import (
     BLOCKS,
     FOLLOWEES,
@@ -341,7 +341,7 @@ class MuteView(RelationView):
 
     def act(self, reader: User, other: User, params: Params) -> bool:
         """Mute, for a time where `duration` names one."""
-        seconds = params.number("duration", least=0, most=LONGEST_MUTE, default=0)
+        seconds = params.number("duration", least=0, most=LONGEST_MUTE_SECONDS, default=0)
         lasts = timedelta(seconds=seconds) if seconds else None
         notifications = params.flag("notifications", default=True)
         return actions.mute(muter=reader, muted=other, lasts=lasts, notifications=notifications)

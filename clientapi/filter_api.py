@@ -26,7 +26,7 @@ from items.models import PHRASE_LENGTH, FilterAction
 from items.models import Filter as FilterRow
 from web.rest import FeedResponse, parse_id
 
-LONGEST = 10 * 366 * 86_400
+LONGEST_SECONDS = 10 * 366 * 86_400
 """Seconds that a filter may last which has an end."""
 TITLE_LENGTH = 1_000
 """Characters of a title beside a keyword, which is passed over."""
@@ -89,7 +89,7 @@ def _end(params: Params) -> dict[str, datetime | None]:
     """When the filter ends, where that is sent; an empty text is for ever."""
     if "expires_in" not in params:
         return {}
-    seconds = params.number("expires_in", least=0, most=LONGEST)
+    seconds = params.number("expires_in", least=0, most=LONGEST_SECONDS)
     return {"expires_at": timezone.now() + timedelta(seconds=seconds) if seconds else None}
 
 

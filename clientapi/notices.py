@@ -20,7 +20,7 @@ from items.hydrate import hydrate
 from notifications.models import Kind
 from notifications.ungrouped import ToldAct, WantedActs, acts_page, unread_acts
 from storage import ids
-from storage.ids import MAX_ID
+from storage.ids import NO_BOUND
 
 TYPES = {
     Kind.LIKE: "favourite",
@@ -74,7 +74,7 @@ def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage
     """The notifications below `max_id`, or directly above `min_id`."""
     if not chosen.kinds:
         return NoticePage([], None, None)
-    below = MAX_ID + 1 if asked.max_id is None else asked.max_id
+    below = NO_BOUND if asked.max_id is None else asked.max_id
     wanted = WantedActs(chosen.kinds, below, asked.above, chosen.account_id, asked.goes_up)
     found = acts_page(reader, wanted, limit=asked.limit)
     acts = sorted(found.acts, reverse=True)

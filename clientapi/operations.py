@@ -25,7 +25,7 @@ from clientapi.entities import (
     StatusEdit,
     StatusSource,
 )
-from clientapi.filter_api import CHOICES, LONGEST, FirstFilter
+from clientapi.filter_api import CHOICES, LONGEST_SECONDS, FirstFilter
 from clientapi.filter_api import TITLE_LENGTH as FILTER_TITLE_LENGTH
 from clientapi.list_api import ListBody
 from clientapi.misc_api import Suggestion
@@ -40,7 +40,7 @@ from items.query import QUERY_LENGTH
 from items.text import MEDIA_AN_ITEM, TEXT_LENGTH, WARNING_LENGTH
 from media.models import DESCRIPTION_LENGTH
 from moderation.models import REPORT_LENGTH
-from relations.api import LONGEST_MUTE
+from relations.api import LONGEST_MUTE_SECONDS
 from relations.models import TITLE_LENGTH
 from web.rest import NUMBER
 
@@ -72,7 +72,7 @@ COUNT: Schema = {"type": "integer", "minimum": 1, "maximum": 10**9, "description
 IDS: Schema = {"type": "array", "items": ID}
 NAMES: Schema = {"type": "array", "items": {"type": "string"}}
 LIMIT: Fields = {"limit": COUNT}
-PART: Fields = {**LIMIT, "offset": {"type": "integer", "minimum": 0}}
+OFFSET_PAGE: Fields = {**LIMIT, "offset": {"type": "integer", "minimum": 0}}
 CURSORS: Fields = {"max_id": ID, "since_id": ID, "min_id": ID, **LIMIT}
 
 
@@ -135,12 +135,12 @@ FIRST_FILTER: Fields = {
     "phrase": said(PHRASE_LENGTH),
     "whole_word": SAID_FLAG,
     "irreversible": SAID_FLAG,
-    "expires_in": said_number(LONGEST),
+    "expires_in": said_number(LONGEST_SECONDS),
 }
 FILTER: Fields = {
     "title": said(FILTER_TITLE_LENGTH),
     "filter_action": said_choice(CHOICES),
-    "expires_in": said_number(LONGEST),
+    "expires_in": said_number(LONGEST_SECONDS),
     "keywords_attributes": {
         "anyOf": [
             {"type": "array", "items": {"type": "object", "properties": KEYWORD}, "maxItems": 1},
@@ -227,7 +227,7 @@ TABLE: dict[str, Operation] = {
         Relationship, body={"reblogs": SAID_FLAG, "notify": SAID_FLAG}
     ),
     "post v1/accounts/<str:account_id>/mute": Operation(
-        Relationship, body={"duration": said_number(LONGEST_MUTE), "notifications": SAID_FLAG}
+        Relationship, body={"duration": said_number(LONGEST_MUTE_SECONDS), "notifications": SAID_FLAG}
     ),
     **{
         f"post v1/accounts/<str:account_id>/{act}": Operation(Relationship)
@@ -281,11 +281,11 @@ TABLE: dict[str, Operation] = {
     "get v1/tags/<str:tag>": Operation(TagEntity),
     "post v1/tags/<str:tag>/follow": Operation(TagEntity),
     "post v1/tags/<str:tag>/unfollow": Operation(TagEntity),
-    "get v1/trends": Operation(list[TagEntity], PART),
-    "get v1/trends/tags": Operation(list[TagEntity], PART),
-    "get v1/trends/statuses": Operation(list[Status], PART),
-    "get v1/suggestions": Operation(list[Account], PART),
-    "get v2/suggestions": Operation(list[Suggestion], PART),
+    "get v1/trends": Operation(list[TagEntity], OFFSET_PAGE),
+    "get v1/trends/tags": Operation(list[TagEntity], OFFSET_PAGE),
+    "get v1/trends/statuses": Operation(list[Status], OFFSET_PAGE),
+    "get v1/suggestions": Operation(list[Account], OFFSET_PAGE),
+    "get v2/suggestions": Operation(list[Suggestion], OFFSET_PAGE),
     # Reports, the site, apps
     **{f"post v1/reports{end}": Operation(ReportBody, body=REPORT, may_miss=True) for end in ("", "/")},
     **{f"get {at}/instance{end}": Operation(Empty) for at in ("v1", "v2") for end in ("", "/")},

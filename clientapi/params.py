@@ -21,7 +21,7 @@ NAMES = 500
 DEPTH = 3
 """How deep a name may nest; deeper ones are unknown."""
 PATH = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
-PART = re.compile(r"\[([^\[\]]*)\]")
+BRACKETED = re.compile(r"\[([^\[\]]*)\]")
 TRUE = frozenset({"1", "true", "on", "t", "yes"})
 FALSE = frozenset({"0", "false", "off", "f", "no", ""})
 
@@ -162,7 +162,7 @@ def _nested(given: QueryDict) -> dict[str, Any]:
         match = PATH.fullmatch(name)
         if match is None:
             continue
-        values, parts = given.getlist(name), PART.findall(match[2])
+        values, parts = given.getlist(name), BRACKETED.findall(match[2])
         if len(parts) > DEPTH:
             continue
         if len(values) > 1 and "" not in parts:

@@ -12,9 +12,9 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from accounts.rows import user_columns, user_of
 from clientapi.paging import Wanted
-from relations.followers import LAST_ID
 from relations.rules import READER, unblocked
 from storage.connections import fetch
+from storage.ids import NO_BOUND
 
 SCAN = 300
 """Reposts that a page looks through."""
@@ -42,7 +42,7 @@ def _reposters(order: str) -> str:
 def reposters_page(item_id: int, reader: User | AnonymousUser, asked: Wanted) -> Reposters:
     """Users who reposted the item, on the page that is asked for by their ids."""
     order = "ASC" if asked.goes_up else "DESC"
-    below = LAST_ID if asked.max_id is None else asked.max_id
+    below = NO_BOUND if asked.max_id is None else asked.max_id
     params = {"item": item_id, "reader": reader.pk or 0, "above": asked.above, "below": below}
     rows = fetch(_reposters(order), params)
     users: list[User] = []

@@ -62,7 +62,7 @@ SOCKET_HEARTBEAT = b'{"stream":[],"event":"heartbeat","payload":"{}"}'
 """The server of the process sends no pings of its own. An app may end at an empty message, at one without a list of
 streams, and at a payload that is no JSON (masto.js does). Apps pass over what concerns none of their streams.
 """
-SOCKET_QUIET = 30.0
+SOCKET_QUIET_SECONDS = 30.0
 """Seconds after which a quiet socket gets one: as often as Mastodon pings."""
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes
     """A comment in a stream; in a socket a message that concerns no stream."""
     if not hearer.is_socket:
         return HEARTBEAT
-    return SOCKET_HEARTBEAT if quiet >= SOCKET_QUIET else b""
+    return SOCKET_HEARTBEAT if quiet >= SOCKET_QUIET_SECONDS else b""
 
 
 # --- A batch -------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from items.text import ContentError, check_content
 from storage import ids
 
 FILES = ("users.csv.gz", "follows.csv.gz", "posts.jsonl.gz")
-LINE_LENGTH = 1_000_000
+LINE_BYTES = 1_000_000
 """Bytes. A longer line is none of a data set, and would be read into memory whole."""
 CLOCK_SKEW = timedelta(days=1)
 """A time further ahead than this is wrong: the post would stand at the head of every home until then."""
@@ -132,8 +132,8 @@ class _File:
         ):
             while line := self._line(stream):
                 bar.update(packed.tell() - bar.n)
-                if len(line) == LINE_LENGTH:
-                    self.tell(self.wrong(f"longer than {LINE_LENGTH} bytes", "too long"))
+                if len(line) == LINE_BYTES:
+                    self.tell(self.wrong(f"longer than {LINE_BYTES} bytes", "too long"))
                     while line and not line.endswith(b"\n"):
                         line = self._part(stream)
                     continue
@@ -149,7 +149,7 @@ class _File:
     def _part(self, stream: gzip.GzipFile) -> bytes:
         """The next line, or its first bytes; nothing at the end, also of a file that breaks off there."""
         try:
-            return stream.readline(LINE_LENGTH)
+            return stream.readline(LINE_BYTES)
         except EOFError:
             self.tell(self.wrong("the file ends in the middle; it is not whole", "unreadable"))
         except (OSError, zlib.error) as error:

@@ -20,7 +20,7 @@ from media.models import MediaFile, Use
 from media.store import StoreError
 from media.sweeping import without_row
 
-PATIENCE = 24
+TRIES = 24
 """How often a file is tried while all decoders are busy, for `FEEDSITE_MEDIA_WAIT_SECONDS` each time."""
 PART = 1_000
 
@@ -116,7 +116,7 @@ class Pictures:
 
 
 def _patiently(keep: Callable[[IO[bytes]], MediaFile], file: IO[bytes]) -> MediaFile:
-    for _ in range(PATIENCE - 1):
+    for _ in range(TRIES - 1):
         try:
             return keep(file)
         except BusyError:

@@ -12,7 +12,7 @@ from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.listing import ItemPage
 from items.visibility import VISIBLE
 from storage.connections import fetch, id_array
-from storage.ids import MAX_ID
+from storage.ids import NO_BOUND
 
 VIEWED = f"""
     SELECT {COLUMNS} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS viewed (id, place)
@@ -58,7 +58,7 @@ def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) 
     """The items that `reader` is not interested in, before `last_id` (exclusive; of their saying so), the last said
     first.
     """
-    below = MAX_ID + 1 if last_id is None else last_id
+    below = NO_BOUND if last_id is None else last_id
     rows = fetch(UNWANTED, {"reader": reader.pk, "below": below, "count": limit + 1})
     shown = [(said_id, ItemRow.of(columns)) for said_id, *columns in rows[:limit]]
     items = bodies([row for _, row in shown], reader)

@@ -34,7 +34,7 @@ from storage.connections import fetch, id_array
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 10.0
+WAIT_SECONDS = 10.0
 """Seconds that a bulk request may take."""
 PART = 1_000
 """Items of one turn."""
@@ -79,7 +79,7 @@ def note(item_ids: Iterable[int], *, only_public: bool = False) -> None:
 def load_again() -> None:
     """Much was written past the verbs: everything is loaded again, by the periodic task."""
     if settings.OPENSEARCH_URL:
-        SearchIndex.objects.filter(name=server().name).update(position=ids.MAX_ID + 1)
+        SearchIndex.objects.filter(name=server().name).update(position=ids.NO_BOUND)
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
@@ -88,19 +88,19 @@ def create(*, anew: bool = False) -> None:
     there = server()
     if anew:
         try:
-            there.ask("DELETE", f"/{there.index}", patience=PATIENCE)
+            there.ask("DELETE", f"/{there.index}", patience=WAIT_SECONDS)
         except OpenSearchError as error:
             if error.status != 404:
                 raise
     body = {"mappings": MAPPINGS, "aliases": {there.name: {}}}
     try:
-        there.ask("PUT", f"/{there.index}", json.dumps(body).encode(), patience=PATIENCE)
+        there.ask("PUT", f"/{there.index}", json.dumps(body).encode(), patience=WAIT_SECONDS)
     except OpenSearchError as error:
         if error.kind != "resource_already_exists_exception":
             raise
-        SearchIndex.objects.get_or_create(name=there.name, defaults={"position": ids.MAX_ID + 1})
+        SearchIndex.objects.get_or_create(name=there.name, defaults={"position": ids.NO_BOUND})
     else:
-        SearchIndex.objects.update_or_create(name=there.name, defaults={"position": ids.MAX_ID + 1})
+        SearchIndex.objects.update_or_create(name=there.name, defaults={"position": ids.NO_BOUND})
 
 
 def work() -> None:
@@ -178,7 +178,7 @@ def _write(index: SearchIndex, item_ids: Sequence[int]) -> None:
     path = f"/{server().name}/_bulk?require_alias=true"
     for lines in _bodies(_action(index.version, *row) for row in rows):
         body = gzip.compress(lines, compresslevel=1)
-        _check(server().ask("POST", path, body, patience=PATIENCE, kind="application/x-ndjson", encoding="gzip"))
+        _check(server().ask("POST", path, body, patience=WAIT_SECONDS, kind="application/x-ndjson", encoding="gzip"))
 
 
 def _action(

@@ -31,7 +31,7 @@ from runtime.logs import HEADER, request_id  # noqa: E402
 from storage import postgresql  # noqa: E402
 from stream.api import Admission, StreamView  # noqa: E402
 from stream.connections import Connection, TooManyError  # noqa: E402
-from stream.hub import PATIENCE, Hub, StoppingError  # noqa: E402
+from stream.hub import WAIT_SECONDS, Hub, StoppingError  # noqa: E402
 from stream.sockets import converse, request_of, respond  # noqa: E402
 from web import health  # noqa: E402
 from web.headers import HEADERS, NO_PAGE  # noqa: E402
@@ -44,9 +44,9 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-FULL_RETRY_AFTER = 30
+FULL_RETRY_SECONDS = 30
 """Seconds that a client is asked to wait where there are too many connections."""
-END_PATIENCE = 1.0
+END_SECONDS = 1.0
 """Seconds that the end of a stream may take to be written."""
 
 # The addresses of this process: requests name this module as their urlconf.
@@ -115,7 +115,7 @@ class Application:
                 if not gone.done():
                     # Browsers log an error where an answer only breaks off.
                     with suppress(TimeoutError):
-                        async with asyncio.timeout(END_PATIENCE):
+                        async with asyncio.timeout(END_SECONDS):
                             await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
                 gone.cancel()
@@ -135,7 +135,7 @@ class Application:
         """A connection and what admitted it, or why not."""
         hub, asked_at = self._hub(), time.monotonic()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(WAIT_SECONDS):
                 response = await hub.in_thread(lambda: self._decide(request))
                 if not isinstance(response, Admission):
                     return response
@@ -196,7 +196,7 @@ def _too_many(error: TooManyError) -> HttpResponseBase:
         response = FeedResponse(Problem("Too many open streams."), status=429)
     else:
         response = FeedResponse(Problem("Too many open streams on this site. Come back later."), status=503)
-    response["Retry-After"] = str(FULL_RETRY_AFTER)
+    response["Retry-After"] = str(FULL_RETRY_SECONDS)
     return response
 
 

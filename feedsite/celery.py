@@ -68,7 +68,7 @@ def bound_questions(**kwargs: Any) -> None:
     """Bound what beat asks PostgreSQL, in beat's own process."""
     from storage import postgresql, quiet  # once Django is set up
 
-    postgresql.bound(quiet.PATIENCE)
+    postgresql.bound(quiet.WAIT_SECONDS)
 
 
 @signals.beat_embedded_init.connect

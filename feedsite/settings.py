@@ -233,12 +233,12 @@ CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_CONSUMER = "storage.parking:Consumer"
 # A message that no worker took within its period is not worth taking: the next one says the same. But a worker reads
 # the time until which it counts on its own clock: one that is an hour fast must not refuse the messages of beat.
-CLOCKS_APART = 3900.0
+CLOCKS_APART_SECONDS = 3900.0
 
 
 # See docs/decisions.md: Workers ask PostgreSQL for the time.
 def _every(seconds: float, task: str) -> dict[str, Any]:
-    return {"task": task, "schedule": seconds, "options": {"expires": seconds + CLOCKS_APART}}
+    return {"task": task, "schedule": seconds, "options": {"expires": seconds + CLOCKS_APART_SECONDS}}
 
 
 CELERY_BEAT_SCHEDULER = "storage.quiet.Scheduler"
@@ -349,7 +349,7 @@ LEVEL_CAPS = {
 }
 LEVEL_AGES = {3: timedelta(days=1), 2: timedelta(days=7), 1: timedelta(days=30)}
 # A window may outgrow its cap by this many entries before it is trimmed back to it. Level caps 1 and 2 plus
-# the slack must stay under the server's zset-max-listpack-entries (512).
+# the slack should stay under the server's zset-max-listpack-entries (512).
 WINDOW_SLACK = env.whole("FEEDSITE_WINDOW_SLACK")
 WINDOW_TTL = timedelta(days=30)
 OUTBOX_CAP = env.whole("FEEDSITE_OUTBOX_CAP")
@@ -471,7 +471,7 @@ LIVE_GRACE = timedelta(minutes=env.number("FEEDSITE_LIVE_GRACE_MINUTES"))
 LIVE_LONGEST = timedelta(hours=env.number("FEEDSITE_LIVE_LONGEST_HOURS"))
 # Sessions that one host may have live or upcoming.
 LIVE_SCHEDULED_CAP = env.whole("FEEDSITE_LIVE_SCHEDULED_CAP")
-# Replays that a reader's inbox of them holds; with the slack it must stay under zset-max-listpack-entries (512).
+# Replays that a reader's inbox of them holds; with the slack it should stay under zset-max-listpack-entries (512).
 LIVE_REPLAYS_CAP = env.whole("FEEDSITE_LIVE_REPLAYS_CAP")
 # How long a walk through the live feed may pause before it must begin anew.
 LIVE_SNAPSHOT_TTL = timedelta(minutes=env.number("FEEDSITE_LIVE_SNAPSHOT_MINUTES"))

@@ -19,7 +19,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-PATIENCE = 0.02
+WAIT_SECONDS = 0.02
 """Seconds that a request with a body waits for a place; bodies that have arrived are read in less."""
 FILES_TYPE = "multipart/form-data"
 CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_COOKIE")
@@ -60,7 +60,7 @@ class Measured:
             return self.with_files(environ, start_response, size, allowed)
         if size > self.most:
             return self.too_long(environ, start_response)
-        if not self.places.acquire(timeout=PATIENCE):
+        if not self.places.acquire(timeout=WAIT_SECONDS):
             return busy(start_response)
         try:
             body = environ["wsgi.input"].read(size or self.most + 1)
@@ -86,11 +86,11 @@ class Measured:
             return self.application(environ, start_response)
         if size > allowed:
             return self.too_long(environ, start_response)
-        if not self.file_places.acquire(timeout=PATIENCE):
+        if not self.file_places.acquire(timeout=WAIT_SECONDS):
             return busy(start_response)
         try:
             with tempfile.TemporaryFile(dir=uploads.folder()) as file:
-                if not self.places.acquire(timeout=PATIENCE):
+                if not self.places.acquire(timeout=WAIT_SECONDS):
                     return busy(start_response)
                 try:
                     came = uploads.spooled(environ["wsgi.input"], size or allowed + 1, file)

@@ -28,6 +28,7 @@ from items.matching import Matcher, Word, fold
 from items.models import Filter, FilterAction
 from storage.connections import fetch
 from storage.events import FiltersChanged, announce
+from storage.ids import NO_BOUND
 
 if TYPE_CHECKING:
     from items.hydrate import ItemBody
@@ -36,7 +37,6 @@ FILTERS = 100
 """The filters that a user may have."""
 COMPILED = 128
 """Readers whose filters a process keeps compiled; the largest take about 1 MB."""
-LAST_ID = 2**62
 FORGOTTEN = 500
 """Users whose expired filters one turn of the task deletes."""
 UNFOLDING, SIGNS = re.compile("[\u3300-\u3357\u337b-\u337f\ufdf0-\ufdfb]"), 500
@@ -156,7 +156,7 @@ class Listed(NamedTuple):
 
 def filters_of(owner: User, *, last_id: int | None = None, limit: int = FILTERS) -> list[Listed]:
     """The owner's filters below `last_id`, newest first."""
-    return fetch(LISTING, {"owner": owner.pk, "below": last_id or LAST_ID, "count": limit}, into=Listed._make)
+    return fetch(LISTING, {"owner": owner.pk, "below": last_id or NO_BOUND, "count": limit}, into=Listed._make)
 
 
 def filter_of(owner: User, filter_id: int) -> Listed | None:

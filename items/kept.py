@@ -14,7 +14,7 @@ from items.hydrate import COLUMNS, ORIGINALS, ItemBody, ItemRow, bodies
 from items.listing import SCAN, ItemPage
 from items.visibility import VISIBLE
 from storage.connections import fetch
-from storage.ids import MAX_ID
+from storage.ids import NO_BOUND
 
 Kept = Literal["bookmark", "like"]
 
@@ -91,7 +91,7 @@ def placed_page(
     `min_id` those directly above it, newest first all the same.
     """
     statement, above = (STATEMENTS, since_id) if min_id is None else (ABOVE, max(since_id, min_id))
-    below = MAX_ID if last_id is None else last_id
+    below = NO_BOUND if last_id is None else last_id
     params = {"reader": reader.pk, "above": above, "below": below, "scan": SCAN, "count": limit + 1}
     rows = fetch(statement[kept], params, into=_Row.of)
     bound = rows[0].bound

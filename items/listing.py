@@ -16,7 +16,7 @@ from accounts.models import User
 from items.hydrate import COLUMNS, ORIGINALS, ItemBody, ItemRow, bodies, id_of
 from items.visibility import VISIBLE
 from storage.connections import fetch
-from storage.ids import MAX_ID
+from storage.ids import NO_BOUND
 
 SCAN = 500
 """Candidates that one page looks through."""
@@ -136,5 +136,5 @@ def bounds(
     reader: User | AnonymousUser, *, above: int = 0, last_id: int | None = None, limit: int = 20
 ) -> dict[str, object]:
     """The parameters of every listing."""
-    below = MAX_ID + 1 if last_id is None else last_id
+    below = NO_BOUND if last_id is None else last_id
     return {"reader": reader.pk or 0, "above": above, "below": below, "scan": SCAN, "count": limit + 1}

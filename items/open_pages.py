@@ -43,7 +43,7 @@ P = ParamSpec("P")
 KEPT = timedelta(seconds=15)
 SHARED = timedelta(seconds=10)
 """How long a cache between the site and strangers may keep a page; it cannot ask whether all still stands."""
-LARGEST = 200_000
+LARGEST_BYTES = 200_000
 """Bytes of a compressed page; larger ones are not kept."""
 COMPRESSION = 5
 TAKES_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:,|$|;(?!\s*q=0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
@@ -169,7 +169,7 @@ def _signer(key: str) -> signing.Signer:
 
 def _keep(key: str, request: HttpRequest, page: OpenPage) -> None:
     body = gzip.compress(page.response.content, COMPRESSION, mtime=0)
-    if len(body) > LARGEST:
+    if len(body) > LARGEST_BYTES:
         return
     nonce = str(request.csp_nonce)  # type: ignore[attr-defined]
     shown = {int(item.id): item for item in _all(page.items)}

@@ -19,7 +19,7 @@ from items.visibility import VISIBLE, circles_of, in_circle, original_visible
 from storage.connections import fetch, id_array
 
 ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"  # noqa: S608 (constants)
-CIRCLES = f"circles AS MATERIALIZED ({circles_of('%(owner)s')}),"
+CIRCLES = f"circles AS MATERIALIZED ({circles_of('%(owner)s', Visibility.values)}),"
 # The owner's items: those that others see, and those that only the owner sees while they are held or rejected. The
 # subquery hides from the planner who the owner is: for an owner of a large part of all items it would walk all items in
 # their order.

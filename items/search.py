@@ -22,7 +22,7 @@ from items.query import Query
 from items.text import TAGS_AN_ITEM
 from items.visibility import VISIBLE
 from relations.visibility import visible_user
-from storage.ids import MAX_ID
+from storage.ids import NO_BOUND
 from storage.replica import PRIMARY, lagging
 
 WALK = 8_000
@@ -69,7 +69,7 @@ def search_items(
     See docs/decisions.md: A search looks at a thousand candidates.
     See docs/decisions.md: A search asks the index for no more than it can look at.
     """
-    below = MAX_ID + 1 if last_id is None else last_id
+    below = NO_BOUND if last_id is None else last_id
     names = {name.lower() for name in query.senders}
     sender = visible_user(query.senders[0], reader) if len(names) == 1 else None
     if query.is_empty or len(names) > 1 or (names and sender is None) or len(query.tags) > TAGS_AN_ITEM:
@@ -98,13 +98,13 @@ def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
     """
     if not (query.phrases or query.tags) or len(query.tags) > TAGS_AN_ITEM:
         return [], False
-    params: dict[str, Any] = {"words": query.tsquery, "count": count, "below": MAX_ID + 1}
+    params: dict[str, Any] = {"words": query.tsquery, "count": count, "below": NO_BOUND}
     if query.tags:
         params |= {"tag": query.tags[0], "tags": list(query.tags[1:]), "others": len(query.tags) - 1}
     found: list[int] = []
     has_many = False
     with connection.cursor() as cursor:
-        for number, above in enumerate(_stretches(cursor, MAX_ID + 1) if query.phrases else (0,)):
+        for number, above in enumerate(_stretches(cursor, NO_BOUND) if query.phrases else (0,)):
             if number == 1:
                 has_many = _has_many(cursor, query, None)
             if number == WALKED and has_many:

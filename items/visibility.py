@@ -8,6 +8,8 @@ whole rule, or for the entries of home `timeline/rules.py`, decides what is show
 See docs/decisions.md: The rule of who may see an item is SQL text in one place.
 """
 
+from collections.abc import Iterable
+
 from relations.rules import READER, follows, unblocked
 
 
@@ -109,14 +111,14 @@ def public_post(item: str) -> str:
     return f"{public(item)} AND {item}.reply_to_id IS NULL AND {item}.repost_of_id IS NULL"
 
 
-def circles_of(sender: str) -> str:
-    """A query of the circles, as `visibility`, whose published items of one sender the reader sees for their own sake:
-    the rule asked once for a sender, and not of each item.
+def circles_of(sender: str, circles: Iterable[str]) -> str:
+    """A query of those of the circles, as `visibility`, whose published items of one sender the reader sees for their
+    own sake: the rule asked once for a sender, and not of each item.
     """
     return f"""
     SELECT i.visibility FROM (
         SELECT {sender}::bigint AS sender_id, 'published' AS status,
-            unnest(ARRAY['public', 'followers', 'mutuals', 'self']) AS visibility
+            unnest(ARRAY[{", ".join(map(repr, circles))}]) AS visibility
     ) i JOIN accounts_user s ON s.id = i.sender_id WHERE {visible_alone("i", "s")}
     """  # noqa: S608 (constants)
 

@@ -40,12 +40,12 @@ REPAIRS = 200
 """Lineups that one page writes at most."""
 WRITTEN_WITHIN = timedelta(seconds=5)
 """The time after the first page for which a missing snapshot may still be on its way."""
-PATIENCE = 0.5
+WAIT_SECONDS = 0.5
 """Seconds that a page waits for a snapshot on its way."""
-PAUSE = 0.02
+PAUSE_SECONDS = 0.02
 
 # Replays of hosts who were big-V are pulled; who has some is few, who one follows may be many.
-READER = f"""
+SNAPSHOT_OF = f"""
     WITH scanned AS MATERIALIZED (
         SELECT d.position, d.host_id FROM live_replaydelivery d WHERE d.position < %(below)s
         ORDER BY d.position DESC LIMIT %(pending)s
@@ -61,7 +61,7 @@ READER = f"""
         )
 """  # noqa: S608 (constants)
 FIRST = f"""
-    {READER}, (SELECT coalesce(max(position), 0) + 1 FROM live_livesession), lineups.hosts, lineups.versions,
+    {SNAPSHOT_OF}, (SELECT coalesce(max(position), 0) + 1 FROM live_livesession), lineups.hosts, lineups.versions,
         lineups.scheduled
     FROM accounts_user u CROSS JOIN LATERAL (
         SELECT coalesce(array_agg(host.id), '{{}}') AS hosts, coalesce(array_agg(host.version), '{{}}') AS versions,
@@ -69,7 +69,7 @@ FIRST = f"""
         FROM ({HOSTS} AND host.scheduled > 0) host
     ) lineups WHERE u.id = %(reader)s
 """  # noqa: S608 (constants)
-NEXT = f"{READER} FROM accounts_user u WHERE u.id = %(reader)s"
+NEXT = f"{SNAPSHOT_OF} FROM accounts_user u WHERE u.id = %(reader)s"
 # A session that has ended since the freeze was live then; it has no other place in the walk.
 LINEUPS = f"""
     SELECT h.user_id, h.version, s.id, {SCORE} FROM unnest(%(hosts)s::bigint[]) AS wanted (id)
@@ -204,7 +204,7 @@ def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) 
 
     One that is so young that it may not be written yet is waited for.
     """
-    count, deadline = walk.wanted, time.monotonic() + PATIENCE
+    count, deadline = walk.wanted, time.monotonic() + WAIT_SECONDS
     while True:
         with suppress(FeedsUnavailableError), feeds_errors():
             replies = walk.read([snapshot.reading(last_id, count)], count)
@@ -214,7 +214,7 @@ def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) 
             return kept, None
         if snapshot.age(now) > WRITTEN_WITHIN or time.monotonic() > deadline:
             raise SnapshotExpiredError
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_SECONDS)
 
 
 # --- Parts that all pages share --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from live.hydrate import COLUMNS, SESSIONS, SessionBody, SessionRow, bodies
 from live.visibility import VISIBLE, shown
 from relations.rules import READER, followees, is_wanted, may_be_proposed, mutes
 from storage.connections import fetch, id_array
-from storage.ids import MAX_ID
+from storage.ids import NO_BOUND
 
 STARTED_CAP = 99
 LOOKED_AT = 100
@@ -79,7 +79,7 @@ def live_now(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
 
 def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, limit: int) -> HostPage:
     """Replays, and what came to nothing, below `last_id`."""
-    below = MAX_ID + 1 if last_id is None else last_id
+    below = NO_BOUND if last_id is None else last_id
     params = {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1}
     found = bodies(fetch(PAST, params, into=SessionRow._make))
     return HostPage(found[:limit], found[:limit][-1].id if found else None, len(found) > limit)

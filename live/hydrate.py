@@ -17,7 +17,7 @@ from live.visibility import VISIBLE, hidden, of_interest
 from media.objects import MediaObject, medium_of
 from notifications.sessions import SessionCard
 from storage.connections import fetch, id_array
-from storage.ids import MAX_ID
+from storage.ids import MAX_ID, NO_BOUND
 from web.rest import Time
 
 SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
@@ -163,7 +163,7 @@ def sessions_of(
     """The sessions of `host` below `last_id` (exclusive) as far as `reader` may see them, newest first; what was
     cancelled or missed only if they are the host.
     """
-    below = MAX_ID + 1 if last_id is None else last_id
+    below = NO_BOUND if last_id is None else last_id
     params = {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1}
     rows = fetch(OF_HOST, params, into=SessionRow._make)
     page = bodies(rows[:limit])

@@ -36,7 +36,7 @@ from storage.queue import enqueue
 
 logger = logging.getLogger(__name__)
 
-TTL = int(timedelta(days=30).total_seconds())
+TTL_SECONDS = int(timedelta(days=30).total_seconds())
 UNAPPLIED = timedelta(seconds=5)
 """How long the queue may take before the sweeper sends again."""
 SWEEP_LENGTH = 1000
@@ -129,7 +129,7 @@ class Lineup:
         Replies the version that it holds then.
         """
         pairs = [part for entry in entries for part in (entry.score, entry.session_id)]
-        return ("EVALSHA", PUT, 1, self.key, generation, version, TTL, *pairs)
+        return ("EVALSHA", PUT, 1, self.key, generation, version, TTL_SECONDS, *pairs)
 
     @staticmethod
     def mark(generation: int) -> bytes:

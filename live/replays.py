@@ -19,7 +19,7 @@ from django.db import transaction
 from accounts import policy
 from live.models import LiveSession, ReplayDelivery
 from live.pull import pull_entries
-from relations.followers import LAST_ID, follower_parts
+from relations.followers import follower_parts
 from storage import construction, keys
 from storage.connections import (
     LAZILY,
@@ -28,11 +28,12 @@ from storage.connections import (
 )
 from storage.construction import BuiltWindow, Snapshot
 from storage.deliveries import Attempt
+from storage.ids import NO_BOUND
 from storage.queue import enqueue
 from storage.window import Entry, deliver
 
 EPOCH_TRIES = 3
-READER = f"SELECT u.level, {policy.EPOCH} FROM accounts_user u WHERE u.id = %s"  # noqa: S608 (constants)
+STANDING = f"SELECT u.level, {policy.EPOCH} FROM accounts_user u WHERE u.id = %s"  # noqa: S608 (constants)
 
 # A big-V's replay, and one that was pulled before, is pulled.
 PULL = """
@@ -82,7 +83,7 @@ def materialise(user_id: int, token: str) -> bool:
     if not construction.is_under_way(window, token):
         return False
     for _ in range(EPOCH_TRIES):
-        level, epoch = fetch(READER, [user_id])[0]
+        level, epoch = fetch(STANDING, [user_id])[0]
         if not level or epoch is None:
             return False
         cap = settings.LIVE_REPLAYS_CAP
@@ -135,7 +136,7 @@ def fan_out(session_id: int) -> bool:
 
 
 def _fan_out(session_id: int, revision: int, entry: Entry) -> bool:
-    for followers in follower_parts(entry.sender_id, 0, LAST_ID, 1, with_inbox=False):
+    for followers in follower_parts(entry.sender_id, 0, NO_BOUND, 1, with_inbox=False):
         windows = [keys.replays(follower_id) for follower_id, _ in followers]
         deliver(feeds_for_tasks(), entry, windows, [settings.LIVE_REPLAYS_CAP] * len(windows))
     fetch(FINISH, {"session": session_id, "revision": revision})

@@ -6,7 +6,7 @@ dies after the server took the letter and before the mark was committed has it s
 Message-ID.
 
 One worker process at a time sends (a hint on the cache server, `keys.mail_turn`; without it several may, each letter
-still once). A server that cannot be reached, hangs or refuses the login is left alone for `PAUSE` seconds, whatever
+still once). A server that cannot be reached, hangs or refuses the login is left alone for `PAUSE_SECONDS`, whatever
 waits for it: so it costs the workers one wait of `EMAIL_TIMEOUT` seconds in that time, and the letters one attempt.
 
 See docs/decisions.md: Letters are rows, and one worker at a time sends them.
@@ -42,9 +42,9 @@ AT_ONCE = 50
 """Letters that one task sends."""
 SECONDS = 60
 """Seconds that one task may take; Celery interrupts it then."""
-TURN = SECONDS + 30
+TURN_SECONDS = SECONDS + 30
 """Seconds for which a worker that died keeps others from sending."""
-PAUSE = 30
+PAUSE_SECONDS = 30
 """Seconds for which a server that does not work is left alone."""
 KEPT = timedelta(days=7)
 """How long letters are kept, whatever became of them."""
@@ -70,7 +70,7 @@ def send_due() -> int:
     """Send letters that are due, at most `AT_ONCE`; how many were sent: 0 while another process sends, or while the
     server is left alone.
     """
-    if cache.get(keys.mail_pause()) or cache.add(keys.mail_turn(), 1, TURN) is False:
+    if cache.get(keys.mail_pause()) or cache.add(keys.mail_turn(), 1, TURN_SECONDS) is False:
         return 0
     try:
         sent, may_wait = _send_all()
@@ -94,9 +94,11 @@ def _send_all() -> tuple[int, bool]:
             try:
                 sent += _try(letter_id, connection)
             except UNREACHED as error:
-                cache.set(keys.mail_pause(), 1, PAUSE)
+                cache.set(keys.mail_pause(), 1, PAUSE_SECONDS)
                 _note(letter_id, error)
-                logger.warning("the mail server does not work; it is asked again in %s s: %s", PAUSE, _said(error))
+                logger.warning(
+                    "the mail server does not work; it is asked again in %s s: %s", PAUSE_SECONDS, _said(error)
+                )
                 if isinstance(error, SoftTimeLimitExceeded):
                     raise
                 return sent, False

@@ -30,7 +30,7 @@ from web.strict_json import check_text
 
 logger = logging.getLogger(__name__)
 
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 PICTURES_AN_ITEM = 4
 FAST = 50
 """Media whose files are moved at once, right after the commit; a task does the rest."""
@@ -183,7 +183,7 @@ def _size(file: IO[bytes]) -> int:
 def _digest(file: IO[bytes]) -> str:
     digest = hashlib.sha256()
     file.seek(0)
-    while chunk := file.read(CHUNK):
+    while chunk := file.read(CHUNK_BYTES):
         digest.update(chunk)
     return digest.hexdigest()
 
@@ -276,7 +276,7 @@ def _copy(file: IO[bytes], path: Path) -> None:
             path.hardlink_to(name())
             return
     with path.open("wb") as copy:
-        shutil.copyfileobj(file, copy, CHUNK)
+        shutil.copyfileobj(file, copy, CHUNK_BYTES)
 
 
 def take_back(names: Iterable[str]) -> None:

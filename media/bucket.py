@@ -28,7 +28,7 @@ CONNECT_SECONDS = 2.0
 """Seconds that a connection may take, and each part of what is sent; less where an answer may take less."""
 CONNECTIONS = 20
 LISTED_AT_ONCE = 1000
-READ_AT_ONCE = 1 << 16
+READ_AT_ONCE_BYTES = 1 << 16
 MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 AWAY = frozenset({500, 502, 503, 504, 429})
 """Answers of a store that cannot answer now."""
@@ -103,7 +103,7 @@ class Bucket:
 
     def open(self, name: str) -> IO[bytes]:
         """The file, to be read (`Store.open`). Reading raises StoreError too."""
-        return io.BufferedReader(_Remote(self, name), READ_AT_ONCE)
+        return io.BufferedReader(_Remote(self, name), READ_AT_ONCE_BYTES)
 
     def has(self, name: str) -> bool:
         """Whether the file is there (`Store.has`)."""

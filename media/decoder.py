@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-PAUSE = 0.02
+PAUSE_SECONDS = 0.02
 """Seconds between two looks whether a place is free."""
-PATIENCE = 3
+WAIT_FACTOR = 3
 """A child may take so many times its processor time: others share the processors."""
-GRACE = 2.0
+GRACE_SECONDS = 2.0
 """Seconds that an answer is waited for beyond the child's own time."""
 REASONS = frozenset({"broken", "pixels", "frames", "memory", "full"})
 
@@ -65,8 +65,8 @@ class Decoder:
         ours, theirs = socket.socketpair()
         with ours:
             try:
-                wall = job["seconds"] * PATIENCE
-                ours.settimeout(wall + GRACE)
+                wall = job["seconds"] * WAIT_FACTOR
+                ours.settimeout(wall + GRACE_SECONDS)
                 self._hand_over(theirs)
                 ours.sendall(json.dumps(job | {"wall": wall}).encode() + b"\n")
                 answer = b"".join(iter(lambda: ours.recv(65536), b""))
@@ -119,7 +119,7 @@ class Decoder:
         if self._owner == os.getpid() and self._control is not None and self._program is not None:
             self._control.close()
             try:
-                self._program.wait(GRACE)
+                self._program.wait(GRACE_SECONDS)
             except subprocess.TimeoutExpired:
                 self._program.kill()
                 self._program.wait()
@@ -148,7 +148,7 @@ def place() -> Iterator[None]:
         while not any(map(_is_locked, handles)):
             if time.monotonic() > until:
                 raise BusyError
-            time.sleep(PAUSE)
+            time.sleep(PAUSE_SECONDS)
         yield
 
 

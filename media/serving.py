@@ -4,7 +4,7 @@ A file never changes, so its name is its ETag, and it may be kept for a year. It
 extension has and may do nothing in a browser. With `FEEDSITE_MEDIA_ACCEL_PATH` the proxy sends it, told by
 X-Accel-Redirect.
 
-A thread waits for a reader of more than `AT_ONCE` bytes, however slow that is. So such an answer takes one of the
+A thread waits for a reader of more than `AT_ONCE_BYTES`, however slow that is. So such an answer takes one of the
 places that leave a thread for the rest of the site; without a free one it is 503. Videos are read in parts that take
 none. Where the files are in a bucket, each answer takes a place while it waits for the store; one that does not answer
 is 503 too.
@@ -26,12 +26,12 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Headers = list[tuple[str, str]]
 
 PREFIX = "/media/"
-CHUNK = 1 << 16
-AT_ONCE = 1 << 19
+CHUNK_BYTES = 1 << 16
+AT_ONCE_BYTES = 1 << 19
 """Bytes of an answer that are handed to the server as a whole, and of a part of a video whose end was not asked for."""
-PATIENCE = 0.02
+WAIT_SECONDS = 0.02
 """Seconds that a large answer waits for a place."""
-REMOTE_PATIENCE = 1.0
+REMOTE_WAIT_SECONDS = 1.0
 """Seconds that an answer with a file of a bucket waits for a place."""
 BUSY = ("503 Service Unavailable", ("Retry-After", "2"))
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
@@ -80,7 +80,7 @@ def respond(
         start_response("200 OK", [*headers, ("X-Accel-Redirect", f"{settings.MEDIA_ACCEL_PATH}{name}")])
         return []
     kept = store()
-    if kept.is_remote and not places.acquire(timeout=REMOTE_PATIENCE):
+    if kept.is_remote and not places.acquire(timeout=REMOTE_WAIT_SECONDS):
         return _short(start_response, *BUSY)
     answer: Iterable[bytes] = ()
     try:
@@ -122,8 +122,8 @@ def _answer(
         headers.append(("Content-Length", str(end - begin)))
         status = "206 Partial Content" if is_part else "200 OK"
         is_get = environ["REQUEST_METHOD"] == "GET"
-        if is_get and end - begin > AT_ONCE:
-            if not kept.is_remote and not places.acquire(timeout=PATIENCE):
+        if is_get and end - begin > AT_ONCE_BYTES:
+            if not kept.is_remote and not places.acquire(timeout=WAIT_SECONDS):
                 return _short(start_response, *BUSY)
             stack.pop_all()
             start_response(status, headers)
@@ -148,7 +148,7 @@ def asked_for(environ: dict[str, Any], tag: str, size: int) -> tuple[int, int]:
     if last:
         return int(first), min(size, int(last) + 1)
     is_video = TYPES[environ["PATH_INFO"].rpartition(".")[2]].startswith("video/")
-    return int(first), min(size, int(first) + AT_ONCE) if is_video else size
+    return int(first), min(size, int(first) + AT_ONCE_BYTES) if is_video else size
 
 
 def _is_known(condition: str, tag: str) -> bool:
@@ -166,7 +166,7 @@ class Parts(Iterator[bytes]):
 
     def __next__(self) -> bytes:
         """The next part."""
-        part = self._file.read(min(CHUNK, self._left))
+        part = self._file.read(min(CHUNK_BYTES, self._left))
         self._left -= len(part)
         if not part:
             raise StopIteration

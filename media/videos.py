@@ -26,7 +26,7 @@ TOP = frozenset(
 )
 LARGEST_SIDE = 8192
 LONGEST_SECONDS = 24 * 3600
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 SAMPLE_BYTES = 64 * 2**20
 """Bytes of samples of hidden tracks that are blanked at most; more is refused."""
 
@@ -209,7 +209,7 @@ class _Movie:
     def zero(self, start: int, end: int) -> None:
         self.file.seek(start)
         while start < end:
-            start += self.file.write(bytes(min(CHUNK, end - start)))
+            start += self.file.write(bytes(min(CHUNK_BYTES, end - start)))
 
     def read(self, start: int, count: int) -> bytes:
         self.file.seek(start)
@@ -318,7 +318,7 @@ def _void(file: IO[bytes], element: Element) -> None:
     file.write(head)
     left = length - len(head)
     while left > 0:
-        left -= file.write(bytes(min(CHUNK, left)))
+        left -= file.write(bytes(min(CHUNK_BYTES, left)))
 
 
 def _facts(ext: str, width: int, height: int, duration: float | None) -> Facts:

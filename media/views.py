@@ -15,7 +15,7 @@ from media.store import TYPES, store
 MAY_SEE = ("media.view_mediafile", "items.view_item", "items.change_item", "moderation.decide_case")
 """The permissions of which one is enough to see every file."""
 PLACES = 2
-PATIENCE = 1.0
+WAIT_SECONDS = 1.0
 """Seconds that a file waits for a place."""
 
 _places = threading.BoundedSemaphore(PLACES)
@@ -68,7 +68,7 @@ def _answer(request: HttpRequest, name: str) -> HttpResponseBase:
     if request.method == "HEAD":
         file.close()
         return HttpResponse(status=status, headers=headers)
-    if not _places.acquire(timeout=PATIENCE):
+    if not _places.acquire(timeout=WAIT_SECONDS):
         file.close()
         return HttpResponse(status=HTTPStatus.SERVICE_UNAVAILABLE, headers={"Retry-After": "2"})
     return StreamingHttpResponse(serving.Parts(file, begin, end, _places), status=status, headers=headers)

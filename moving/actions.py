@@ -20,7 +20,7 @@ A_DAY = 5
 """Archives that a user may bring in a day."""
 REPORTS = 20
 """Imports of one user that are kept."""
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 
 class BusyError(Exception):
@@ -88,4 +88,4 @@ def _keep(file: IO[bytes], path: Path) -> None:
             pass
     file.seek(0)
     with path.open("xb") as copy:
-        shutil.copyfileobj(file, copy, CHUNK)
+        shutil.copyfileobj(file, copy, CHUNK_BYTES)

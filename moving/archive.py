@@ -23,7 +23,7 @@ from typing import IO
 
 from django.conf import settings
 
-CHUNK = 1 << 18
+CHUNK_BYTES = 1 << 18
 MEMBERS = 100_000
 """Files of an archive that are looked at."""
 DIRECTORY_BYTES = 16 << 20
@@ -115,7 +115,7 @@ class _Room:
 
     def counted(self, stream: IO[bytes] | gzip.GzipFile) -> IO[bytes]:
         """The stream, bounded as a whole."""
-        return io.BufferedReader(_Counted(stream, self._unread), CHUNK)
+        return io.BufferedReader(_Counted(stream, self._unread), CHUNK_BYTES)
 
     def save(self, stream: IO[bytes], path: Path) -> None:
         """Write a file, the first of its name; one that is longer than its kind may be is left out. Of a list stays a
@@ -124,7 +124,7 @@ class _Room:
         longest, size, is_whole = _longest(path.name), 0, True
         try:
             with path.open("xb") as file:
-                while part := stream.read(CHUNK):
+                while part := stream.read(CHUNK_BYTES):
                     size += len(part)
                     self.left -= len(part)
                     if self.left < 0:

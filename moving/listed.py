@@ -142,7 +142,7 @@ def _addresses(file: IO[bytes], most: int) -> Iterator[str]:
     seen = set()
     for begin, end in islice(outbox.found(file), most):
         file.seek(begin)
-        address = _address(file.read(end - begin)) if end - begin <= outbox.LONGEST else ""
+        address = _address(file.read(end - begin)) if end - begin <= outbox.LONGEST_BYTES else ""
         if not address or address not in seen:
             seen.add(address)
             yield address

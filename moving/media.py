@@ -13,7 +13,7 @@ from moving.archive import medium
 from moving.outbox import Attachment, Post
 
 Kept = TypeVar("Kept")
-PATIENCE = 24
+TRIES = 24
 """How often a file is tried while all decoders are busy, for `FEEDSITE_MEDIA_WAIT_SECONDS` each time."""
 
 
@@ -68,7 +68,7 @@ def _kept(user_id: int, file: IO[bytes], attachment: Attachment, key: str) -> Me
 
 def patiently(keep: Callable[[], Kept]) -> Kept:
     """Try again while all decoders are busy. Raises BusyError after minutes."""
-    for _ in range(PATIENCE - 1):
+    for _ in range(TRIES - 1):
         try:
             return keep()
         except BusyError:

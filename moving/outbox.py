@@ -24,7 +24,7 @@ from web.strict_json import UNSTORABLE
 
 ITEMS = 50_000
 """Items of an outbox that are read; the rest is left out."""
-LONGEST = 1 << 20
+LONGEST_BYTES = 1 << 20
 """Bytes of an item."""
 DEEPEST = 64
 ATTACHMENTS = 20
@@ -128,7 +128,7 @@ class Outbox:
 
 def _read(file: Any, begin: int, length: int) -> bytes:
     file.seek(begin)
-    return bytes(file.read(min(length, LONGEST + 1)))
+    return bytes(file.read(min(length, LONGEST_BYTES + 1)))
 
 
 def index(path: Path) -> int:
@@ -140,7 +140,7 @@ def index(path: Path) -> int:
         for count, (begin, end) in enumerate(found(file), 1):
             if count <= ITEMS:
                 file.seek(begin)
-                rows.extend((_time(file.read(min(end - begin, LONGEST))), begin, end - begin))
+                rows.extend((_time(file.read(min(end - begin, LONGEST_BYTES))), begin, end - begin))
     table = np.frombuffer(rows, dtype=np.int64).reshape(-1, 3)
     ordered = table[np.argsort(table[:, 0], kind="stable"), 1:]
     np.save(path.with_suffix(".npy"), ordered)
@@ -196,7 +196,7 @@ def _time(item: bytes) -> int:
 # --- Reading one -----------------------------------------------------------------------------------------
 def post_of(item: bytes) -> Post:
     """The post that an item of the outbox is. Raises LeftOutError."""
-    if len(item) > LONGEST:
+    if len(item) > LONGEST_BYTES:
         raise LeftOutError("size")
     try:
         activity = msgspec.json.decode(item, type=_Activity)

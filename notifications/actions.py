@@ -354,7 +354,7 @@ def put_away(*, user: User, below: int | None = None) -> int | None:
     """
     if below is None:
         fetch(MARK_PUT_AWAY, {"user": user.pk})
-        below = ids.MAX_ID + 1
+        below = ids.NO_BOUND
     params = {"user": user.pk, "kept": [kind.value for kind in OF_MODERATORS], "limit": FEW}
     for _ in range(AT_ONCE):
         gone: list[tuple[int]] = fetch(PUT_AWAY, params | {"below": below})

@@ -35,7 +35,7 @@ from notifications.models import OF_MODERATORS
 from notifications.sessions import SessionCard, sessions
 from relations.rules import READER, asks, follows, is_told, of_many
 from storage.connections import fetch, id_array
-from storage.ids import MAX_ID, SEQUENCE_BITS, moment
+from storage.ids import NO_BOUND, SEQUENCE_BITS, moment
 from web.rest import Time
 
 ACTORS_SHOWN = 3
@@ -235,7 +235,7 @@ def notifications_page(
     reader: User, *, last_id: int | None = None, limit: int = 20, conversations: bool = False
 ) -> NotificationPage:
     """The entries below `last_id` (exclusive), newest first; of `conversations` only the replies and mentions."""
-    below = MAX_ID + 1 if last_id is None else last_id
+    below = NO_BOUND if last_id is None else last_id
     params = {"reader": reader.pk, "below": below, "count": limit + 1, "scan": limit + 1 + SCAN}
     found = fetch(told(CONVERSATIONS if conversations else EVERYTHING), params, into=_Row._make)
     bound = found[0].bound

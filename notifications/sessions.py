@@ -24,7 +24,7 @@ def _none(session_ids: Iterable[int], reader: User) -> Mapping[int, SessionCard]
 
 
 @dataclass
-class Sessions:
+class SessionCards:
     """`shown` is SQL: whether the reader may see the session `n.session_id` (with the parameter `reader`). `cards`
     tells of those of the sessions that the reader may see, in one query.
     """
@@ -33,4 +33,4 @@ class Sessions:
     cards: Callable[[Iterable[int], User], Mapping[int, SessionCard]] = _none
 
 
-sessions = Sessions()
+sessions = SessionCards()

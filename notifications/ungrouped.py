@@ -19,7 +19,7 @@ from accounts.models import User
 from notifications.feed import ACT_SHOWN, ITEM_SHOWN, MARK, SCAN, told
 from notifications.models import Kind
 from storage.connections import fetch
-from storage.ids import MAX_ID
+from storage.ids import NO_BOUND
 
 WIDE = 1_000
 """Acts that a page looks through besides, should most of the newest be hidden ones."""
@@ -96,7 +96,7 @@ class WantedActs(NamedTuple):
     """
 
     kinds: Collection[str]
-    below: int = MAX_ID + 1
+    below: int = NO_BOUND
     above: int = 0
     actor_id: int | None = None
     upward: bool = False

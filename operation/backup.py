@@ -45,7 +45,7 @@ from storage import keys
 from storage.connections import database_now, feeds_for_tasks, fetch, pipelined
 
 FORMAT = 1
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 MEDIA = "media/"
 """The beginning of the names of media in the archive."""
 KEYS_AT_ONCE = 500
@@ -53,7 +53,7 @@ TIMEOUT = b"SET transaction_timeout = 0;\n"
 """A line of pg_restore's heading, whatever the server."""
 TIMEOUTS_SINCE = 170_000
 """The first PostgreSQL that knows it."""
-HEADING = 1024
+HEADING_BYTES = 1024
 """Bytes that the heading has at least, and that hold this line."""
 
 OTHERS = """
@@ -381,7 +381,7 @@ def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]
         feeder = threading.Thread(target=feed)
         feeder.start()
         try:
-            heading = process.stdout.readlines(HEADING)
+            heading = process.stdout.readlines(HEADING_BYTES)
             # psql would run programs for what else a dump may hold; this forbids it.
             if not any(line.startswith(b"\\restrict ") for line in heading):
                 raise BackupError("pg_restore is too old; install the newest of its version.")
@@ -460,7 +460,7 @@ def _binary(name: str) -> str:
 
 def _chunks(stream: IO[bytes] | None) -> Iterator[bytes]:
     assert stream is not None
-    while chunk := stream.read(CHUNK):
+    while chunk := stream.read(CHUNK_BYTES):
         yield chunk
 
 

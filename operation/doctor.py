@@ -1,7 +1,7 @@
 """Looks at the configuration and at every server, and says what is wrong and what to do about it.
 
 A check yields findings; what it raises is one too. No check changes the site or takes long: Redis and the broker get
-`PATIENCE`, PostgreSQL `STATEMENT_SECONDS` a statement.
+`WAIT_SECONDS`, PostgreSQL `STATEMENT_SECONDS` a statement.
 """
 
 import http.client
@@ -51,7 +51,7 @@ from storage.cluster import Cluster
 from storage.connections import client_of, database_now, fetch, is_of_another_version
 from storage.parking import PARKED
 
-PATIENCE = 2.0
+WAIT_SECONDS = 2.0
 STATEMENT_SECONDS = 10.0
 """A frozen server holds up each check that asks it for so long; to look for old rows of large tables takes seconds."""
 DURABLE = {
@@ -75,7 +75,7 @@ MEDIA_SECONDS = 10.0
 """Seconds that looking for files may take, and listing them may go on to."""
 LETTER_SECONDS = 900.0
 """Seconds for which a letter that is due may wait."""
-DAY = 86_400
+DAY_SECONDS = 86_400
 LEAST_POSTGRESQL = 15
 WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2), and listpacks for small inboxes (7.0)"
 SESSIONS = """
@@ -343,7 +343,7 @@ def redis_roles() -> dict[str, str]:
 
 def feeds_cluster() -> Findings:
     """The cluster as a whole, and each of its primaries."""
-    client = client_of(settings.REDIS_URL, PATIENCE)
+    client = client_of(settings.REDIS_URL, WAIT_SECONDS)
     assert isinstance(client, Cluster)  # noqa: S101 (its address says so)
     with closing(client):
         (slots,) = client.ask([("CLUSTER", "SLOTS")])
@@ -372,7 +372,7 @@ def feeds_cluster() -> Findings:
 
 def play_store() -> Findings:
     """The server of the played filters: Kvrocks, which keeps all on disk, or a Redis that is told to."""
-    with client_of(settings.PLAYED_STORE_URL, PATIENCE) as client:
+    with client_of(settings.PLAYED_STORE_URL, WAIT_SECONDS) as client:
         info: dict[str, Any] = client.info()
     if "kvrocks_version" in info:
         yield _version("play store", info)
@@ -382,7 +382,7 @@ def play_store() -> Findings:
 
 def redis_server(role: str, url: str) -> Findings:
     """Check a Redis server by its role: version, memory, persistence and eviction."""
-    client = client_of(url, PATIENCE)
+    client = client_of(url, WAIT_SECONDS)
     with client:
         info: dict[str, Any] = client.info()
         yield _version(role, info)
@@ -630,7 +630,7 @@ def workers() -> Findings:
 
 def ages() -> dict[str, float]:
     """Workers that answer, and the seconds for which each has run."""
-    stats = current_app.control.inspect(timeout=PATIENCE / 2).stats() or {}
+    stats = current_app.control.inspect(timeout=WAIT_SECONDS / 2).stats() or {}
     return {name: float(each["uptime"]) for name, each in stats.items()}
 
 
@@ -734,7 +734,7 @@ def media_files() -> Findings:
     )
     listed = (file for prefix in PREFIXES[::16] for file in islice(kept.listing(prefix), MEDIA_LISTED))
     in_time = takewhile(lambda file: time.monotonic() < until, listed)
-    old = [file.name for file in in_time if file.age > 2 * DAY]
+    old = [file.name for file in in_time if file.age > 2 * DAY_SECONDS]
     strays = sum(
         len(without_row(old[start : start + MEDIA_LOOKED_AT])) for start in range(0, len(old), MEDIA_LOOKED_AT)
     )
@@ -784,7 +784,7 @@ def process(name: str, url: str) -> Findings:
     place = urlsplit(url)
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
     host = next((each.lstrip(".") for each in settings.ALLOWED_HOSTS if each != "*"), "localhost")
-    session = kind(place.hostname or "", place.port, timeout=PATIENCE)
+    session = kind(place.hostname or "", place.port, timeout=WAIT_SECONDS)
     try:
         session.request("GET", "/healthz", headers={"Host": host})
         status = session.getresponse().status
@@ -800,7 +800,7 @@ def grpc_process(place: str) -> Findings:
     """Whether the standard health service says that it serves."""
     with grpc.insecure_channel(place) as channel:
         try:
-            answer = HealthStub(channel).Check(HealthCheckRequest(), timeout=PATIENCE)
+            answer = HealthStub(channel).Check(HealthCheckRequest(), timeout=WAIT_SECONDS)
             serves, said = answer.status == answer.SERVING, HealthCheckResponse.ServingStatus.Name(answer.status)
         except grpc.RpcError as error:
             serves, said = False, f"no answer ({error.code().name})"

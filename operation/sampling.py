@@ -22,7 +22,7 @@ from storage.connections import fetch
 from storage.parking import PARKED
 
 KEPT = timedelta(days=2)
-PATIENCE = 1.0
+WAIT_SECONDS = 1.0
 """Seconds that the broker gets to say how long its queues are."""
 CENSUS_SECONDS = 60.0
 """Seconds that counting all users may take a replica."""
@@ -67,7 +67,7 @@ def census() -> None:
 
 def queue_lengths() -> dict[str, int]:
     """Messages that wait by queue, and those that are parked. Raises what the broker's client raises."""
-    with current_app.connection_for_read(connect_timeout=PATIENCE) as connection:
+    with current_app.connection_for_read(connect_timeout=WAIT_SECONDS) as connection:
         return {name: _length(connection.default_channel, name) for name in (*current_app.amqp.queues, PARKED)}
 
 

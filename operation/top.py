@@ -1,7 +1,7 @@
 """`manage.py top`: what the site is doing now.
 
 It only looks: at a folder of counts, at /proc, at PostgreSQL by a few bounded statements, and at each Redis server by
-one INFO. Each waits `PATIENCE` at most, and a server that does not answer is told as such.
+one INFO. Each waits `WAIT_SECONDS` at most, and a server that does not answer is told as such.
 
 See docs/decisions.md: Code written by hand, and why it stays.
 """
@@ -29,7 +29,7 @@ from runtime import metrics, processes
 from runtime.counting import FOLDER
 from storage.connections import client_of, fetch
 
-PATIENCE = 2.0
+WAIT_SECONDS = 2.0
 """Seconds that a server gets for an answer."""
 SLOW_SECONDS = 0.1
 """A running statement is slow beyond this."""
@@ -185,7 +185,7 @@ def _queues(found: Look) -> None:
 
 
 def _redis(found: Look, role: str, url: str) -> None:
-    client = client_of(url, PATIENCE)
+    client = client_of(url, WAIT_SECONDS)
     with client:
         info: dict[str, Any] = client.info()
     names = ("used_memory", "total_commands_processed", "connected_clients", "evicted_keys", "keyspace_hits")

@@ -26,7 +26,7 @@ from runtime.supervisor import NEXT
 from runtime.up import turns_file
 from storage.connections import fetch
 
-ROOM = 2**28
+ROOM_BYTES = 2**28
 """Bytes that stay free on the disk of the data folder, beside a backup there: for new indexes and the log."""
 READ_BYTES_PER_SECOND = 50 * 2**20
 """The pace of a slow disk, by which the time of reading a table through is told."""
@@ -141,11 +141,11 @@ def check_room(file: Path | None) -> list[str]:
     """The room on the disks, a sentence each: of the data folder, and of the file of the backup if one is to be made.
     Raises UpgradeError where new indexes or the backup may not fit, and StoreError.
     """
-    needed = {settings.DATA_DIR: ROOM}
+    needed = {settings.DATA_DIR: ROOM_BYTES}
     if file is not None:
         folder = next(each for each in file.absolute().parents if each.is_dir())
         is_beside = folder.stat().st_dev == settings.DATA_DIR.stat().st_dev
-        needed[settings.DATA_DIR if is_beside else folder] = most_bytes() + (ROOM if is_beside else 0)
+        needed[settings.DATA_DIR if is_beside else folder] = most_bytes() + (ROOM_BYTES if is_beside else 0)
     return [_room(*each) for each in needed.items()]
 
 

@@ -18,7 +18,7 @@ from accounts.models import User
 from items.visibility import public_post
 from public.models import SitemapPart
 from storage.connections import fetch
-from storage.ids import MAX_ID
+from storage.ids import NO_BOUND
 
 PART = 2_000
 PARTS_AT_ONCE = 100
@@ -85,7 +85,7 @@ def posts_of(first_id: int) -> Iterator[Entry] | None:
     if first_id and not SitemapPart.objects.filter(pk=first_id).exists():
         return None
     # The part that grows may hold a few more than the next one takes from it.
-    bounds = {"first": first_id, "end": following.first() or MAX_ID + 1, "part": 2 * PART}
+    bounds = {"first": first_id, "end": following.first() or NO_BOUND, "part": 2 * PART}
     return iter(fetch(POSTS, bounds, into=Entry._make))
 
 

@@ -1,8 +1,11 @@
 """The verbs that change relations. Each is idempotent, one transaction, and exact on the very next request.
 
-Acts that show items of a sender again (follow, unblock, unmute, reposts shown again) advance the window epoch of the
-follower, in the same transaction: their cached windows are not used again until they are rebuilt. The window of a user
-who does not follow the sender lacks nothing of theirs, so no act of a stranger advances its epoch.
+Apart from two: `end_mutes` is a transaction for each mute, and a timed `mute` that is asked for again lasts anew.
+
+Acts that show items of a sender again (follow, unblock, unmute, a timed mute that ends, reposts shown again) advance
+the window epoch of the follower, in the same transaction: their cached windows are not used again until they are
+rebuilt. The window of a user who does not follow the sender lacks nothing of theirs, so no act of a stranger advances
+its epoch.
 """
 
 from collections.abc import Sequence
@@ -16,6 +19,7 @@ from django.db.models.functions import Now
 from accounts.models import User
 from relations import rules, signals
 from relations.models import Block, Follow, FollowerCountChange, FollowRequest, Mute
+from relations.visibility import FOLLOWER_COUNT
 from storage.connections import fetch
 from storage.draws import Draw
 
@@ -41,6 +45,8 @@ ENDED = 1_000
 """Mutes that one call of `end_mutes` ends."""
 REQUEST_CAP = 500
 """Requests of one user that may wait at a time."""
+
+FOLLOWER_COUNT_OF = f"SELECT {FOLLOWER_COUNT} FROM accounts_user u WHERE u.id = %s"  # noqa: S608 (constants)
 
 
 class SelfRelationError(ValueError):
@@ -110,7 +116,7 @@ def show_reposts(*, follower: User, followee: User, reposts: bool) -> bool:
     others = Follow.objects.filter(follower=follower, followee=followee, reposts=not reposts)
     has_changed = bool(others.update(reposts=reposts))
     if has_changed and reposts:
-        User.objects.get_queryset().filter(pk=follower.pk).advance_epoch()
+        User.objects.advance_epoch_of(follower.pk)
     return has_changed
 
 
@@ -272,15 +278,6 @@ def fold_follower_counts() -> list[int]:
 
 
 def follower_count(user: User) -> int:
-    """How many follow `user`, exact: the folded count and the changes staged since, in one snapshot."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT u.follower_count + coalesce(
-                (SELECT sum(c.change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0)
-            FROM accounts_user u WHERE u.id = %s
-            """,
-            [user.pk],
-        )
-        row = cursor.fetchone()
-    return int(row[0]) if row else 0
+    """How many follow `user`, exact; 0 where there is no such user."""
+    rows = fetch(FOLLOWER_COUNT_OF, [user.pk])
+    return int(rows[0][0]) if rows else 0

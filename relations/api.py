@@ -32,8 +32,7 @@ from web.rest import (
     position,
 )
 
-LONGEST_MUTE = 10 * 366 * 86_400
-"""Seconds."""
+LONGEST_MUTE_SECONDS = 10 * 366 * 86_400
 
 
 class UserPage(msgspec.Struct):
@@ -83,7 +82,7 @@ class MuteOptions(StrictSerializer):
     mute that is sent takes the place of one that stands.
     """
 
-    expires_in = NumberField(required=False, allow_null=True, default=None, min_value=1, max_value=LONGEST_MUTE)
+    expires_in = NumberField(required=False, allow_null=True, default=None, min_value=1, max_value=LONGEST_MUTE_SECONDS)
     notifications = FlagField(default=True)
 
 

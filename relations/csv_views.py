@@ -22,7 +22,7 @@ LISTED = 5
 """Imports of which the page tells."""
 REFUSED_SHOWN = 100
 """Rows of an import that were not done of which the page tells; a file has all."""
-SPOOLED = 1 << 20
+SPOOLED_BYTES = 1 << 20
 """Bytes of a file that are kept in memory."""
 
 
@@ -94,7 +94,7 @@ def refusals(request: PageRequest, reader: User, import_id: int) -> HttpResponse
 
 def _sent(name: str, write: Callable[[IO[bytes]], None]) -> FileResponse:
     """A file, written before its first byte is sent."""
-    file = tempfile.SpooledTemporaryFile(max_size=SPOOLED)  # noqa: SIM115 (the response closes it)
+    file = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115 (the response closes it)
     try:
         write(cast("IO[bytes]", file))
     except BaseException:

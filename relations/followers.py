@@ -13,7 +13,6 @@ PART = 5_000
 """Followers that one query reads and one pipeline serves."""
 FIRST_PART = 2_000
 """Followers of a part that is read before anything is served: the longer it is, the longer nothing is."""
-LAST_ID = 2**63 - 1
 
 
 class Part(NamedTuple):

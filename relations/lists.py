@@ -21,9 +21,9 @@ from accounts.models import User
 from accounts.rows import user_columns, user_of
 from relations import rules
 from relations.actions import SelfRelationError
-from relations.followers import LAST_ID
 from relations.models import Follow, List, ListMember
 from storage.connections import fetch
+from storage.ids import NO_BOUND
 
 LISTS = 50
 """The lists that a user may have."""
@@ -58,7 +58,7 @@ def change(*, owner: User, list_id: int, title: str | None = None, is_exclusive:
     """Rename a list, or let its members leave or join home. Raises List.DoesNotExist."""
     changed = _own(owner, list_id)
     if changed.is_exclusive and is_exclusive is False:
-        _advance(owner)
+        User.objects.advance_epoch_of(owner.pk)
     changed.title = changed.title if title is None else title
     changed.is_exclusive = changed.is_exclusive if is_exclusive is None else is_exclusive
     changed.save(update_fields=["title", "is_exclusive"])
@@ -70,7 +70,7 @@ def delete(*, owner: User, list_id: int) -> None:
     gone = _own(owner, list_id)
     gone.delete()
     if gone.is_exclusive:
-        _advance(owner)
+        User.objects.advance_epoch_of(owner.pk)
 
 
 def add(*, owner: User, list_id: int, member: User) -> bool:
@@ -119,7 +119,7 @@ def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
     of = _own(owner, list_id)
     gone, _ = ListMember.objects.filter(list=of, member__in=members).delete()
     if gone and of.is_exclusive:
-        _advance(owner)
+        User.objects.advance_epoch_of(owner.pk)
     return gone
 
 
@@ -140,10 +140,6 @@ def _own(owner: User, list_id: int) -> List:
 
 def _lock(owner: User) -> None:
     User.objects.held().values_list("pk").get(pk=owner.pk)
-
-
-def _advance(owner: User) -> None:
-    User.objects.get_queryset().filter(pk=owner.pk).advance_epoch()
 
 
 # --- Reads -----------------------------------------------------------------------------------------------
@@ -171,7 +167,7 @@ ONE = f"{LISTED} AND l.id = %(list)s"
 
 def lists_of(owner: User, *, person_id: int = 0, last_id: int | None = None, limit: int = LISTS) -> list[Listed]:
     """The owner's lists below `last_id`, newest first, and whether a person is a member of each."""
-    params = {"owner": owner.pk, "person": person_id, "below": last_id or LAST_ID, "count": limit}
+    params = {"owner": owner.pk, "person": person_id, "below": last_id or NO_BOUND, "count": limit}
     return fetch(LISTS_OF, params, into=Listed._make)
 
 
@@ -241,7 +237,7 @@ def members_page(
         "owner": owner.pk,
         "list": list_id,
         "above": above,
-        "below": LAST_ID if last_id is None else last_id,
+        "below": NO_BOUND if last_id is None else last_id,
         "count": limit + 1,
     }
     rows = fetch(_members(order), params, into=_Member.of)

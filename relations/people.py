@@ -10,10 +10,10 @@ from django.db.models import Exists, OuterRef
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
-from relations.followers import LAST_ID
 from relations.models import Follow, FollowRequest, Mute
 from relations.rules import READER, may_know_of
 from storage.connections import fetch
+from storage.ids import NO_BOUND
 
 SCAN = 500
 """Relations that one page looks through, should most of them lead to people whom the reader may not know of."""
@@ -116,7 +116,7 @@ def people_page(
         "user": user.pk,
         "reader": reader.pk or 0,
         "above": above,
-        "below": LAST_ID if last_id is None else last_id,
+        "below": NO_BOUND if last_id is None else last_id,
         "scan": SCAN,
         "count": limit + 1,
     }

@@ -15,11 +15,11 @@ from accounts.rows import user_columns, user_of
 from relations.rules import READER, follows, is_wanted, may_be_proposed
 from storage import keys
 from storage.connections import fetch, id_array
+from storage.ids import MAX_ID
 from storage.replica import PRIMARY, lagging
 
 KEPT = timedelta(minutes=10)
 """How long the same ones are proposed, while all of them may be: as late is a user whom many have begun to follow."""
-MAX_ID = 2**63 - 1
 LOOKED_AT = 2_500
 """The most followed users among whom suggestions are looked for: more than one may follow (`FOLLOW_CAP`)."""
 

@@ -16,9 +16,11 @@ from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, m
 from storage.connections import fetch
 
 OF_MUTE = f"FROM relations_mute m WHERE m.muter_id = {READER} AND m.muted_id = u.id"
+FOLLOWER_COUNT = """(u.follower_count + coalesce(
+        (SELECT sum(c.change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0))::bigint"""
+"""How many follow the user `u`, exact: the folded count and the changes staged since, in one snapshot."""
 STANDING = f"""
-    SELECT u.follower_count + coalesce(
-            (SELECT sum(c.change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0)::bigint,
+    SELECT {FOLLOWER_COUNT},
         u.following_count,
         {follows(READER, "u.id")}, {follows("u.id", READER)}, {blocks(READER, "u.id")}, {mutes(READER, "u.id")},
         {leaves_reposts_out(READER, "u.id")}, {asks(READER, "u.id")}, {asks("u.id", READER)},

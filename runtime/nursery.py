@@ -33,7 +33,7 @@ from runtime.preloaded import load_pages, share
 TITLE_BYTES = 1000
 """Bytes of this process's last argument, which make room for the command lines of programs."""
 ASKED_BYTES = 65536
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 """Seconds that the supervisor waits for a fork, the loading of the site included."""
 
 
@@ -68,7 +68,7 @@ class Nursery:
     def made(self) -> socket.socket:
         """A new nursery's socket. The nursery ends when it is closed."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.settimeout(PATIENCE)
+        ours.settimeout(WAIT_SECONDS)
         with theirs:
             self.process = subprocess.Popen(  # noqa: S603 (ourselves)
                 [sys.executable, "-m", "runtime.nursery", str(theirs.fileno()), " " * TITLE_BYTES],

@@ -44,7 +44,7 @@ from runtime.option_kinds import (
 PREFIX = "FEEDSITE_"
 SHOWN = 60
 """Characters of a wrong value that a message repeats."""
-YEAR = 31_536_000
+YEAR_SECONDS = 31_536_000
 """Seconds; the least age with which browsers' lists take a site."""
 
 
@@ -198,7 +198,7 @@ GROUPS = (
         Option("FEEDSITE_PROXY", Switch(), "",
             "1 behind a proxy that sets the header Forwarded on every request, which is believed then.",
             otherwise="as FEEDSITE_HTTPS", example="1"),
-        Option("FEEDSITE_HSTS_SECONDS", Whole(0, 10 * YEAR, "seconds"), str(YEAR),
+        Option("FEEDSITE_HSTS_SECONDS", Whole(0, 10 * YEAR_SECONDS, "seconds"), str(YEAR_SECONDS),
             "With FEEDSITE_HTTPS=1, how long a browser that was here asks by HTTPS only (Strict-Transport-Security)."
             " It cannot be taken back: until the time is over such browsers do not come in without a valid "
             "certificate. 0 sends nothing any more."),
@@ -208,7 +208,7 @@ GROUPS = (
         Option("FEEDSITE_HSTS_PRELOAD", Switch(), "0",
             "1 lets anybody enter the site into the list that browsers are delivered with. A name leaves that list "
             "only with new versions of the browsers, months later. Needs FEEDSITE_HSTS_SUBDOMAINS=1 and an age of a "
-            f"year ({YEAR} seconds)."),
+            f"year ({YEAR_SECONDS} seconds)."),
         Option("FEEDSITE_SECRET_KEY", Text(), "",
             "Signs sessions and links: 50 random characters or more.",
             otherwise="made in the data folder", is_secret=True),
@@ -626,7 +626,8 @@ RULES = (
     ),
     Rule(
         ("FEEDSITE_HSTS_PRELOAD", "FEEDSITE_HSTS_SUBDOMAINS", "FEEDSITE_HSTS_SECONDS"),
-        lambda preload, subdomains, seconds: preload and not (subdomains and seconds >= YEAR),
-        f"FEEDSITE_HSTS_PRELOAD is 1; it needs FEEDSITE_HSTS_SUBDOMAINS=1 and FEEDSITE_HSTS_SECONDS of {YEAR} or more.",
+        lambda preload, subdomains, seconds: preload and not (subdomains and seconds >= YEAR_SECONDS),
+        f"FEEDSITE_HSTS_PRELOAD is 1; it needs FEEDSITE_HSTS_SUBDOMAINS=1 and FEEDSITE_HSTS_SECONDS of "
+        f"{YEAR_SECONDS} or more.",
     ),
 )

@@ -22,14 +22,14 @@ from runtime.embedded import die_with_parent, wait_for
 from runtime.nursery import Nursery
 
 TAG = "FEEDSITE_SUPERVISED"  # in the environment of every program, so that a later supervisor finds leftovers
-BACK_OFF = (0.2, 10.0)  # seconds before the first and before the late restarts of a program that keeps dying
-STEADY = 30.0  # seconds after which a program counts as sound again
-GRACE = 4.0  # seconds a program gets to stop by itself
+BACK_OFF_SECONDS = (0.2, 10.0)  # seconds before the first and before the late restarts of a program that keeps dying
+STEADY_SECONDS = 30.0  # seconds after which a program counts as sound again
+GRACE_SECONDS = 4.0  # seconds a program gets to stop by itself
 NEXT = signal.SIGUSR1  # asks for a restart of all programs, one after another
 TURN = ("worker", "beat", "web", "stream", "grpc")
 """The order of a restart: what a new page enqueues finds a worker that knows it."""
 TURN_SECONDS = 90.0  # in which a program that is started anew listens
-SETTLED = 3.0  # seconds after which a program without a port counts as started
+SETTLED_SECONDS = 3.0  # seconds after which a program without a port counts as started
 
 
 class ProgramError(RuntimeError):
@@ -222,7 +222,7 @@ class Supervisor:
         self._stop(program)
         self._replace(program, new)
         self._start(new)
-        self.pass_until(new.has_ended, SETTLED)
+        self.pass_until(new.has_ended, SETTLED_SECONDS)
         return "ended at once, and is tried again" if new.has_ended() else ""
 
     def _follow(self, program: Program, new: Program) -> str:
@@ -259,9 +259,9 @@ class Supervisor:
             self.selector.register(program.process.stdout, selectors.EVENT_READ, program)
 
     def _stop(self, program: Program, signals: int = 1) -> None:
-        """Have a program end; by force after `GRACE`, and at once when more than so many signals have come."""
+        """Have a program end; by force after `GRACE_SECONDS`, and at once when more than so many signals have come."""
         program.ask_to_stop()
-        deadline = time.monotonic() + GRACE
+        deadline = time.monotonic() + GRACE_SECONDS
         while not program.has_ended() and time.monotonic() < deadline and self.signals <= signals:
             self._relay(0.05)
         self._clear(program)
@@ -279,14 +279,14 @@ class Supervisor:
         now = time.monotonic()
         for program in self.programs:
             if not program.has_ended():
-                if program.failures and now > program.started_at + STEADY:
+                if program.failures and now > program.started_at + STEADY_SECONDS:
                     program.failures = 0
                 continue
             if program.process is not None:
                 code = self._clear(program)
                 if give_up and program.failures >= 4:
                     raise ProgramError(f"{program.name} does not start (exit code {code}); its last words stand above.")
-                first, late = BACK_OFF
+                first, late = BACK_OFF_SECONDS
                 pause = min(first * 2**program.failures, late)
                 program.failures += 1
                 program.retry_at = now + pause
@@ -298,7 +298,7 @@ class Supervisor:
                     if give_up:
                         raise ProgramError(f"{program.name} cannot be started: {error}") from error
                     self.say(f"{program.name} cannot be started: {error}")
-                    program.retry_at = now + BACK_OFF[1]
+                    program.retry_at = now + BACK_OFF_SECONDS[1]
 
     def _bury_orphans(self) -> None:
         """Wait for processes that became this one's children by the end of their parents, and have ended."""
@@ -400,7 +400,7 @@ def end_leftovers(tag: str) -> None:
         for pid in leftovers:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
-        if wait_for(lambda: not tagged(tag), GRACE):
+        if wait_for(lambda: not tagged(tag), GRACE_SECONDS):
             return
         leftovers = tagged(tag)
 

@@ -28,7 +28,7 @@ from storage.breaker import Breaker
 from storage.connections import Command, client_of, pipelined, script
 from storage.queue import enqueue
 
-TIMEOUT = 2.0
+TIMEOUT_SECONDS = 2.0
 """Seconds that workers and commands wait for the server."""
 ISSUED_LIFE = timedelta(days=30)
 KEPT_LIFE = timedelta(days=217)
@@ -91,7 +91,7 @@ _client = cache(client_of)
 
 def client() -> redis.Redis:
     """The server for workers and commands, which may wait longer than a request."""
-    return _client(settings.PLAYED_URL, TIMEOUT)
+    return _client(settings.PLAYED_URL, TIMEOUT_SECONDS)
 
 
 def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:

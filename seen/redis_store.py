@@ -30,7 +30,7 @@ from storage.connections import client_of, pipelined, script
 
 ATTEMPTS = 20
 """How often a change is made again that others made meanwhile."""
-TIMEOUT = 5.0
+TIMEOUT_SECONDS = 5.0
 """Seconds that workers and commands wait for a server."""
 
 # KEYS: filter; ARGV: digest of what was read (empty: nothing), what it shall be (empty: nothing), Unix time of the end
@@ -71,7 +71,7 @@ class RedisStore:
     """Filters as strings of a server, each with its end."""
 
     def __init__(self, url: str) -> None:
-        self.client = client_of(url, TIMEOUT)
+        self.client = client_of(url, TIMEOUT_SECONDS)
         self._patience = settings.PLAYED_TIMEOUT_SECONDS
         self._request_client = client_of(url, self._patience)
 

@@ -13,12 +13,12 @@ from django.conf import settings
 from seen.hashing import splitmix64
 
 NODES = 6
-HOUR = 3600
+HOUR_SECONDS = 3600
 
 
 def node_of(moment: datetime) -> int:
     """The node on which plays of this moment are marked."""
-    return int(moment.timestamp()) // HOUR % NODES
+    return int(moment.timestamp()) // HOUR_SECONDS % NODES
 
 
 def node_before(moment: datetime) -> int:

@@ -55,7 +55,7 @@ from seen.reporting import report
 from seen.store import store
 from storage.connections import drop_ended_sessions
 from web import health, rates
-from web.rest import MAX_POSITION, OUTAGES, RETRY_AFTER
+from web.rest import MAX_POSITION, OUTAGES, RETRY_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -204,7 +204,7 @@ def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Req
     except (PlayedUnavailableError, StoreUnavailableError, *OUTAGES) as error:
         logger.error("%s failed: %s", method, error)
         refusal = RefusedError(
-            grpc.StatusCode.UNAVAILABLE, "The service is unavailable for a moment.", retry_after=RETRY_AFTER
+            grpc.StatusCode.UNAVAILABLE, "The service is unavailable for a moment.", retry_after=RETRY_SECONDS
         )
     except Exception:
         logger.exception("%s failed", method)

@@ -1,9 +1,9 @@
 """Whether this site keeps a played history at all, so that Discover takes it in without being told to.
 
 It does where something was played within the life of a filter: the server of plays keeps a mark then (seen.played
-writes it), the store of the filters has any, or an old Redis is being migrated. A process asks once in `ASKED_EVERY`
-seconds, at most one of its threads at a time: where the service was never used that is a round trip a minute, and no
-file of the store is made.
+writes it), the store of the filters has any, or an old Redis is being migrated. A process asks once in
+`ASKED_EVERY_SECONDS`, at most one of its threads at a time: where the service was never used that is a round trip a
+minute, and no file of the store is made.
 
 See docs/decisions.md: Discover takes plays in where there are any.
 """
@@ -20,8 +20,7 @@ from seen.store import store
 
 RECORDED = frozenset({"plays", "both"})
 """The values of `DISCOVER_SEEN` with which items that Discover issues or a reader opens enter the history."""
-ASKED_EVERY = 60.0
-"""Seconds."""
+ASKED_EVERY_SECONDS = 60.0
 
 
 class Usage:
@@ -50,7 +49,7 @@ class Usage:
         except (PlayedUnavailableError, StoreUnavailableError):
             if self._answer is None:
                 raise
-        self._until = time.monotonic() + ASKED_EVERY
+        self._until = time.monotonic() + ASKED_EVERY_SECONDS
 
     def forget(self) -> None:
         """Ask anew the next time."""

@@ -1,7 +1,7 @@
 """Rows of long work: workers claim one, do it part by part, and note in each part's transaction how far they came.
 
-A worker that was killed claims its row no longer after `CLAIM`, and another goes on. A sweep sends the rows that no
-worker is at, and forgets old ones.
+A worker that was killed claims its row no longer after `CLAIM_LIFE`, and another goes on. A sweep sends the rows that
+no worker is at, and forgets old ones.
 
 See docs/decisions.md: An import is a row with a cursor.
 """
@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from storage.queue import enqueue
 
-CLAIM = timedelta(seconds=60)
+CLAIM_LIFE = timedelta(seconds=60)
 """A worker that has not come further for so long is taken for dead."""
 FRESH = timedelta(seconds=10)
 """A row is left to the task that was sent with it for so long."""
@@ -42,7 +42,7 @@ class ClaimedRow(models.Model):
 
     def release(self) -> None:
         """Let any worker go on with the row at once. That it came further stays known, to a minute."""
-        _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() - CLAIM)
+        _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() - CLAIM_LIFE)
 
 
 def sweep(model: type[ClaimedRow], task: str) -> int:
@@ -63,7 +63,7 @@ def _rows(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
 
 def unclaimed() -> Q:
     """The condition that no living worker is at a row, by the clock of PostgreSQL."""
-    return Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM)
+    return Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM_LIFE)
 
 
 def _free(model: type[ClaimedRow]) -> "models.QuerySet[Any]":

@@ -39,7 +39,7 @@ ROUNDS = 6
 """Times that a command is sent at most: slots that move, and scripts that a node does not know."""
 LEAST_SHARE = 0.25
 """The share of the time-out that one wait has at least: a node that is asked late, after others took their time."""
-LOOK_AGAIN = 0.25
+LOOK_AGAIN_SECONDS = 0.25
 """Seconds from one look at the cluster to the next, while a node that has slots does not answer."""
 LOOKS = 240
 """Looks at the cluster until a node that does not answer is asked again."""
@@ -321,7 +321,7 @@ class Cluster(redis.Redis):
                 self._look(time.monotonic() + self.timeout)
             if self._owners and not any(node.breaker.is_open for node in self.primaries()):
                 return
-            time.sleep(LOOK_AGAIN)
+            time.sleep(LOOK_AGAIN_SECONDS)
 
     def _look(self, until: float) -> None:
         """Ask a node who has what; the ones that failed last of all. Raises redis.ConnectionError."""

@@ -34,9 +34,9 @@ from runtime.cluster_address import names_cluster, parse
 from storage.breaker import FAILURES, Breaker
 from storage.cluster import Cluster, NodeDownError
 
-TASK_TIMEOUT = 5.0
+TASK_TIMEOUT_SECONDS = 5.0
 """Seconds that workers and commands wait for the feeds server."""
-LEAST_PATIENCE = 0.001
+LEAST_WAIT_SECONDS = 0.001
 """Seconds for a reply that may be there already."""
 LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
 """A condition of a statement whose commit need not wait for the disk: what a crash undoes is done again."""
@@ -82,7 +82,7 @@ def feeds() -> redis.Redis:
 @cache
 def feeds_for_tasks() -> redis.Redis:
     """The feeds server for workers and commands, which may wait longer than a page."""
-    return client_of(settings.REDIS_URL, TASK_TIMEOUT)
+    return client_of(settings.REDIS_URL, TASK_TIMEOUT_SECONDS)
 
 
 @contextmanager
@@ -356,7 +356,7 @@ def _send(client: redis.Redis, commands: Sequence[Command | bytes], patience_sec
         if patience_seconds is None:
             return [connection.read_response() for _ in commands]
         until = time.monotonic() + patience_seconds
-        return [connection.read_response(timeout=max(until - time.monotonic(), LEAST_PATIENCE)) for _ in commands]
+        return [connection.read_response(timeout=max(until - time.monotonic(), LEAST_WAIT_SECONDS)) for _ in commands]
 
 
 def _packed(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]:

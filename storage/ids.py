@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 SEQUENCE_BITS = 12
 MAX_ID = 2**53 - 1
+NO_BOUND = MAX_ID + 1
+"""Above every id, of rows of any table too: where a page begins that has no cursor, and where the last part ends."""
 MILLISECOND = timedelta(milliseconds=1)
 
 NEXT_ID_SQL = f"""

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 UNASKED_SECONDS = 600.0
 TOGETHER_SECONDS = 0.2
-PATIENCE = 2.0
+WAIT_SECONDS = 2.0
 """Seconds that a question waits for PostgreSQL: a frozen server must not hold up beat."""
 
 

@@ -12,7 +12,7 @@ import hiredis
 import redis
 from redis.connection import DefaultParser
 
-RECEIVED = 2**16
+RECEIVED_BYTES = 2**16
 """Bytes that are taken from the socket at once."""
 
 
@@ -29,7 +29,7 @@ def replies(connection: Any) -> Iterator[Any]:
         reply = reader.gets()
         while reply is False:  # not all of it is there
             try:
-                received = socket.recv(RECEIVED)
+                received = socket.recv(RECEIVED_BYTES)
             except TimeoutError as error:
                 connection.disconnect()
                 raise redis.TimeoutError("Redis did not answer in time") from error

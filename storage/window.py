@@ -27,16 +27,11 @@ How a window stays exact when a builder dies at any point:
   would need may be among them, and its snapshot may be older.
 - What a delivery put below the floor, or into a key that is no window, is taken out by `settle`; readers do not see
   it in between, because they look above the floor only.
-- `forget` (lazy delete) is refused for another epoch, or later than `FORGET_WITHIN` after the reading that asks for
+- `forget` (lazy delete) is refused for another epoch, or later than `FORGET_SECONDS` after the reading that asks for
   it: a slow reader cannot take out what has become visible, and been delivered again, in the meantime.
 
-A new kind of window (timeline.inbox, timeline.outbox and live.replays are those of today) needs:
-
-- a key in storage/keys.py, with its line in the table there;
-- an epoch that is drawn anew wherever something comes into the timeline that no delivery brings;
-- a task that takes the snapshot, between `begin` and `complete` (storage/construction.py);
-- a delivery row that lives until `deliver` is done;
-- a statement that verifies each entry before it is shown.
+The windows of today are timeline.inbox, timeline.outbox and live.replays; CONTRIBUTING.md lists what a new kind needs,
+under "How to add".
 
 A change of what the members above mean raises policy.FORMAT.
 
@@ -62,7 +57,7 @@ from storage.replies import replies
 INFINITY = 2**53
 """Above every id: the floor of a window that holds nothing to rely on, and where a first page begins."""
 BUILD_SECONDS = 60
-FORGET_WITHIN = 2.0
+FORGET_SECONDS = 2.0
 """Seconds within which a reading may lead to a lazy delete. Delivering again waits longer (fanout.AGAIN_AFTER)."""
 MEASURE_EVERY = 8
 """Items of which one asks how long the windows have become; the slack has room for the others."""
@@ -346,7 +341,7 @@ class Window:
 
     def forget(self, members: Sequence[str], read: Slice) -> Command:
         """Lazy delete of what `read` brought and the verifying query refused."""
-        deadline = read.read_at + int(FORGET_WITHIN * 1000)
+        deadline = read.read_at + int(FORGET_SECONDS * 1000)
         return ("EVALSHA", FORGET, 1, self.key, read.epoch, deadline, *members)
 
     def settle(self, cap: int) -> Command:

@@ -9,13 +9,13 @@ import time
 
 logger = logging.getLogger(__name__)
 
-PAUSES = (0.1, 5.0)
+PAUSE_SECONDS = (0.1, 5.0)
 """Seconds before the first and before the late attempts to reach a server that is gone."""
 
 
 def pause(failures: int) -> float:
     """Seconds before the next attempt, after so many failures before the last."""
-    first, late = PAUSES
+    first, late = PAUSE_SECONDS
     return min(first * (1 << min(failures, 10)), late)
 
 
@@ -40,7 +40,7 @@ class Attempts:
         self._failures = 0
 
 
-UNWELL = 15.0
+UNWELL_SECONDS = 15.0
 """Seconds for which a failure counts that no success followed: the work may not have been tried since."""
 
 
@@ -60,8 +60,8 @@ class Rest:
 
     @property
     def is_unwell(self) -> bool:
-        """Whether the last failure is no longer ago than `UNWELL`."""
-        return time.monotonic() < self._failed_at + UNWELL
+        """Whether the last failure is no longer ago than `UNWELL_SECONDS`."""
+        return time.monotonic() < self._failed_at + UNWELL_SECONDS
 
     def failed(self) -> bool:
         """Rest, after an error. Whether this is the first of a row."""

@@ -22,11 +22,11 @@ from storage.cluster import Cluster
 from storage.connections import feeds_for_tasks
 from storage.events import Entry, Gap, Position, entry, event_of
 
-GATHER = 0.05
+GATHER_SECONDS = 0.05
 """Seconds between one query and the next: what comes meanwhile is one batch; what comes after a quiet time does not
 wait."""
 BATCH = 500
-BLOCK = 2.0
+BLOCK_SECONDS = 2.0
 """Seconds that a read waits for events; the server has as many again to answer at all."""
 REPLAY = 500
 """Events that a connection may have missed and still resume. They are read and decoded on the loop that serves all."""
@@ -44,7 +44,7 @@ class EventLog:
 
     def _connect(self, url: str) -> None:
         self._url = url
-        self._reader = _client(url, 2 * BLOCK)
+        self._reader = _client(url, 2 * BLOCK_SECONDS)
         self._commands = _client(url, settings.REDIS_TIMEOUT_SECONDS)
 
     async def _find(self) -> None:
@@ -101,12 +101,14 @@ class EventLog:
         self._is_joined = True
 
     async def read(self, asked_at: float) -> list[Entry]:
-        """The next batch, `GATHER` seconds after the last question was asked; empty if nothing happened for a while."""
+        """The next batch, `GATHER_SECONDS` after the last question was asked; empty if nothing happened for a while."""
         try:
-            found = await self._reader.xread({keys.events(): str(self.position)}, block=int(BLOCK * 1000), count=BATCH)
+            found = await self._reader.xread(
+                {keys.events(): str(self.position)}, block=int(BLOCK_SECONDS * 1000), count=BATCH
+            )
             entries = _parsed(found)
-            if entries and len(entries) < BATCH and time.monotonic() < asked_at + GATHER:
-                await asyncio.sleep(asked_at + GATHER - time.monotonic())
+            if entries and len(entries) < BATCH and time.monotonic() < asked_at + GATHER_SECONDS:
+                await asyncio.sleep(asked_at + GATHER_SECONDS - time.monotonic())
                 more = await self._reader.xread({keys.events(): str(entries[-1][0])}, count=BATCH - len(entries))
                 entries += _parsed(more)
         except OUTAGES_OF_REDIS:

@@ -1,7 +1,7 @@
 """The open connections of one process: reads what happened (stream.event_log), ends connections that may not hear of it
 (stream.credentials), and has it told to the others (stream.telling).
 
-One task reads the stream of events; what comes within `GATHER` seconds of a query is one batch and the next query,
+One task reads the stream of events; what comes within `GATHER_SECONDS` of a query is one batch and the next query,
 however many are connected. A connection that is opened while a batch is under way finds the batch in its replay. Redis
 or PostgreSQL may be gone for any time: connections stay open, and nothing is lost that the stream still holds; where it
 may have lost something, every page is told to ask (`reset`), and apps, whose protocol has no word for it, are ended, so
@@ -31,7 +31,7 @@ from stream.attempts import Attempts, pause
 from stream.connections import OLDEST, Connection, TooManyError
 from stream.credentials import end_lapsed, end_revoked
 from stream.dialects import Dialect, Hearer
-from stream.event_log import BLOCK, OUTAGES_OF_REDIS, EventLog
+from stream.event_log import BLOCK_SECONDS, OUTAGES_OF_REDIS, EventLog
 from stream.telling import Teller
 from stream.threads import in_thread
 from web import rates
@@ -44,9 +44,9 @@ LOOK_SECONDS = 0.25
 """How often it is looked for revocations while a batch waits for PostgreSQL."""
 PRESENT = 1_000
 """Users of open streams who are noted as seen in one statement."""
-PATIENCE = 4.5
+WAIT_SECONDS = 4.5
 """Seconds that opening a connection may wait for threads and for PostgreSQL."""
-HEARTBEAT = 15.0
+HEARTBEAT_SECONDS = 15.0
 
 
 class StoppingError(Exception):
@@ -100,7 +100,7 @@ class Hub:
         return bool(self._tasks) and not self._failing and not any(task.done() for task in self._tasks)
 
     async def _supervise(self, name: str, turn: Callable[[], Awaitable[None]]) -> None:
-        """Take turn after turn, whatever a turn raises. After an error the next turn waits for `PAUSES`."""
+        """Take turn after turn, whatever a turn raises. After an error the next turn waits for `PAUSE_SECONDS`."""
         failures = 0
         while True:
             try:
@@ -159,7 +159,7 @@ class Hub:
     ) -> Connection:
         """A connection that has what happened after `since`, or that this is not known, to write first.
 
-        `asked_at`: when it was begun to ask whether the grant stands, at most `PATIENCE` seconds ago. Raises
+        `asked_at`: when it was begun to ask whether the grant stands, at most `WAIT_SECONDS` ago. Raises
         TooManyError, Django's outages, and TimeoutError where a revocation came meanwhile.
         """
         self.check_room(grant.user_id)
@@ -240,7 +240,7 @@ class Hub:
                 self._log.position = self.written = entries[-1][0]
                 self._teller.tell_loss(self.written)
                 raise
-            if time.monotonic() < began + BLOCK:
+            if time.monotonic() < began + BLOCK_SECONDS:
                 self._log.stay()
 
     def _joined(self, lost: Position | None) -> None:
@@ -283,7 +283,7 @@ class Hub:
         if not users:
             return
         now = time.monotonic()
-        self._revoked = {user: at for user, at in self._revoked.items() if at > now - PATIENCE}
+        self._revoked = {user: at for user, at in self._revoked.items() if at > now - WAIT_SECONDS}
         self._revoked |= dict.fromkeys(users, now)
         await end_revoked(self._opening, [each for each in self.connections if each.grant.user_id in users])
 
@@ -293,7 +293,7 @@ class Hub:
         await asyncio.sleep(1)
         now = time.monotonic()
         for connection in self.connections:
-            if now >= connection.written_at + HEARTBEAT:
+            if now >= connection.written_at + HEARTBEAT_SECONDS:
                 connection.put(self._heartbeat(connection, now - connection.written_at))
         if self.position is not None:
             self._teller.tell_missed(self.position)

@@ -34,7 +34,7 @@ MESSAGES, SECONDS = 30, 60.0
 """A client that says more in so many seconds is cut off."""
 LETTERS = 2_000
 """The longest message."""
-END_PATIENCE = 1.0
+END_SECONDS = 1.0
 """Seconds that the end may take to be written."""
 
 
@@ -85,7 +85,7 @@ async def converse(
         finally:
             hearing.cancel()
         with suppress(TimeoutError, Exception):  # the client may be gone
-            async with asyncio.timeout(END_PATIENCE):
+            async with asyncio.timeout(END_SECONDS):
                 await send({"type": "websocket.close", "code": connection.code})
     finally:
         hub.leave(connection)

@@ -27,7 +27,7 @@ DIALECTS = 2
 """Dialects that are asked for beside each other."""
 ALONE = 3
 """Failures of one question, while PostgreSQL answers another, after which no outage is the cause."""
-SPREAD = 5.0
+SPREAD_SECONDS = 5.0
 """Seconds within which connections end that cannot be told of a loss."""
 
 
@@ -72,8 +72,8 @@ class Teller:
     async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
         """Write a batch to the connections of one dialect; waits for PostgreSQL as long as it takes.
 
-        An error is the dialect's own: its connections alone have to ask, and it rests for `PAUSES`. So is an outage
-        that meets this question `ALONE` times in a row while PostgreSQL answers another.
+        An error is the dialect's own: its connections alone have to ask, and it rests for `PAUSE_SECONDS`. So is an
+        outage that meets this question `ALONE` times in a row while PostgreSQL answers another.
         """
         upto = entries[-1][0]
         rest = self._rests.get(dialect)
@@ -135,13 +135,13 @@ def _by_dialect(connections: Iterable[Connection]) -> dict[Dialect, list[Connect
 
 
 def _lose(dialect: Dialect, connections: list[Connection], upto: Position) -> None:
-    """Tell connections of one dialect of a loss. Those that end for it do so within `SPREAD`, not all at once."""
+    """Tell connections of one dialect of a loss. Those that end for it do so within `SPREAD_SECONDS`, not at once."""
     if dialect.reset is not None:
         _deliver(connections, [(None, upto, dialect.reset(upto))])
         return
     loop = asyncio.get_running_loop()
     for connection in connections:
-        loop.call_later(random.uniform(0, SPREAD), connection.close, AGAIN)  # noqa: S311 (no secret)
+        loop.call_later(random.uniform(0, SPREAD_SECONDS), connection.close, AGAIN)  # noqa: S311 (no secret)
 
 
 def _deliver(connections: Iterable[Connection], messages: Iterable[Message]) -> None:

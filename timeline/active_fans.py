@@ -22,7 +22,7 @@ from storage.window import RUN
 
 OWN_MEMBERS = 2
 """Members of a complete shard that are no fans: `complete:{generation}` and the run."""
-TTL = 86_400
+TTL_SECONDS = 86_400
 """Seconds, from the beginning of the construction; a set built anew each day does not keep those who went away."""
 PART = 1000
 
@@ -117,7 +117,7 @@ def build(big_v_id: int) -> bool:
     token = f"build:{secrets.token_hex(8)}"
     shards = range(settings.ACTIVE_FANS_SHARDS)
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
-    begin: list[Command] = [("EVALSHA", BEGIN, 1, key, token, TTL) for key in names]
+    begin: list[Command] = [("EVALSHA", BEGIN, 1, key, token, TTL_SECONDS) for key in names]
     pipelined(client, begin)
     push_level, _, generation = policy.current()
     if generation is None:

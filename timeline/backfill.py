@@ -16,9 +16,10 @@ from django.db.models.functions import Now
 from accounts.big_v import complete_demotion
 from accounts.models import User
 from relations.actions import follower_count
-from relations.followers import LAST_ID, follower_parts
+from relations.followers import follower_parts
 from storage.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined
 from storage.deliveries import OUTAGE_PAUSE
+from storage.ids import NO_BOUND
 from storage.queue import enqueue
 from timeline import active_fans
 from timeline.inbox import Inbox, Tail, cap_of
@@ -79,7 +80,7 @@ def run(backfill_id: int) -> bool:
 
 def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     done = backfill.done
-    for followers in follower_parts(backfill.sender_id, backfill.position, LAST_ID, 1, PART, with_inbox=True):
+    for followers in follower_parts(backfill.sender_id, backfill.position, NO_BOUND, 1, PART, with_inbox=True):
         # Pulled anew for every part: what is committed from now on is pushed to its followers by the fan-out.
         entries, floor = pull(backfill.sender_id, settings.OUTBOX_CAP)
         client = feeds_for_tasks()

@@ -54,7 +54,7 @@ GLANCE = script(
         entries, builds and 1 or 0, redis.call('TTL', key)}
     """
 )
-READER = f"""
+STANDING = f"""
     SELECT u.level, u.last_seen_at, u.is_active, u.following_count, {policy.has_inbox()}, {policy.EPOCH},
         {policy.PUSH_GENERATION}, {policy.PUSH_LEVEL}, {policy.INBOX_FROM}, {policy.GENERATION}
     FROM accounts_user u WHERE u.id = %(reader)s
@@ -93,7 +93,7 @@ ITEM = f"""
 
 
 class _Standing(NamedTuple):
-    """A row of `READER`: what decides on the reader's windows."""
+    """A row of `STANDING`: what decides on the reader's windows."""
 
     level: int
     seen_at: datetime | None
@@ -155,7 +155,7 @@ def explain_home(reader: User, *, item_id: int | None = None) -> Explanation:
     """Explain the home of a reader, and an item in it. Bounded work, whatever the reader follows."""
     with _reading_only():
         # In the order in which a delivery moves: what is pending no more is in the windows by the time they are read.
-        standing = fetch(READER, {"reader": reader.pk}, into=_Standing._make)[0]
+        standing = fetch(STANDING, {"reader": reader.pk}, into=_Standing._make)[0]
         big_vs = fetch(BIG_VS, {"reader": reader.pk, "shown": SHOWN}, into=_BigV._make)
         cap = settings.PENDING_CAP + 1
         pending = fetch(PENDING, {"reader": reader.pk, "pending": cap}, into=_Pending._make)

@@ -21,7 +21,7 @@ from accounts.models import Level
 from items.models import Item, Status, Visibility
 from items.visibility import for_others
 from relations import rules
-from relations.followers import FIRST_PART, LAST_ID, PART, Part, follower_parts, part_of
+from relations.followers import FIRST_PART, PART, Part, follower_parts, part_of
 from runtime import metrics
 from storage import keys
 from storage.connections import (
@@ -31,6 +31,7 @@ from storage.connections import (
     pipelined,
 )
 from storage.deliveries import Attempt
+from storage.ids import NO_BOUND
 from storage.queue import enqueue
 from storage.window import PIPELINE_LENGTH, Entry, deliver
 from timeline import active_fans, outbox
@@ -39,7 +40,7 @@ from timeline.models import Delivery, DeliveryRange
 
 AGAIN_AFTER = timedelta(seconds=5)
 """How long an item that is published again waits: longer than any lazy delete of it may still be under way
-(window.FORGET_WITHIN).
+(window.FORGET_SECONDS).
 """
 INSERT = """
     INSERT INTO timeline_delivery (item_id, sender_id, attempts, enqueued, not_before, sweep_at, last_error)
@@ -56,7 +57,7 @@ FEW = f"(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'publishe
 FIRST = part_of(
     "s.id",
     after="0",
-    last=str(LAST_ID),
+    last=str(NO_BOUND),
     size=str(FIRST_PART),
     where=policy.has_inbox(),
     besides="s.id",
@@ -234,8 +235,8 @@ def _to_followers(claim: Claim) -> bool:
         highs = [row[0] for row in fetch(BOUNDARIES, [claim.sender_id, settings.FAN_OUT_RANGE])]
     if highs:
         lows = [0, *highs]
-        return _split(claim, [(None, low, high) for low, high in zip(lows, [*highs, LAST_ID], strict=True)])
-    _deliver_to_range(claim, 0, LAST_ID)
+        return _split(claim, [(None, low, high) for low, high in zip(lows, [*highs, NO_BOUND], strict=True)])
+    _deliver_to_range(claim, 0, NO_BOUND)
     return True
 
 

@@ -47,7 +47,7 @@ from timeline.pull import pull_entries
 
 EPOCH_TRIES = 3
 """Snapshots that are taken for one filling: a follow or a new policy in between makes one worthless."""
-READER = f"""
+BUILT_FOR = f"""
     SELECT CASE WHEN {policy.has_inbox()} THEN u.level ELSE 0 END, {policy.EPOCH}, {policy.PUSH_GENERATION}
     FROM accounts_user u WHERE u.id = %s
 """  # noqa: S608 (constants)
@@ -162,7 +162,8 @@ class Tail:
     """
 
     LENGTH: ClassVar[int] = 100
-    TTL: ClassVar[int] = 300
+    TTL_SECONDS: ClassVar[int] = 300
+    """How long a tail lasts that nothing drops."""
     __slots__ = ("key",)
 
     def __init__(self, user_id: int) -> None:
@@ -187,7 +188,7 @@ class Tail:
     def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
         """Write the entries pulled below `top`, if nothing was delivered there since `reading` marked it."""
         below = (entry for entry in entries if entry.item_id < top)
-        return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL, *scored(below))
+        return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL_SECONDS, *scored(below))
 
     def drop(self) -> Command:
         """The command that deletes the tail."""
@@ -243,7 +244,7 @@ def deepen(user_id: int, token: int) -> bool:
 
 
 class _Reader(NamedTuple):
-    """A row of `READER`: what an inbox is built for."""
+    """A row of `BUILT_FOR`: what an inbox is built for."""
 
     level: int
     epoch: int | None
@@ -252,7 +253,7 @@ class _Reader(NamedTuple):
 
 
 def _reader(user_id: int) -> _Reader:
-    return fetch(READER, [user_id], into=_Reader._make)[0]
+    return fetch(BUILT_FOR, [user_id], into=_Reader._make)[0]
 
 
 def _snapshot(user_id: int) -> Snapshot | None:

@@ -25,8 +25,8 @@ from storage.cluster import Cluster
 from storage.connections import client_of
 from storage.postgresql.base import probe
 
-PATIENCE = 0.5  # seconds for one server to take a connection, and again to answer
-DEADLINE = 0.9  # seconds for the whole page
+WAIT_SECONDS = 0.5  # seconds for one server to take a connection, and again to answer
+DEADLINE_SECONDS = 0.9  # seconds for the whole page
 SHARED_SECONDS = 1.0
 """Seconds for which a process gives all who ask `/readyz` the same answer."""
 
@@ -98,7 +98,7 @@ latest = Latest()
 
 
 def server_states() -> dict[str, str]:
-    """`ok`, or what is wrong with it, for each server; takes `DEADLINE` at most.
+    """`ok`, or what is wrong with it, for each server; takes `DEADLINE_SECONDS` at most.
 
     Only the kind of an error is told: this page is public, and messages name hosts and users.
     """
@@ -126,7 +126,7 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
 
     # Threads that no caller waits for to the end: a frozen server may hold its own for some seconds.
     probes = [threading.Thread(target=probe, args=item, daemon=True) for item in checks.items()]
-    until = time.monotonic() + DEADLINE
+    until = time.monotonic() + DEADLINE_SECONDS
     for thread in probes:
         thread.start()
     for thread in probes:
@@ -155,7 +155,7 @@ def ping(url: str) -> None:
     """Raises what redis-py raises. A cluster is well while any of its nodes says who has what: what pages lack of
     others they take from PostgreSQL, and to be sent no visitors while a replica takes over would be no help.
     """
-    client = client_of(url, PATIENCE)
+    client = client_of(url, WAIT_SECONDS)
     with closing(client):
         if isinstance(client, Cluster):
             client.primaries()
@@ -170,5 +170,5 @@ def _broker_check() -> None:
     elif url.startswith(("redis://", "rediss://")):
         ping(url)
     else:
-        with current_app.connection_for_write(connect_timeout=PATIENCE) as broker:
+        with current_app.connection_for_write(connect_timeout=WAIT_SECONDS) as broker:
             broker.connect()

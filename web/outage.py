@@ -12,7 +12,7 @@ from django.views import csrf, defaults
 
 from storage.postgresql import long_statements
 from web.headers import nonce
-from web.rest import OUTAGES, RETRY_AFTER, ApiView, FeedResponse, OutageError
+from web.rest import OUTAGES, RETRY_SECONDS, ApiView, FeedResponse, OutageError
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def unavailable(request: HttpRequest) -> HttpResponse:
         except TemplateDoesNotExist:
             page = f"<!doctype html><title>Unavailable</title><h1>{OutageError.default_detail}</h1>"
         response = HttpResponse(page, status=503)
-    response["Retry-After"] = str(RETRY_AFTER)
+    response["Retry-After"] = str(RETRY_SECONDS)
     return response
 
 

@@ -129,13 +129,13 @@ def show(
     return response
 
 
-PATIENCE = 120
+LONGEST_IN_SECONDS = 120
 """Seconds; a longer wait is told in minutes."""
 
 
 def too_many(request: HttpRequest, seconds: float) -> HttpResponse:
     """The page that asks for patience. It needs no query: no context processors."""
-    wait = {"seconds": math.ceil(seconds), "minutes": math.ceil(seconds / 60) if seconds > PATIENCE else 0}
+    wait = {"seconds": math.ceil(seconds), "minutes": math.ceil(seconds / 60) if seconds > LONGEST_IN_SECONDS else 0}
     page = loader.get_template("429.html").render(nonce(request) | wait)
     return HttpResponse(page, status=429, headers={"Retry-After": str(math.ceil(seconds))})
 

@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 PAGE = 20
 PAGE_LIMIT = 100
 MAX_POSITION = 2**53
-RETRY_AFTER = 2
+RETRY_SECONDS = 2
 """Seconds that a client is asked to wait after an outage."""
 
 
@@ -73,7 +73,7 @@ class OutageError(exceptions.APIException):
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_detail = "The service is unavailable for a moment."
     default_code = "unavailable"
-    wait = RETRY_AFTER
+    wait = RETRY_SECONDS
 
 
 # --- Bodies ----------------------------------------------------------------------------------------------

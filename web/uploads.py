@@ -23,7 +23,7 @@ LIST_BYTES = 1 << 20
 """Bytes at most of an uploaded list of follows, blocks or mutes."""
 FILES_AT_ONCE = 4
 """Files that one body may have, of pages too."""
-ROOM = 256 * 1024
+ROOM_BYTES = 256 * 1024
 """Bytes of a body besides its files."""
 ADDRESSES = re.compile(
     r"/api/v1/me/media(?:/[^/]+/captions)?|/api/v1/users/me/(?:avatar|banner)|/items/new|/items/\d+/edit|/settings|/settings/profile"
@@ -35,15 +35,15 @@ ADDRESSES = re.compile(
 def most_bytes(path: str) -> int:
     """The bytes that a body with files may have at this path, and 0 where it may have none."""
     if path == LISTS:
-        return LIST_BYTES + ROOM
+        return LIST_BYTES + ROOM_BYTES
     if path == ARCHIVES:
-        return int(settings.ARCHIVE_BYTES) + ROOM
+        return int(settings.ARCHIVE_BYTES) + ROOM_BYTES
     if not ADDRESSES.fullmatch(path):
         return 0
     if path.endswith("/captions"):
-        return 2 * ROOM
+        return 2 * ROOM_BYTES
     pictures = settings.MEDIA_IMAGE_BYTES * (1 if path.startswith("/api/") else FILES_AT_ONCE)
-    return int(max(pictures, settings.MEDIA_VIDEO_BYTES)) + ROOM
+    return int(max(pictures, settings.MEDIA_VIDEO_BYTES)) + ROOM_BYTES
 
 
 def folder() -> Path:

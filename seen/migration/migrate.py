@@ -42,7 +42,7 @@ from seen.played import client, errors, marks
 from seen.store import store
 from storage.connections import pipelined
 
-LINE_LENGTH = 8_000_000
+LINE_BYTES = 8_000_000
 """Bytes. Longer lines are no lines of a history."""
 CHUNK = 2_000
 """Users that are put on the shelf and marked together."""
@@ -120,9 +120,9 @@ class HistoryFile:
         return MigrationError(f"{self.name} line {self.at.lines + 1}: {what}")
 
     def __iter__(self) -> Iterator[bytes]:
-        while line := self._read(lambda: self._stream.readline(LINE_LENGTH)):
-            if len(line) == LINE_LENGTH:
-                raise self.wrong(f"longer than {LINE_LENGTH} bytes")
+        while line := self._read(lambda: self._stream.readline(LINE_BYTES)):
+            if len(line) == LINE_BYTES:
+                raise self.wrong(f"longer than {LINE_BYTES} bytes")
             if not line.endswith(b"\n"):
                 raise self.wrong("the file ends in the middle; it is not whole")
             yield line

@@ -51,7 +51,7 @@ LARGEST_ID = 2**53 - 1
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 """Times before it are none: a score of 0, or one in seconds."""
 CLOCK_SKEW = timedelta(days=1)
-TIMEOUT = 5.0
+TIMEOUT_SECONDS = 5.0
 """Seconds that workers and commands wait for the old server."""
 AT_ONCE = 20
 """Users whose old histories are in memory as Redis sends them, ten times as large as as numbers."""
@@ -280,7 +280,7 @@ _client = cache(client_of)
 
 def client() -> redis.Redis:
     """The old server for workers and commands."""
-    return _client(settings.PLAYED_OLD_URL, TIMEOUT)
+    return _client(settings.PLAYED_OLD_URL, TIMEOUT_SECONDS)
 
 
 def _ask(commands: Sequence[Command]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 `bound` is called as such a program starts; management commands and workers, which migrate and fill windows, wait for as
 long as it takes. A bounded statement is ended by PostgreSQL after `FEEDSITE_DATABASE_TIMEOUT_SECONDS` seconds. A server
-that is frozen, or lost on the way, ends none: the client gives up `GRACE` seconds later, closes the connection, and
+that is frozen, or lost on the way, ends none: the client gives up `GRACE_SECONDS` later, closes the connection, and
 makes no new one until the scout has had an answer. Whatever the reason, the error is django.db.OperationalError or
 InterfaceError (web.rest.OUTAGES).
 """
@@ -15,7 +15,7 @@ from typing import Any, cast
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
-from storage.postgresql.base import GRACE, DatabaseWrapper, milliseconds
+from storage.postgresql.base import GRACE_SECONDS, DatabaseWrapper, milliseconds
 
 LONG_SECONDS = 60.0
 """Seconds that one statement of an export, of a page of the admin, or of the hub's question about a batch may take."""
@@ -59,11 +59,11 @@ def long_statements() -> Iterator[None]:
     if not settings.POOLED:
         with wrapper.cursor() as cursor:
             cursor.execute("SELECT set_config('statement_timeout', %s, false)", [milliseconds(LONG_SECONDS)])
-    session.seconds = LONG_SECONDS + GRACE
+    session.seconds = LONG_SECONDS + GRACE_SECONDS
     try:
         yield
     finally:
-        session.seconds = wrapper.seconds + GRACE
+        session.seconds = wrapper.seconds + GRACE_SECONDS
         if wrapper.connection is session and not settings.POOLED:
             try:
                 with wrapper.cursor() as cursor:

@@ -22,7 +22,7 @@ from storage.scout import Scout
 Waiting = Generator[Any, Any, Any]
 """An operation of psycopg on a connection: it yields what it waits for and is sent what came, maybe nothing yet."""
 
-GRACE = 0.5
+GRACE_SECONDS = 0.5
 """Seconds that the client waits beyond the server's own timeout."""
 PROBE_SECONDS = 2.0
 """Seconds that a question whether the server is there waits for a connection, and again for the answer."""
@@ -107,7 +107,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         except psycopg.errors.ConnectionTimeout:
             scout.send()
             raise
-        connection.seconds, connection.scout = self.seconds + GRACE, scout
+        connection.seconds, connection.scout = self.seconds + GRACE_SECONDS, scout
         return connection
 
 

@@ -204,7 +204,7 @@ def test_a_worker_that_died_is_followed_by_another(ann: User, monkeypatch: pytes
         account_purged.disconnect(die)
     assert purge.purge(ann.pk) is False  # the dead worker still has it
     assert purge.sweep() == 0
-    Deletion.objects.update(tried_at=timezone.now() - claims.CLAIM - timedelta(seconds=1))
+    Deletion.objects.update(tried_at=timezone.now() - claims.CLAIM_LIFE - timedelta(seconds=1))
     assert purge.sweep() == 1
     assert sent == [("accounts.purge", ann.pk)]
     settle(ann)

@@ -194,7 +194,7 @@ def test_an_item_that_it_cannot_take_now_is_written_later(opensearch: OpenSearch
 def test_an_outage_does_not_hold_the_workers(opensearch: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
     work()
     actions.publish(sender=UserFactory.create(), content={"text": "words"})
-    monkeypatch.setattr(indexing, "PATIENCE", 0.5)
+    monkeypatch.setattr(indexing, "WAIT_SECONDS", 0.5)
     monkeypatch.setattr(indexing, "pause", Breaker(600))
     failures = metrics.opensearch_failures.labels("index")._value
     before = failures.get()
@@ -203,7 +203,7 @@ def test_an_outage_does_not_hold_the_workers(opensearch: OpenSearch, monkeypatch
         work()
         assert failures.get() == before + 1, "it was left alone"
     assert ItemChange.objects.exists()
-    monkeypatch.setattr(indexing, "PATIENCE", 10)
+    monkeypatch.setattr(indexing, "WAIT_SECONDS", 10)
     indexing.pause.reset()
     work()
     assert not ItemChange.objects.exists()

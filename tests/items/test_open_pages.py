@@ -203,7 +203,7 @@ def test_a_user_who_has_left_is_gone_at_once_without_posts_too(sender: User) -> 
 
 
 def test_a_page_that_is_too_large_is_made_each_time(post: Item, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_pages, "LARGEST", 100)
+    monkeypatch.setattr(open_pages, "LARGEST_BYTES", 100)
     warm(f"/items/{post.pk}")
     (key,) = cache.iter_keys("*")
     assert cache.get(key) == open_pages.ASKED

@@ -264,7 +264,7 @@ def test_the_next_page_waits_for_a_snapshot_on_its_way(
         if len(pauses) == 3:
             first.keep()
 
-    monkeypatch.setattr(feed, "PATIENCE", SHORT)
+    monkeypatch.setattr(feed, "WAIT_SECONDS", SHORT)
     monkeypatch.setattr(feed, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pause))
     assert [int(item.id) for item in page(reader, first, now=now).items] == ids[:1]
     assert len(pauses) == 3

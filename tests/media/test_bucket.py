@@ -23,7 +23,7 @@ from accounts.export import write_archive
 from accounts.models import Deletion, User
 from media import actions, bucket, sweeping
 from media.models import FileMove, MediaFile
-from media.serving import AT_ONCE, PREFIX, served
+from media.serving import AT_ONCE_BYTES, PREFIX, served
 from media.store import PREFIXES, StoreError, new_name, store
 from operation import backup, doctor
 from storage.breaker import BREAKER_SECONDS
@@ -112,7 +112,7 @@ def test_a_large_file_comes_in_parts(address: str, tmp_path: Path) -> None:
     assert not source.exists()
     assert get(f"{PREFIX}{name}")[2] == data
     status, headers, body = get(f"{PREFIX}{name}", HTTP_RANGE="bytes=1000-")
-    assert (status, body) == ("206", data[1000 : 1000 + AT_ONCE])
+    assert (status, body) == ("206", data[1000 : 1000 + AT_ONCE_BYTES])
     assert get(f"{PREFIX}{name}", HTTP_RANGE="bytes=-7")[2] == data[-7:]
     kept = head(name)
     assert (kept["ContentType"], kept["CacheControl"]) == ("video/mp4", headers["Cache-Control"])
@@ -136,7 +136,7 @@ def test_files_without_a_row_go(
     assert sweeping.sweep_files(PREFIXES) == 0, "they are younger than a day"
     assert {each.name for each in store().listing(prefix[:2])} == {*kept.files, *strays}
     monkeypatch.setattr(sweeping, "ORPHAN_SECONDS", -60)
-    monkeypatch.setattr(doctor, "DAY", -60)
+    monkeypatch.setattr(doctor, "DAY_SECONDS", -60)
     monkeypatch.setattr(doctor, "PREFIXES", [prefix[:2]])
     findings = {each.name: each for each in doctor.media_files()}
     assert findings["media rows"].state == doctor.WARNING

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from media.serving import AT_ONCE, CHUNK, served
+from media.serving import AT_ONCE_BYTES, CHUNK_BYTES, served
 
 NAME = "3f/0123456789abcdef0123456789abcd"
 BYTES = bytes(range(256)) * 1000
@@ -138,7 +138,7 @@ def test_slow_readers_of_large_files_leave_a_thread(tmp_path: Path, settings: An
     large, video = tmp_path / f"files/{NAME}.jpg", tmp_path / f"files/{NAME}.mp4"
     large.parent.mkdir(parents=True)
     for path in (large, video):
-        path.write_bytes(bytes(AT_ONCE + 1))
+        path.write_bytes(bytes(AT_ONCE_BYTES + 1))
     application = served(lambda *_: [b"the site"], threading.BoundedSemaphore(1))
     told: list[str] = []
 
@@ -147,12 +147,12 @@ def test_slow_readers_of_large_files_leave_a_thread(tmp_path: Path, settings: An
         return application(environ, lambda status, _headers: told.append(status[:3]))
 
     first = get(f"/media/{NAME}.jpg")
-    assert next(first) == bytes(CHUNK)
+    assert next(first) == bytes(CHUNK_BYTES)
     get(f"/media/{NAME}.jpg")
     part = get(f"/media/{NAME}.mp4", HTTP_RANGE="bytes=1-")
-    assert [len(each) for each in part] == [AT_ONCE]
+    assert [len(each) for each in part] == [AT_ONCE_BYTES]
     part = get(f"/media/{NAME}.mp4", HTTP_RANGE="bytes=0-")
-    assert [len(each) for each in part] == [AT_ONCE]
+    assert [len(each) for each in part] == [AT_ONCE_BYTES]
     first.close()
     first.close()
     get(f"/media/{NAME}.jpg")  # forgotten before it began

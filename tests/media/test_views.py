@@ -106,7 +106,7 @@ def test_an_unknown_medium(path: str) -> None:
 
 
 def test_slow_readers_take_so_many_threads(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "PATIENCE", 0.01)
+    monkeypatch.setattr(views, "WAIT_SECONDS", 0.01)
     client, medium = of("view_item"), sent(ann)
     open_ones = [client.get(address(medium)) for _ in range(views.PLACES)]
     assert (answer := client.get(address(medium))).status_code == 503

@@ -367,7 +367,7 @@ def test_the_sweeper_sends_what_no_worker_is_at_and_removes_files(
     (folder / "upload").mkdir()
     workers.queue.clear()
     assert importing.sweep() == 0
-    ArchiveImport.objects.update(created_at=timezone.now() - claims.CLAIM)
+    ArchiveImport.objects.update(created_at=timezone.now() - claims.CLAIM_LIFE)
     assert importing.sweep() == 1
     assert workers.queue == [("moving.run_import", (made.pk,))]
     assert {path.name for path in folder.iterdir()} == {made.folder, "upload"}

@@ -132,7 +132,7 @@ def test_words_of_an_archive_are_no_html(page: Client, user: User) -> None:
 
 def test_bodies_are_as_long_as_an_archive_may_be(settings: Any) -> None:
     settings.ARCHIVE_BYTES = 7 << 20
-    assert uploads.most_bytes(PAGE) == (7 << 20) + uploads.ROOM
+    assert uploads.most_bytes(PAGE) == (7 << 20) + uploads.ROOM_BYTES
     assert uploads.most_bytes(f"{PAGE}/1/stop") == 0
 
 

@@ -156,7 +156,7 @@ def test_a_replica_and_old_versions(feeds: redis.Redis) -> None:
 
 @pytest.mark.slow
 def test_a_frozen_server_is_one_finding(broker_server: Valkey, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "PATIENCE", 0.3)
+    monkeypatch.setattr(doctor, "WAIT_SECONDS", 0.3)
     with frozen(broker_server):
         (finding,) = doctor._safely("broker", lambda: doctor.redis_server("broker", doctor.redis_roles()["broker"]))
     assert (finding.state, finding.name) == (ERROR, "broker")

@@ -23,7 +23,7 @@ from django.db import connections
 
 from media import actions as media
 from operation.backup import most_bytes
-from operation.upgrade import ROOM, Sizes, UpgradeError, check_room, hears_of_turns, touched, unapplied
+from operation.upgrade import ROOM_BYTES, Sizes, UpgradeError, check_room, hears_of_turns, touched, unapplied
 from runtime.management.commands.check_all import clean_environ
 from runtime.supervisor import NEXT
 from tests.support.factories import UserFactory
@@ -191,7 +191,7 @@ def test_the_room_is_that_of_the_disk_of_the_backup(tmp_path: Path, monkeypatch:
     """The disk of the data has room for indexes and for no backup; another disk is full, or is not."""
     other = tmp_path / "other"
     other.mkdir()
-    free = {settings.DATA_DIR: ROOM + 1, other: most_bytes()}
+    free = {settings.DATA_DIR: ROOM_BYTES + 1, other: most_bytes()}
     devices = {other: 1}
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free[path]))
     stat = Path.stat

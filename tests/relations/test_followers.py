@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from accounts.models import Level, User
-from relations.followers import LAST_ID, follower_parts
+from relations.followers import follower_parts
 from relations.models import Follow
+from storage.ids import NO_BOUND
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +25,7 @@ def test_every_follower_of_a_level_is_in_one_part(size: int) -> None:
     Follow.objects.create(follower=star, followee=followers[0])
     expected = [(follower.pk, follower.level) for follower in followers]
     for minimum in (Level.DORMANT, Level.WEEKLY, Level.DAILY):
-        parts = list(follower_parts(star.pk, 0, LAST_ID, minimum, size, with_inbox=False))
+        parts = list(follower_parts(star.pk, 0, NO_BOUND, minimum, size, with_inbox=False))
         assert all(0 < len(part) <= size for part in parts)
         assert [pair for part in parts for pair in part] == [pair for pair in expected if pair[1] >= minimum]
     low, high = followers[2].pk, followers[5].pk
@@ -39,7 +40,7 @@ def test_followers_without_an_inbox_are_passed(inbox_from: Callable[[int], None]
         User.objects.filter(pk=follower.pk).update(following_count=following)
 
     def served(minimum: int) -> list[int]:
-        parts = follower_parts(star.pk, 0, LAST_ID, minimum, 2, with_inbox=True)
+        parts = follower_parts(star.pk, 0, NO_BOUND, minimum, 2, with_inbox=True)
         return [follower_id for part in parts for follower_id, _ in part]
 
     ids = [follower.pk for follower in followers]
@@ -48,5 +49,5 @@ def test_followers_without_an_inbox_are_passed(inbox_from: Callable[[int], None]
     assert served(1) == served(3) == ids[1:]
     User.objects.filter(pk=ids[1]).update(level=Level.DORMANT)
     assert served(0) == served(3) == ids[2:]
-    everybody = follower_parts(star.pk, 0, LAST_ID, 1, with_inbox=False)
+    everybody = follower_parts(star.pk, 0, NO_BOUND, 1, with_inbox=False)
     assert list(everybody) == [[(ids[0], 3), (ids[2], 3)]]

@@ -212,7 +212,7 @@ def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.Mo
     row = CsvImport.objects.get()
     assert (row.done, row.changed, Follow.objects.count()) == (2, 2, 2)
     assert importing.run(made.pk) is False, "a living worker may be at it"
-    CsvImport.objects.update(tried_at=Now() - claims.CLAIM * 2, created_at=Now() - claims.CLAIM)
+    CsvImport.objects.update(tried_at=Now() - claims.CLAIM_LIFE * 2, created_at=Now() - claims.CLAIM_LIFE)
     assert importing.sweep() == 1
     assert importing.run(made.pk) is True
     assert importing.run(made.pk) is False

@@ -556,7 +556,7 @@ import django
 django.setup()
 from django.core.management import call_command
 from seen.management.commands import played_grpc
-played_grpc.GRACE = 60
+played_grpc.GRACE_SECONDS = 60
 call_command("played_grpc")
 """,
 )

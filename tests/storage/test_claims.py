@@ -30,7 +30,7 @@ def test_a_row_is_of_one_worker_until_that_is_taken_for_dead() -> None:
     one = row()
     assert one.claim() is True
     assert one.claim() is False
-    CsvImport.objects.update(tried_at=Now() - 2 * claims.CLAIM)
+    CsvImport.objects.update(tried_at=Now() - 2 * claims.CLAIM_LIFE)
     assert one.claim() is True
     one.release()
     assert one.claim() is True
@@ -42,7 +42,7 @@ def test_a_row_that_is_released_was_at_work_of_late() -> None:
     one = row(created_at=Now() - LONG_AGO)
     assert one.claim()
     one.release()
-    assert CsvImport.objects.filter(tried_at__gt=Now() - 2 * claims.CLAIM).exists()
+    assert CsvImport.objects.filter(tried_at__gt=Now() - 2 * claims.CLAIM_LIFE).exists()
 
 
 def test_a_finished_row_is_never_claimed() -> None:
@@ -52,7 +52,7 @@ def test_a_finished_row_is_never_claimed() -> None:
 def test_rows_without_a_worker_are_sent_again(sent: list[int]) -> None:
     lost, dead, living, new, done = row(), row(), row(), row(), row(finished_at=Now())
     CsvImport.objects.exclude(pk=new.pk).update(created_at=Now() - LONG_AGO)
-    CsvImport.objects.filter(pk=dead.pk).update(tried_at=Now() - 2 * claims.CLAIM)
+    CsvImport.objects.filter(pk=dead.pk).update(tried_at=Now() - 2 * claims.CLAIM_LIFE)
     assert living.claim()
     assert claims.sweep(CsvImport, "relations.run_import") == 2
     assert sent == [lost.pk, dead.pk]

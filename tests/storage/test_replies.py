@@ -7,13 +7,13 @@ import redis
 from django.conf import settings
 
 from storage.connections import borrowed, client_of, feeds_for_tasks
-from storage.replies import RECEIVED, replies
+from storage.replies import RECEIVED_BYTES, replies
 from tests.support.servers import Valkey, frozen
 
 
 def test_each_reply_stands_in_its_place(feeds: redis.Redis) -> None:
     """Also one that is longer than what is received at once, and an error, which is not raised."""
-    long = b"x" * (3 * RECEIVED)
+    long = b"x" * (3 * RECEIVED_BYTES)
     feeds.set("text", long)
     commands = [("GET", "text"), ("ZSCORE", "none", "floor"), ("ZADD", "text", 1, "member"), ("ZADD", "set", 1, "one")]
     client = feeds_for_tasks()

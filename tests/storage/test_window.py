@@ -198,17 +198,17 @@ def test_a_delivery_that_fails_leaves_no_replies_for_the_next(feeds: redis.Redis
 
 
 def test_lazy_delete(feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.window.FORGET_WITHIN", 60)
+    monkeypatch.setattr("storage.window.FORGET_SECONDS", 60)
     build(100, 200)
     assert run(WINDOW.forget(["7:200"], read())) == [1]
     assert read().entries == (100,)
 
 
 def test_a_slow_reader_deletes_nothing(feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.window.FORGET_WITHIN", 0.05)
+    monkeypatch.setattr("storage.window.FORGET_SECONDS", 0.05)
     build(100, 200)
     command = WINDOW.forget(["7:200"], read())
-    time.sleep(0.1)  # a reader who is slower than FORGET_WITHIN
+    time.sleep(0.1)  # a reader who is slower than FORGET_SECONDS
     assert run(command) == [0]
     assert read().entries == (200, 100)
 

@@ -61,4 +61,4 @@ def empty_queue() -> None:
 @functools.cache
 def queue_server() -> redis.Redis:
     """The broker's database in which tasks wait, where it is a Valkey."""
-    return connections.client_of(f"unix://{servers.servers.broker.socket}?db=0", connections.TASK_TIMEOUT)
+    return connections.client_of(f"unix://{servers.servers.broker.socket}?db=0", connections.TASK_TIMEOUT_SECONDS)

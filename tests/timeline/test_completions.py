@@ -401,7 +401,7 @@ def test_windows_read_again_are_no_reason_to_forget_what_is_visible_again(
     follow: Any, say: Say, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that stands still between PostgreSQL's answer and the second reading."""
-    monkeypatch.setattr(window, "FORGET_WITHIN", 0.1)
+    monkeypatch.setattr(window, "FORGET_SECONDS", 0.1)
     monkeypatch.setattr(fanout, "AGAIN_AFTER", timedelta(seconds=0.2))
     reader, friend = seen(), seen()
     follow(reader, friend)
@@ -421,7 +421,7 @@ def test_windows_read_again_are_no_reason_to_forget_what_is_visible_again(
 
     def restore() -> None:
         items.restore(item=item)
-        time.sleep(0.3)  # longer than FORGET_WITHIN and AGAIN_AFTER
+        time.sleep(0.3)  # longer than FORGET_SECONDS and AGAIN_AFTER
         assert fanout.fan_out(item.pk), "it is delivered again"
 
     with read_again_after(restore, complete):

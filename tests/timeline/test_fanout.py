@@ -539,7 +539,7 @@ def test_every_key_of_active_fans_expires(
             active_fans.add(fan.pk)
         found = feeds.keys("fans:active:*")
         assert found
-        assert all(0 < feeds.ttl(key) <= active_fans.TTL for key in found), state
+        assert all(0 < feeds.ttl(key) <= active_fans.TTL_SECONDS for key in found), state
 
 
 @pytest.mark.slow

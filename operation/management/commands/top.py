@@ -40,7 +40,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, once: bool, json: bool, interval: float, **options: Any) -> None:
         """Draw pages in the terminal's language."""
-        postgresql.bound(top.PATIENCE)
+        postgresql.bound(top.WAIT_SECONDS)
         with translation.override(language()):
             before = top.look()
             if once or json or not (sys.stdin.isatty() and sys.stdout.isatty()):

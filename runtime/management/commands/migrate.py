@@ -18,7 +18,7 @@ from psycopg.errors import LockNotAvailable
 
 from runtime.arguments import seconds
 
-PAUSE = 2.0
+PAUSE_SECONDS = 2.0
 """Seconds between two tries, in which those who waited behind the first are served."""
 
 
@@ -72,7 +72,7 @@ class Command(MigrateCommand):
                 if time.monotonic() > until:
                     raise
                 self.stderr.write("PostgreSQL does not answer; trying again.")
-                time.sleep(PAUSE)
+                time.sleep(PAUSE_SECONDS)
             else:
                 return
 
@@ -88,7 +88,7 @@ class Command(MigrateCommand):
                 if not isinstance(error.__cause__, LockNotAvailable) or time.monotonic() > until:
                     raise
                 self.stderr.write("A table is in use by a long transaction; trying again.")
-                time.sleep(PAUSE)
+                time.sleep(PAUSE_SECONDS)
             else:
                 return
 

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from seen.rpc import Server
 from storage import postgresql
 
-GRACE = 3.0
+GRACE_SECONDS = 3.0
 """Seconds that calls get to end; less than the supervisor's."""
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
@@ -32,4 +32,4 @@ class Command(BaseCommand):
             raise CommandError(f"gRPC cannot listen on {host}, port {settings.GRPC_PORT}: {error}") from error
         server.start()
         signal.sigwait(ENDS)
-        server.stop(GRACE)
+        server.stop(GRACE_SECONDS)

@@ -1,0 +1,44 @@
+"""Every table that is keyed by the visibility of an item has all of them, so that a new one is forgotten nowhere.
+
+See docs/decisions.md: The rule of who may see an item is SQL text in one place.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from clientapi.entities import SHOWN_AS
+from clientapi.status_api import WRITTEN_AS
+from items.actions import BREADTH
+from items.forms import AUDIENCES
+from items.models import Visibility
+from timeline.pull import READ_FOR, STREAMS
+
+TEMPLATES = Path(settings.BASE_DIR) / "templates" / "items"
+NOT_WRITTEN_BY_APPS = {Visibility.MUTUALS}
+"""Mastodon has no word for mutuals."""
+MARKED = re.compile(r'shown\.visibility == "([a-z]+)"')
+TOLD = re.compile(r'data-for="([a-z]+)"')
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("items.actions.BREADTH", list(BREADTH)),
+        ("items.forms.AUDIENCES", [value for value, _ in AUDIENCES]),
+        ("clientapi.entities.SHOWN_AS", list(SHOWN_AS)),
+        ("clientapi.status_api.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),
+        ("templates/items/_audience.html", TOLD.findall((TEMPLATES / "_audience.html").read_text())),
+        # A public item has no mark, and is in the stream of followers.
+        ("templates/items/_item.html", ["public", *MARKED.findall((TEMPLATES / "_item.html").read_text())]),
+        ("timeline.pull.STREAMS", ["public", *(circle for circle in STREAMS if circle != "posts")]),
+    ],
+)
+def test_each_visibility_is_named_once(name: str, named: list[str]) -> None:
+    assert sorted(named) == sorted(Visibility.values), name
+
+
+def test_each_stream_has_its_senders() -> None:
+    assert READ_FOR.keys() == STREAMS.keys()
