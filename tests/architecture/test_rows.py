@@ -1,4 +1,4 @@
-"""A row of more than two columns has names: a NamedTuple, or values that are named where the row is read."""
+"""A row of more than three columns has names: a NamedTuple. Fewer may be named where the row is read."""
 
 import ast
 import subprocess

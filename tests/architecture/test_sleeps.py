@@ -10,6 +10,7 @@ import pytest
 from django.conf import settings
 
 SLEEPS = {"sleep", "wait_for_timeout"}
+WAITS = {"wait_for", "until"}
 IN_TEXT = re.compile(r"\b(?:time\.|asyncio\.|pg_)sleep\(")
 """In a program or a statement that a test writes down."""
 POLL_SECONDS = 0.2
@@ -25,6 +26,11 @@ def _is_poll(call: ast.Call) -> bool:
     return length.value / (1000 if is_browser else 1) <= POLL_SECONDS
 
 
+def _is_for_nothing(call: ast.Call) -> bool:
+    """Whether a call waits for `lambda: False`, a sleep in disguise."""
+    return any(isinstance(each, ast.Lambda) and ast.unparse(each.body) == "False" for each in call.args)
+
+
 def sleeps(tree: ast.AST, place: str = "", is_looping: bool = False) -> Iterator[str]:
     """The names of the functions, or of the constants, in which a test sleeps for a time."""
     for node in ast.iter_child_nodes(tree):
@@ -37,7 +43,8 @@ def sleeps(tree: ast.AST, place: str = "", is_looping: bool = False) -> Iterator
             loops = isinstance(node, ast.While)
         elif isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name in SLEEPS and not (is_looping and _is_poll(node)):
+            is_sleep = name in SLEEPS and not (is_looping and _is_poll(node))
+            if is_sleep or (name in WAITS and _is_for_nothing(node)):
                 yield inner
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and IN_TEXT.search(node.value):
             yield inner
@@ -131,6 +138,8 @@ def test_a_test_sleeps_with_a_reason_alone() -> None:
         ("def test_a():\n    while True:\n        def late():\n            time.sleep(0.1)", ["late"]),
         ("PROGRAM = '''\nimport time\ntime.sleep(600)\n'''", ["PROGRAM"]),
         ("def test_a():\n    fetch('SELECT pg_sleep(2)')", ["test_a"]),
+        ("def test_a():\n    wait_for(lambda: False, 0.2)", ["test_a"]),
+        ("def test_a():\n    wait_for(lambda: done, 0.2)", []),
         ("def test_a():\n    assert asleep(1)", []),
     ],
 )
