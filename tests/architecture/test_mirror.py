@@ -263,6 +263,7 @@ HELD = {
 """By the reason why they have no test file of their own: modules, and the file in which they are tested."""
 FLOWS = {
     "a flow, or a thing that several modules make up": (
+        "tests/accounts/test_app_removal.py",
         "tests/accounts/test_deletion.py",
         "tests/accounts/test_settings.py",
         "tests/clientapi/test_streamed.py",
