@@ -12,8 +12,16 @@ from relations.list_api import list_or_404
 
 STATUSES, NOTIFICATIONS, LISTS = "read:statuses", "read:notifications", "read:lists"
 NOTICES = "user:notification"
-SCOPES = {NOTICES: NOTIFICATIONS, "list": LISTS}
-"""The scope of each stream that asks for another than `read:statuses`, as its timeline does (scopes.py)."""
+PUBLIC = ("public", "public:local", "public:media", "public:local:media")
+EMPTY = ("public:remote", "public:remote:media", "direct")
+"""Streams that bring nothing: the site is one server, and has no conversations."""
+TAGGED = ("hashtag", "hashtag:local")
+SCOPES = {
+    **dict.fromkeys(("user", *PUBLIC, *EMPTY, *TAGGED), STATUSES),
+    NOTICES: NOTIFICATIONS,
+    "list": LISTS,
+}
+"""The scope that opens each stream, as it opens the timeline of that name (scopes.py)."""
 MOST = 20
 """Streams that one connection may listen to."""
 
@@ -50,29 +58,28 @@ def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", 
     """The stream of this name. `held`: the scopes of the token. Raises UnknownError and ScopeError; NotFound for a
     list that is not the reader's.
     """
-    if not covers(held, SCOPES.get(name, STATUSES)):
+    if name not in SCOPES:
+        raise UnknownError("Unknown stream type")
+    if not covers(held, SCOPES[name]):
         raise ScopeError
     return _named(name, held, reader, tag, list_id)
 
 
 def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: str) -> Stream:
-    match name:
-        case "user":
-            return Stream(("user",), has_home=True, has_notifications=covers(held, NOTIFICATIONS))
-        case _ if name == NOTICES:
-            return Stream((name,), has_notifications=True)
-        case "public" | "public:local" | "public:media" | "public:local:media":
-            return Stream((name,), is_public=True, only_media=name.endswith(":media"))
-        case "public:remote" | "public:remote:media" | "direct":
-            return Stream((name,))  # the site is one server, and has no conversations
-        case "hashtag" | "hashtag:local":
-            canonical = canonical_tag(tag.removeprefix("#"))
-            if canonical is None:
-                raise UnknownError("tag names no hashtag")
-            return Stream((name, tag), tag=canonical)
-        case "list":
-            return Stream((name, list_id), list_id=list_or_404(list_id, reader).id)
-    raise UnknownError("Unknown stream type")
+    if name == "user":
+        return Stream((name,), has_home=True, has_notifications=covers(held, NOTIFICATIONS))
+    if name == NOTICES:
+        return Stream((name,), has_notifications=True)
+    if name in PUBLIC:
+        return Stream((name,), is_public=True, only_media=name.endswith(":media"))
+    if name in EMPTY:
+        return Stream((name,))
+    if name in TAGGED:
+        canonical = canonical_tag(tag.removeprefix("#"))
+        if canonical is None:
+            raise UnknownError("tag names no hashtag")
+        return Stream((name, tag), tag=canonical)
+    return Stream((name, list_id), list_id=list_or_404(list_id, reader).id)
 
 
 # --- The messages of a socket's client ------------------------------------------------------------------
