@@ -67,13 +67,6 @@ class SignUpForm(forms.Form):
     password = password_field(_("Password"), "new-password", PASSWORD_RULES)
     field_order = ("username", "display_name", "email", "password", "reason")
 
-    def focus(self) -> None:
-        """Have the page begin at the first field with an error, if one has."""
-        for name in [name for name in self.fields if name in self.errors][:1]:
-            for field in self.fields.values():
-                field.widget.attrs.pop("autofocus", None)
-            self.fields[name].widget.attrs["autofocus"] = True
-
 
 EMAIL_NEEDED = _("A letter to it has to be answered. The address is shown to no other member.")
 EMAIL_OPTIONAL = _(

@@ -70,6 +70,14 @@ def _tell_faults(form: JoinForm) -> None:
             form.add_error(field, problems)
 
 
+def _focus(form: SignUpForm) -> None:
+    """Have the page begin at the first field with an error, if one has."""
+    for name in [name for name in form.fields if name in form.errors][:1]:
+        for field in form.fields.values():
+            field.widget.attrs.pop("autofocus", None)
+        form.fields[name].widget.attrs["autofocus"] = True
+
+
 def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> HttpResponse:
     """Begin the first session of a new user."""
     login(request, user)
@@ -82,7 +90,7 @@ def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> 
 
 def _gate(request: PageRequest, form: JoinForm, code: str) -> HttpResponse:
     """The page of sign-up, as the site's mode is and what the invitation is worth."""
-    form.focus()
+    _focus(form)
     mode = current().sign_up
     invitation = invitations.find(code) if code and mode != SignUp.CLOSED else None
     context = {
@@ -129,7 +137,7 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
             response = redirect("admin:about_sitesettings_changelist")
             guard.remember(response, user)
             return response
-    form.focus()
+    _focus(form)
     return show(request, "accounts/first_admin.html", {"form": form}, status=INVALID if form.errors else 200)
 
 
