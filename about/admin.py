@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.db.models import QuerySet
@@ -42,6 +43,14 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
 
     class Meta:
         widgets = {"announcement": forms.Textarea(attrs={"rows": 3})}
+
+    def clean_contact_username(self) -> str:
+        """The username as its user writes it. Raises ValidationError for a name that no active user has."""
+        name: str = self.cleaned_data["contact_username"]
+        user = get_user_model().objects.active().named(name).first() if name else None
+        if name and user is None:
+            raise forms.ValidationError(_("There is no user of this name."))
+        return user.username if user else ""
 
 
 class OwnersAdmin(QuickListAdmin):

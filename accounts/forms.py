@@ -52,7 +52,6 @@ class SignUpForm(forms.Form):
     username = forms.CharField(
         label=_("Username"),
         max_length=30,
-        strip=False,
         help_text=_("1 to 30 letters (a to z), digits, hyphens or underscores. It cannot be changed later."),
         widget=forms.TextInput(
             attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false", "autofocus": True}
@@ -66,6 +65,7 @@ class SignUpForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "nickname", "dir": "auto"}),
     )
     password = password_field(_("Password"), "new-password", PASSWORD_RULES)
+    field_order = ("username", "display_name", "email", "password", "reason")
 
 
 EMAIL_NEEDED = _("A letter to it has to be answered. The address is shown to no other member.")

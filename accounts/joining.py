@@ -6,7 +6,7 @@ The site's mode decides (`about.site.Site.sign_up`). A good invitation lets its 
 See docs/decisions.md: An invitation lets in whatever the mode, and an application is no user.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -64,7 +64,6 @@ def join(candidate: Candidate, *, invite: str = "") -> User | None:
     mode = current().sign_up
     if mode == SignUp.CLOSED:
         raise ClosedError
-    _check_email(candidate.email)
     if mode == SignUp.INVITE and not invite:
         raise _not_invited(_("You need an invitation to sign up here."))
     if mode == SignUp.OPEN or (invite and invitations.is_good(invite)):
@@ -94,7 +93,7 @@ def sign_up(*, username: str, password: str, display_name: str = "") -> User:
     Raises ValidationError, a dict by field. Names are unique without regard to case and to letters that look alike; of
     two who take one at the same time, the second is refused.
     """
-    return _insert(_new(Candidate(username, password, display_name)))
+    return _insert(_new(Candidate(username, password, display_name), has_email=False))
 
 
 @transaction.atomic
@@ -146,30 +145,53 @@ def admit(application: Application) -> User:
     return _insert(user, application.email)
 
 
-def _new(candidate: Candidate) -> User:
-    """A user who is not written yet, with a hashed password. Raises ValidationError, a dict by field."""
+def _new(candidate: Candidate, *, has_email: bool = True) -> User:
+    """A user who is not written yet, with a hashed password. Raises ValidationError, a dict by field, of all that is
+    wrong; without `has_email` no address is asked for.
+    """
     user = User(
         username=candidate.username,
         display_name=candidate.display_name,
         level=Level.DAILY,
         last_seen_at=timezone.now(),
     )
-    user.clean_fields(exclude=["password"])
+    errors = _faults(user, candidate.password)
+    if has_email:
+        _note(errors, "email", _check_email, candidate.email)
     user.email = ""  # it is proven by a letter (accounts.addresses)
-    said = {"username": user.username, "display_name": user.display_name}
-    if errors := {field: error for field, text in said.items() if (error := refused(user, text))}:
+    for field, text in (("username", user.username), ("display_name", user.display_name)):
+        if field not in errors and (error := refused(user, text)):
+            errors[field] = [error]
+    if "display_name" not in errors:
+        _note(errors, "display_name", check_imitation, user.display_name)
+    if "username" not in errors:
+        _note(errors, "username", _check_name, user.username)
+    if errors:
         raise ValidationError(errors)
-    try:
-        check_imitation(user.display_name)
-    except ValidationError as error:
-        raise ValidationError({"display_name": error}) from error
-    try:
-        check_password_shape(candidate.password, user)
-    except ValidationError as error:
-        raise ValidationError({"password": error.error_list}) from error
-    _check_name(user.username)  # before the hash, which costs most
-    user.password = make_password(candidate.password)
+    user.password = make_password(candidate.password)  # last: it costs most
     return user
+
+
+def faults(candidate: Candidate) -> dict[str, list[ValidationError]]:
+    """The errors that take no look at what others have, by field: they may be told uncounted."""
+    errors = _faults(User(username=candidate.username, display_name=candidate.display_name), candidate.password)
+    _note(errors, "email", _check_email, candidate.email)
+    return errors
+
+
+def _faults(user: User, password: str) -> dict[str, list[ValidationError]]:
+    errors: dict[str, list[ValidationError]] = {}
+    _note(errors, "", user.clean_fields, ["password"])
+    _note(errors, "password", check_password_shape, password, user)
+    return errors
+
+
+def _note(errors: dict[str, list[ValidationError]], field: str, check: Callable[..., None], *args: Any) -> None:
+    """Have a check run, and note what it raises: under `field`, unless it names fields itself."""
+    try:
+        check(*args)
+    except ValidationError as error:
+        errors |= error.error_dict if hasattr(error, "error_dict") else {field: error.error_list}
 
 
 def _check_email(email: str) -> None:

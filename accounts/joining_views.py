@@ -53,11 +53,29 @@ def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
             if user is None:
                 return redirect("signup-waiting")
             return _welcome(request, user, candidate)
-    elif request.method != "POST":
+    elif request.method == "POST":
+        _tell_faults(form)
+    else:
         wait = joining.count_code(rates.address(request), code)
         if wait is not None:
             return too_many(request, wait)
     return _gate(request, form, form["invite"].value() or "")
+
+
+def _tell_faults(form: JoinForm) -> None:
+    """Tell, with the errors of a form, those of its other fields that need no look at other accounts."""
+    read = {name: form.cleaned_data.get(name, "") for name in ("username", "password", "display_name", "email")}
+    for field, problems in joining.faults(joining.Candidate(**read)).items():
+        if field not in form.errors:
+            form.add_error(field, problems)
+
+
+def _focus(form: SignUpForm) -> None:
+    """Have the page begin at the first field with an error, if one has."""
+    for name in [name for name in form.fields if name in form.errors][:1]:
+        for field in form.fields.values():
+            field.widget.attrs.pop("autofocus", None)
+        form.fields[name].widget.attrs["autofocus"] = True
 
 
 def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> HttpResponse:
@@ -72,6 +90,7 @@ def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> 
 
 def _gate(request: PageRequest, form: JoinForm, code: str) -> HttpResponse:
     """The page of sign-up, as the site's mode is and what the invitation is worth."""
+    _focus(form)
     mode = current().sign_up
     invitation = invitations.find(code) if code and mode != SignUp.CLOSED else None
     context = {
@@ -118,6 +137,7 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
             response = redirect("admin:about_sitesettings_changelist")
             guard.remember(response, user)
             return response
+    _focus(form)
     return show(request, "accounts/first_admin.html", {"form": form}, status=INVALID if form.errors else 200)
 
 
@@ -136,10 +156,12 @@ def invite(request: PageRequest, reader: User) -> HttpResponse:
         if wait is not None:
             return too_many(request, wait)
         try:
-            invitations.make(user=reader, address=address, **form.cleaned_data)
+            row = invitations.make(user=reader, address=address, **form.cleaned_data)
         except ValidationError as error:
             form.add_error(None, error)
         else:
+            link = request.build_absolute_uri(reverse("invite", args=[row.code]))
+            messages.success(request, _("The invitation is made. Its link: %(link)s") % {"link": link})
             if address:
                 messages.success(request, _("A letter is on its way, unless many people invited this address today."))
             return redirect("settings-invitations")

@@ -375,7 +375,7 @@ class Deletion(models.Model):
         verbose_name_plural = _("deletions of accounts")
 
     def __str__(self) -> str:
-        return str(_("deletion of account %(id)s") % {"id": self.user_id})
+        return str(_("deletion of @%(name)s") % {"name": self.user.username})
 
 
 class HeldName(models.Model):

@@ -60,6 +60,7 @@ def search(request: PageRequest) -> HttpResponse:
         context: dict[str, Any] = {
             "q": asked,
             "too_long": asked,
+            "longest": QUERY_LENGTH,
             "popular": [] if asked else popular_tags(request.user),
         }
         return show(request, "items/search.html", context, status=INVALID if asked else 200)

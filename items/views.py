@@ -223,7 +223,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
             if error.field == "content.media":
                 form.refuse_media(str(error))
             else:
-                form.add_error("text", _("This is too long."))
+                form.add_error("text", str(error))
         except idempotency.IdempotencyGoneError:
             raise Http404 from None
         else:

@@ -232,11 +232,11 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
     is_short = session.ended_at - session.started_at < SHORT
     session.position = fetch(NEXT_ID)[0][0]
     session = _transition(session, State.REPLAY, now, "ended_at", "position")
-    if is_short and not keeps_short and session.hidden_at is None:
-        _hide(session, "", now)
+    _plan_next(session, now)
+    if is_short and not keeps_short and (session.hidden_at is None or session.review):
+        _hide(session, "", now)  # also while moderators look at it: a decision of theirs shows it no more
     if session.hidden_at is None:
         deliver_anew(session=session)
-    _plan_next(session, now)
     return session
 
 

@@ -199,6 +199,8 @@ def change(request: PageRequest, reader: User, session_id: int, verb: str) -> Ht
         )
     more = {"keeps_short": "replay" in request.POST} if verb == "end" else {}
     said = str(step.said)
+    if verb == "start" and session.review == Review.IN_REVIEW:
+        said = _("You are live. Others will see the session after a review.")
     try:
         done = step.act(session=session, now=timezone.now(), **more)
     except WrongStateError as error:

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from items.links import check_link
 from items.models import ItemId
@@ -26,7 +27,7 @@ class State(models.TextChoices):
     LIVE = "live", _("live")
     REPLAY = "replay", _("replay")
     CANCELLED = "cancelled", _("cancelled")
-    MISSED = "missed", _("missed")
+    MISSED = "missed", pgettext_lazy("live session", "missed")
 
 
 class Review(models.TextChoices):

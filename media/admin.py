@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
+from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
@@ -12,6 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext
 
 from media import attaching
 from media.models import MediaFile
@@ -19,12 +21,14 @@ from web.admin import LogAdmin
 from web.rest import parse_id
 
 
-def shots(media: Iterable[MediaFile], *, is_veiled: bool) -> SafeString:
-    """Small pictures for staff, by the addresses that only they may ask for; `is_veiled`: each is shown by a press.
+def shots(media: Iterable[MediaFile], *, is_veiled: bool, is_unmarked: bool = False) -> SafeString:
+    """Small pictures for staff, by the addresses that only they may ask for; `is_veiled`: each is shown by a press, and
+    is called sensitive unless it `is_unmarked`.
 
     A veiled picture is loaded when it is shown.
     """
-    return render_to_string("admin/media/shots.html", {"media": list(media), "is_veiled": is_veiled})
+    context = {"media": list(media), "is_veiled": is_veiled, "is_unmarked": is_unmarked}
+    return render_to_string("admin/media/shots.html", context)
 
 
 class ShotList(ChangeList):
@@ -41,6 +45,24 @@ class ShotList(ChangeList):
     def item_of(self, row: Any) -> int | None:
         """The id of the item that a row is about, or is."""
         return row.item_id  # type: ignore[no-any-return]
+
+
+class MediaList(ChangeList):
+    """The media of a page, with the names of their owners by one statement."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Read the page, and the names of its owners."""
+        super().get_results(request)
+        self.result_list = rows = list(self.result_list)
+        names = names_of(row.owner_id for row in rows)
+        for row in rows:
+            row.owner_name = names.get(row.owner_id)
+
+
+def names_of(user_ids: Iterable[int]) -> dict[int, str]:
+    """The usernames of these users, by their ids; one statement."""
+    users = get_user_model().objects.filter(pk__in=set(user_ids))
+    return dict(users.values_list("pk", "username"))
 
 
 @admin.register(MediaFile)
@@ -70,6 +92,10 @@ class MediaFileAdmin(LogAdmin):
     search_fields = ("=id", "=item_id", "=owner_id")
     search_help_text = _("The id of a picture or video, of its item, or of its owner.")
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[MediaList]:
+        """The list that reads the owners of a page at once."""
+        return MediaList
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[MediaFile], search_term: str
     ) -> tuple[QuerySet[MediaFile], bool]:
@@ -82,7 +108,7 @@ class MediaFileAdmin(LogAdmin):
     @admin.display(description=_("picture"))
     def shot(self, medium: MediaFile) -> SafeString:
         """The picture, veiled."""
-        return shots([medium], is_veiled=True)
+        return shots([medium], is_veiled=True, is_unmarked=True)
 
     @admin.display(description=_("item"))
     def of_item(self, medium: MediaFile) -> str:
@@ -92,15 +118,18 @@ class MediaFileAdmin(LogAdmin):
     @admin.display(description=_("owner"))
     def of_owner(self, medium: MediaFile) -> SafeString:
         """The owner of the medium, with a link."""
-        return _link("admin:accounts_user_change", medium.owner_id)
+        known = vars(medium)
+        names = {medium.owner_id: known["owner_name"]} if "owner_name" in known else names_of([medium.owner_id])
+        name = names.get(medium.owner_id)
+        return _link("admin:accounts_user_change", medium.owner_id, f"@{name}" if name else None)
 
     @admin.display(description=_("state"))
     def state(self, medium: MediaFile) -> Any:
         """Whether others may see it."""
         if medium.hidden_at:
             return _("hidden by moderators")
-        return _("withdrawn") if medium.withdrawn_at else _("shown where it is used")
+        return pgettext("medium", "withdrawn") if medium.withdrawn_at else _("shown where it is used")
 
 
-def _link(name: str, key: int) -> SafeString:
-    return format_html('<a href="{}">{}</a>', reverse(name, args=[key]), key)
+def _link(name: str, key: int, words: str | None = None) -> SafeString:
+    return format_html('<a href="{}">{}</a>', reverse(name, args=[key]), words or key)

@@ -30,4 +30,4 @@ class ReportRow(msgspec.Struct):
 def files(reader: User) -> list[ExportFile]:
     """The files of a user's own data: their reports."""
     rows = (ReportRow(*row) for row in stream(REPORTS, {"reader": reader.pk}))
-    return [ExportFile("reports.jsonl", _("what you reported"), rows)]
+    return [ExportFile("reports.jsonl", _("The reports that you made."), rows)]

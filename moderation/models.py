@@ -142,7 +142,7 @@ class Case(models.Model):
     host = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
-    source = models.CharField(_("opened by"), max_length=8, choices=Source.choices)
+    source = models.CharField(_("source"), max_length=8, choices=Source.choices)
     reasons = models.JSONField(default=list, help_text="Why: a list of strings `code: words` (sentences.explained).")
     words = models.ManyToManyField(WordRule, related_name="cases", editable=False)
     state = models.CharField(_("state"), max_length=8, choices=State.choices, default=State.OPEN)
@@ -362,7 +362,7 @@ class Decision(models.Model):
 
     class Meta:
         verbose_name = _("decision")
-        verbose_name_plural = _("log of decisions")
+        verbose_name_plural = _("decisions")
         default_permissions = ("view",)
         indexes = [
             # Decisions that concern a user and none of their items or sessions: bans, warnings, lists.

@@ -33,7 +33,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
     """A rule: a new one with the file, or with the id of a picture of the site."""
 
     file = forms.FileField(
-        label=_("picture or video"), required=False, help_text=_("It is compared with others, and not kept.")
+        label=_("Picture or video"), required=False, help_text=_("It is compared with others, and not kept.")
     )
     medium = forms.CharField(label=_("picture"), required=False, widget=forms.HiddenInput)
 
@@ -115,7 +115,7 @@ class PictureRuleAdmin(RuleAdmin):
     def shot(self, rule: PictureRule) -> str:
         """The picture that it was made from, as long as that is on the site; veiled."""
         row = MediaFile.objects.filter(pk=rule.medium_id).first() if rule.medium_id else None
-        return shots([row], is_veiled=True) if row else "-"
+        return shots([row], is_veiled=True, is_unmarked=True) if row else "-"
 
     @admin.display(description=_("the newest"))
     def tries(self, rule: PictureRule) -> str:
@@ -137,7 +137,7 @@ class PictureRuleAdmin(RuleAdmin):
         """The newest media that it finds, with their items."""
         found = hashes.found(rule)
         items = format_html_join("", "<div>{}</div>", [(_item(one.item_id),) for one in found if one.item_id])
-        return format_html("{}{}", shots(found, is_veiled=True), items) if found else "-"
+        return format_html("{}{}", shots(found, is_veiled=True, is_unmarked=True), items) if found else "-"
 
     # --- Writing
     def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:

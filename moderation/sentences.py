@@ -79,6 +79,8 @@ def sentence(decision: Decision) -> SafeString:
         words = gettext_lazy("{who} warned {whom} because of {what}")
     elif decision.verb == Verb.WORD:
         words = _word_words(decision)
+    if decision.by is None:  # Chinese parts handles from its words by a space, and no words of its own
+        words = re.sub(r"\{who\} (?=[^\x00-\x7f])", "{who}", str(words))
     what = decision.note if decision.verb in NAMED else _subject(decision)
     return format_html(str(words), who=_who(decision.by), what=what, whom=_whom(decision.user))
 

@@ -7,6 +7,7 @@ See docs/decisions.md: Programs load the site before they fork.
 """
 
 import gc
+import logging
 import runpy
 import sys
 from importlib import import_module
@@ -30,6 +31,14 @@ def queue(module: ModuleType) -> None:
     from django.conf import settings
 
     shedding.install(module, threads=settings.WEB_THREADS, seconds=settings.WEB_WAIT_SECONDS)
+    logging.getLogger("_granian").addFilter(is_news)
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Whether a line of granian is to be written: the one that finds its threads many is not, for they are doors alone
+    (runtime/shedding.py).
+    """
+    return not str(record.msg).startswith("Configuration allows spawning up to")
 
 
 def load_pages() -> None:

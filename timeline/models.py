@@ -87,8 +87,8 @@ class Backfill(models.Model):
         ]
 
     def __str__(self) -> str:
-        facts = {"id": self.sender_id, "done": self.done, "followers": self.followers}
-        return str(_("demotion of user %(id)s: %(done)s of %(followers)s followers") % facts)
+        facts = {"name": self.sender.username, "done": self.done, "followers": self.followers}
+        return str(_("demotion of @%(name)s: %(done)s of %(followers)s followers") % facts)
 
 
 class Import(models.Model):

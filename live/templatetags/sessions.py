@@ -71,12 +71,15 @@ def length(seconds: int) -> str:
 
 @register.filter
 def day_time(moment: datetime) -> str:
-    """The day, by its name where it is near, and the time, both as the reader's clock shows them."""
+    """The day, by its name where it is near, and the time, both as the reader's clock shows them; in UTC, the zone of
+    pages whose reader's is not known, that is said.
+    """
     moment, today = timezone.localtime(moment), timezone.localdate()
     near = {today - timedelta(1): _("yesterday"), today: _("today"), today + timedelta(1): _("tomorrow")}
     this_year = moment.year == today.year
     day = near.get(moment.date()) or date_format(moment, "MONTH_DAY_FORMAT" if this_year else "SHORT_DATE_FORMAT")
-    return f"{day} {date_format(moment, 'TIME_FORMAT')}"
+    zone = " UTC" if timezone.get_current_timezone_name() == "UTC" else ""
+    return f"{day} {date_format(moment, 'TIME_FORMAT')}{zone}"
 
 
 @register.simple_tag

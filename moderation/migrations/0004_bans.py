@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
             options={
                 "default_permissions": ("view",),
                 "verbose_name": "decision",
-                "verbose_name_plural": "log of decisions",
+                "verbose_name_plural": "decisions",
             },
         ),
         migrations.AlterModelOptions(
@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 choices=[("rule", "a rule"), ("report", "a report"), ("hand", "a moderator")],
                 max_length=8,
-                verbose_name="opened by",
+                verbose_name="source",
             ),
         ),
         migrations.AlterField(

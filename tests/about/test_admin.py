@@ -75,6 +75,17 @@ def test_wrong_fields_are_told_where_they_stand(page: Client, field: str, value:
 
 
 @pytest.mark.slow
+def test_the_contact_is_an_active_user(page: Client) -> None:
+    UserFactory.create(username="gone", is_active=False)
+    for name in ("gone", "never"):
+        assert (
+            "There is no user of this name." in page.post(ADDRESS, FORM | {"contact_username": name}).content.decode()
+        )
+    assert page.post(ADDRESS, FORM | {"contact_username": "KEEPER"}).status_code == 302
+    assert site.read().contact_username == "keeper"
+
+
+@pytest.mark.slow
 def test_a_preview_saves_nothing(page: Client) -> None:
     preview = page.post(ADDRESS, FORM | {"_preview": "Preview"})
     assert preview.status_code == 200

@@ -250,6 +250,14 @@ def invite(client: Client, address: str) -> Any:
 
 
 @pytest.mark.slow
+def test_a_new_invitation_is_told_with_its_link(inviting: tuple[User, Client]) -> None:
+    _, client = inviting
+    page = client.post("/settings/invitations", {"most_uses": "1", "days": "7"}, follow=True).content.decode()
+    said = page[page.index('<ul class="messages"') : page.index('id="new-invitation"')]
+    assert f"/invite/{Invitation.objects.get().code}" in said
+
+
+@pytest.mark.slow
 def test_a_letter_brings_an_invitation(inviting: tuple[User, Client]) -> None:
     ann, client = inviting
     assert invite(client, "Friend@Example.org").status_code == 302

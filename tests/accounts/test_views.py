@@ -1,5 +1,6 @@
 """The pages of accounts."""
 
+import re
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def test_sign_up_begins_a_session(client: Client) -> None:
         ({"username": "Taken"}, "This username is taken."),
         ({"username": "settings"}, "This name is reserved."),
         ({"username": "no spaces"}, "1 to 30 letters"),
-        ({"username": "newcomer\n"}, "1 to 30 letters"),
+        ({"username": "new\ncomer"}, "1 to 30 letters"),
         ({"username": ""}, "This field is required."),
         ({"username": "x" * 31}, "at most 30 characters"),
         ({"password": "1234"}, "too short"),
@@ -40,6 +41,27 @@ def test_what_sign_up_refuses_is_said_at_the_form(client: Client, fields: dict[s
     assert response.status_code == 422
     assert words in response.content.decode()
     assert User.objects.count() == 1
+
+
+def test_spaces_around_a_name_are_no_part_of_it_and_those_around_a_password_are(client: Client) -> None:
+    client.post("/signup", {"username": " newcomer ", "password": " sesame-seeds-7 "})
+    assert User.objects.get().check_password(" sesame-seeds-7 ")
+    for password, status in (("sesame-seeds-7", 422), (" sesame-seeds-7 ", 302)):
+        assert Client().post("/login", {"username": "newcomer ", "password": password}).status_code == status
+
+
+@pytest.mark.parametrize("email", ["no address", "a@b"])
+def test_sign_up_tells_the_errors_of_all_fields_and_begins_at_the_first(client: Client, email: str) -> None:
+    UserFactory.create(username="taken")
+    response = client.post("/signup", NEW | {"email": email, "password": "1234", "display_name": "a\u202eb"})
+    assert set(response.context["form"].errors) == {"display_name", "email", "password"}
+    assert re.findall(r'name="(\w+)"[^>]*? autofocus', response.content.decode()) == ["display_name"]
+    wrong = client.post("/signup", NEW | {"username": "?", "email": email, "password": "1234"})
+    assert set(wrong.context["form"].errors) == {"username", "email", "password"}
+    assert set(client.post("/signup", {"username": "Taken", "password": "1234"}).context["form"].errors) == {
+        "username",
+        "password",
+    }
 
 
 def test_login_is_without_regard_to_case_and_says_nothing_about_names(client: Client) -> None:

@@ -76,7 +76,7 @@ def test_the_same_form_sent_twice_publishes_once(client: Client, reader: Any) ->
     [
         ({"text": ""}, "Write something first."),
         ({"text": " \n "}, "Write something first."),
-        ({"text": "字" * (TEXT_LENGTH + 1)}, "too long"),
+        ({"text": "字" * (TEXT_LENGTH + 1)}, "at most 5000 characters"),
         ({"text": "a\x00b"}, "Null characters"),
         ({"visibility": "everybody"}, "Select a valid choice"),
     ],
@@ -484,6 +484,14 @@ def test_replies_have_a_tab_of_their_own(client: Client, reader: Any, other: Any
     block(blocker=reader, blocked=other)
     assert "answer" not in client.get("/@other/replies").content.decode()
     assert client.get("/@nobody/replies").status_code == 404
+
+
+@pytest.mark.slow
+def test_the_title_of_a_picture_without_words_names_its_sender(media_folder: Path) -> None:
+    ann: User = UserFactory.create(username="ann", display_name="Ann <b>")
+    silent, spoken = posted(ann, sent(ann), text=""), posted(ann, sent(ann), text="a & b")
+    assert "<title>Post by Ann &lt;b&gt; ·" in Client().get(f"/items/{silent.pk}").content.decode()
+    assert "<title>Ann &lt;b&gt; wrote: a &amp; b ·" in Client().get(f"/items/{spoken.pk}").content.decode()
 
 
 @pytest.mark.slow

@@ -176,6 +176,22 @@ def test_a_hidden_session_leaves_the_lineup_and_comes_back(feeds: redis.Redis) -
     assert seen == [[], [session.pk]]
 
 
+HELD: dict[str, Callable[..., Any]] = {"hold": actions.hold, "reject": actions.reject}
+
+
+@pytest.mark.parametrize("verb", HELD.values(), ids=HELD)
+def test_a_replay_that_its_host_does_not_want_is_none_after_a_review(verb: Callable[..., Any]) -> None:
+    session = plan()
+    LiveSession.objects.filter(pk=session.pk).update(repeat_minutes=60)
+    actions.start(session=session, now=NOW)
+    verb(session=session, now=NOW)
+    actions.end(session=session, now=NOW + MINUTE / 2, keeps_short=False)
+    assert not actions.approve(session=session, now=NOW + HOUR)
+    session.refresh_from_db()
+    assert (session.state, session.hidden_at is not None) == (State.REPLAY, True)
+    assert not LiveSession.objects.exclude(pk=session.pk).exists(), "what was not approved is not repeated"
+
+
 # --- Late, doubled and reordered events ------------------------------------------------------------------
 def test_events_in_any_order_leave_the_same_lineup(feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the queue does with what was enqueued: a start's task after the end's changes nothing."""

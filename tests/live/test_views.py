@@ -343,6 +343,22 @@ def test_a_session_under_a_minute_is_a_replay_where_its_host_wants_one(
     assert (Client().get(f"/live/{one.pk}").status_code == 200) == is_shown
 
 
+def test_going_live_in_review_says_that_others_do_not_see_it(host: Any) -> None:
+    one = session(host)
+    actions.hold(session=one, now=timezone.now())
+    for _ in range(2):
+        started = text(of(host).post(f"/live/{one.pk}/start", follow=True))
+        assert "You are live. Others will see the session after a review." in started
+
+
+def test_times_name_their_zone_while_the_readers_is_not_known(host: Any) -> None:
+    one = session(host)
+    assert re.search(r"\d UTC</time>", text(Client().get(f"/live/{one.pk}")))
+    known = Client()
+    known.cookies["time_zone"] = "Asia/Shanghai"
+    assert not re.search(r"UTC</time>", text(known.get(f"/live/{one.pk}")))
+
+
 def test_a_step_answers_the_card(host: Any) -> None:
     one = session(host)
     client = of(host)

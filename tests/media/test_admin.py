@@ -64,6 +64,24 @@ def test_an_item_shows_its_pictures_in_every_state(desk: Client, ann: User, cont
 
 
 @pytest.mark.slow
+def test_owners_are_named_by_one_statement(desk: Client, ann: User) -> None:
+    def asked() -> int:
+        with statements() as found:
+            page = text(desk.get(MEDIA))
+        assert f">@{ann.username}</a>" in page
+        assert "Sensitive" not in page
+        return len(found)
+
+    medium = sent(ann)
+    before = asked()
+    for _ in range(2):
+        sent(ann)
+    sent(UserFactory.create())
+    assert asked() == before
+    assert f">@{ann.username}</a>" in text(desk.get(f"{MEDIA}{medium}/change/"))
+
+
+@pytest.mark.slow
 def test_lists_ask_the_same_however_many_pictures(desk: Client, ann: User) -> None:
     def asked() -> int:
         with statements() as found:

@@ -417,6 +417,10 @@ def test_the_log_reads_as_sentences(desk: Client, moderator: User, sender: User,
     assert f"The site held item {held.item_id} of @sender for review" in page
     assert f"@moderator rejected item {held.item_id} of @sender" in page
     assert "@moderator added the word rule “ham”" in page
+    desk.cookies["language"] = "zh-hans"
+    page = re.sub(r"<[^>]+>", "", text(desk.get(LOG)))
+    assert f"网站将 @sender 的内容 {held.item_id} 送审" in page
+    desk.cookies["language"] = "en"
     line = Decision.objects.get(verb="reject")
     page = text(desk.get(f"{LOG}{line.pk}/change/"))
     assert "status: in review, then rejected" in page

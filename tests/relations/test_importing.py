@@ -256,7 +256,7 @@ def test_one_import_at_a_time_and_the_page_tells_of_it(client: Client, reader: U
     assert "every 2s" in part
     tasks.run_import(CsvImport.objects.get().pk)
     page = client.get(PAGE).content.decode()
-    assert "3 of 3 rows done" in page
+    assert "<p>3 of 3 rows done: 1 added, 2 not done.</p>" in page
     assert "&lt;script&gt;" in page
     assert "every 2s" not in page
     assert upload(client, b"ann\n").status_code == 302

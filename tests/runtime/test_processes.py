@@ -1,6 +1,7 @@
 """The modules that the site's processes load, and the memory and time that they take while the site is idle."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from runtime import processes
+from runtime import preloaded, processes
 from runtime.environment import read
 from runtime.management.commands.check_all import clean_environ
 from runtime.options import OPTIONS, SMALL_VALUES
@@ -138,3 +139,9 @@ def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], m
     if more:
         assert "a small machine" in site.printed
         assert after["web"].processes == 2, "granian and one process"
+
+
+@pytest.mark.parametrize(("words", "is_written"), [("Configuration allows spawning up to 33", False), ("Other", True)])
+def test_granian_does_not_count_the_doors(words: str, is_written: bool) -> None:
+    record = logging.LogRecord("_granian", logging.WARNING, "", 0, f"{words} Python threads", None, None)
+    assert preloaded.is_news(record) == is_written

@@ -38,6 +38,12 @@ def test_the_progress_of_a_demotion_is_shown(admin_client: Client, reader: Any) 
     assert "50 of 200" in shown
 
 
+def test_a_demotion_is_called_by_the_users_name(admin_client: Client, reader: Any) -> None:
+    one = Backfill.objects.create(sender=reader, followers=200, done=50)
+    page = text(admin_client.get(f"/admin/timeline/backfill/{one.pk}/change/"))
+    assert f"demotion of @{reader.username}: 50 of 200 followers" in page
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["delivery", "backfill"])
 def test_rows_of_the_workers_are_not_written_by_hand(admin_client: Client, model: str) -> None:

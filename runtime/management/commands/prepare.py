@@ -5,6 +5,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
@@ -34,6 +35,9 @@ class Command(BaseCommand):
             ) from error
         words = io.StringIO()
         if demo:
+            if not get_user_model().objects.exists():
+                self.stdout.write("making the demo community ...")
+                self.stdout.flush()
             call_command("demo", "--if-empty", stdout=words)
         call_command("admin_link", "--if-wanted", stdout=words)
         logins = settings.DATA_DIR / "demo.txt"
