@@ -296,7 +296,7 @@ def simulation(
             override_settings(
                 PLAYED_URL=url, PLAYED_TIMEOUT_SECONDS=30.0, PLAYED_SHARDS=shards, PLAYED_TASK_SHARDS=task_shards
             ),
-            patch.object(played, "TIMEOUT", 30.0),  # a busy machine is no dead server
+            patch.object(played, "TIMEOUT_SECONDS", 30.0),  # a busy machine is no dead server
             patch.object(store, "_store", LmdbStore(folder / "played")),
         ):
             simulated = Simulation(server, seed=seed, kill_every=kill_every)

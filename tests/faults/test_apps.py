@@ -28,10 +28,11 @@ from relations import lists
 from runtime.embedded import wait_for
 from runtime.stream_server import GONE_SECONDS
 from storage import events
-from storage.connections import feeds_breaker, fetch
+from storage.connections import feeds_breaker
 from stream.connections import AGAIN, BACKLOG, REFUSED
 from stream.credentials import ASK_SECONDS
 from stream.hub import LOOK_SECONDS
+from tests.support.at_once import until_one_waits
 from tests.support.clients import Caller, token_of
 from tests.support.factories import UserFactory
 from tests.support.servers import Valkey, frozen, restart
@@ -322,7 +323,7 @@ def test_apps_that_come_while_the_process_ends_are_told_to_come_back(streams: St
     with locked("oauth2_provider_accesstoken"):
         for app in apps:
             app.sendall(request.encode())
-        until(lambda: bool(fetch("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' LIMIT 1")), 30)
+        until_one_waits()
         assert streams.process is not None
         streams.process.terminate()
         answers = [app.recv(1000)[9:12] for app in apps]

@@ -42,6 +42,7 @@ from seen.generated.seen_pb2_grpc import SeenStub
 from seen.lmdb_store import LmdbStore
 from seen.redis_store import RedisStore
 from seen.rpc import SERVICE, Server
+from tests.support.at_once import HERE
 from tests.support.factories import UserFactory
 from tests.support.servers import dead, frozen
 from tests.support.streams import database_url
@@ -612,7 +613,7 @@ def takes_calls(port: int) -> bool:
 
 
 def is_waited_for(cursor: CursorWrapper) -> bool:
-    cursor.execute("SELECT FROM pg_locks WHERE NOT granted AND relation = 'knox_authtoken'::regclass")
+    cursor.execute(f"SELECT FROM pg_locks WHERE NOT granted AND relation = 'knox_authtoken'::regclass AND {HERE}")
     return cursor.fetchone() is not None
 
 

@@ -9,6 +9,7 @@ from django.db import DataError, OperationalError, connection, transaction
 
 from runtime.embedded import wait_for
 from storage.connections import fetch, fetching, numbered
+from tests.support.at_once import HERE
 
 pytestmark = pytest.mark.django_db
 
@@ -73,7 +74,7 @@ def read_both(is_in_transaction: bool) -> list[tuple[object, ...]]:
         connection.close()
 
 
-WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'auth_group'::regclass"
+WAITS = f"SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'auth_group'::regclass AND {HERE}"  # noqa: S608
 
 
 def session() -> "psycopg.Connection[tuple[object, ...]]":

@@ -29,6 +29,12 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
         return list(pool.map(run, calls))
 
 
+HERE = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+"""The condition on `pg_locks` that a lock is of this database: that of another worker is a copy, whose tables have the
+same oids.
+"""
+
+
 def until_one_waits() -> None:
     """Return when a session of this database waits for a lock; fails after half a minute."""
     deadline = time.monotonic() + 30
