@@ -16,7 +16,7 @@ REASONS = {
     "signals": "names signals; tests/architecture/test_signals.py walks all of them",
     "models": "columns and constraints, which the tests of the verbs write",
     "tasks": "call what does the work, whose tests run it; those of a flow run the tasks as workers do",
-    "receivers": "a few lines from a signal to what does the work; the tests of whoever sends the signal run them",
+    "receivers": "a few lines from a signal to what does the work; the tests of the signal's sender run them",
     "forms": "fields of one page, which the tests of the page fill in",
     "export": "a part of the archive that tests/accounts/test_settings.py opens",
     "purge": "a part of what tests/accounts/test_deletion.py takes away",

@@ -1,12 +1,12 @@
 """A row of more than three columns has names: a NamedTuple. Fewer may be named where the row is read."""
 
 import ast
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from django.conf import settings
+
+from tests.support.sources import sources
 
 ROWS = {"row", "rows", "columns"}
 """The names of rows in the house."""
@@ -88,16 +88,6 @@ def long_unpackings(tree: ast.AST, function: str = "") -> Iterator[tuple[str, in
             parts = (part for part in ast.walk(target) if isinstance(part, ast.Tuple | ast.List))
             yield from ((function, part.lineno) for part in parts if len(part.elts) > MOST)
         yield from long_unpackings(node, function)
-
-
-def sources() -> Iterator[str]:
-    """The modules that people write; tests apart."""
-    found = subprocess.run(
-        ["git", "ls-files", "*.py"], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True
-    )
-    for name in found.stdout.splitlines():
-        if not {"tests", "migrations", "generated"} & set(Path(name).parts):
-            yield name
 
 
 def test_columns_are_taken_by_their_names() -> None:

@@ -2,24 +2,14 @@
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 from django.conf import settings
 
+from tests.support.sources import sources
+
 UNITS = {"second": "SECONDS?", "millisecond": "(MS|MILLISECONDS?)", "byte": "BYTES?", "minute": "MINUTES?"}
 WORDS = re.compile(r"(?:# )?(second|millisecond|byte|minute)s?\b", re.IGNORECASE)
-
-
-def sources() -> Iterator[str]:
-    """The modules of the house; tests apart, whose numbers stay in the file that has them."""
-    found = subprocess.run(
-        ["git", "ls-files", "*.py"], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True
-    )
-    for name in found.stdout.splitlines():
-        if not {"tests", "migrations", "generated"} & set(Path(name).parts):
-            yield name
 
 
 def is_number(node: ast.expr) -> bool:
