@@ -13,7 +13,7 @@ from django.db import connection
 
 from accounts import policy
 from accounts.models import User
-from benchmarks.ground import Size
+from benchmarks.ground import Size, emptied
 from storage.connections import feeds_for_tasks, fetch, pipelined
 from storage.window import INFINITY, Entry, Window
 from timeline import inbox, outbox
@@ -89,9 +89,10 @@ class Community:
         self.seconds = 0.0
 
     def build(self) -> None:
-        """Generate everything and build the readers' windows."""
+        """Generate everything, in place of earlier data, and build the readers' windows."""
         begin = time.perf_counter()
         size = self.size
+        emptied()
         with connection.cursor() as cursor:
             cursor.execute("SELECT setseed(0.25)")
             # The rows refer to each other by construction; checking a million of them says nothing about a page.

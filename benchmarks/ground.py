@@ -185,10 +185,12 @@ def own_site(kept: Path | None = None) -> Iterator[Path]:
     """Servers and a migrated database in a temporary folder, or in `kept`, which stays; Django's settings must not have
     been read before.
 
-    The environment takes no part: neither the site's settings nor its servers.
+    The environment takes no part: neither the site's settings nor its servers, nor the coverage of a run of the tests,
+    which would be measured with the programs.
     """
     with _folder(kept) as folder:
-        for name in [name for name in os.environ if name.startswith("FEEDSITE_") and name != "FEEDSITE_VENV"]:
+        theirs = ("FEEDSITE_", "COVERAGE_")
+        for name in [name for name in os.environ if name.startswith(theirs) and name != "FEEDSITE_VENV"]:
             del os.environ[name]
         os.environ |= {
             "DJANGO_SETTINGS_MODULE": "feedsite.settings",
