@@ -1,9 +1,75 @@
-"""The sentences of moderation: why something is held, in the reader's language."""
+"""The sentences of moderation: what was decided, and why something is held, in the reader's language."""
+
+import re
+from typing import Any
 
 import pytest
 from django.utils import translation
 
-from moderation.sentences import explained
+from accounts.models import User
+from moderation.models import Decision, Verb
+from moderation.sentences import changes, explained, sentence, why
+
+ITEM, SESSION, OF = {"item_id": 5}, {"session_id": 6}, "of @sam"
+ON, OFF = {"text": "ham", "is_enabled": True}, {"text": "ham", "is_enabled": False}
+SENTENCES: list[tuple[Verb, dict[str, Any], str]] = [
+    (Verb.HOLD, ITEM, f"held item 5 {OF} for review"),
+    (Verb.OPEN, SESSION, f"opened a case of live session 6 {OF}"),
+    (Verb.APPROVE, ITEM, f"approved item 5 {OF}"),
+    (Verb.REJECT, ITEM, f"rejected item 5 {OF}"),
+    (Verb.END, SESSION, f"ended live session 6 {OF}"),
+    (Verb.WARN, {}, "warned @sam"),
+    (Verb.WARN, ITEM, "warned @sam because of item 5"),
+    (Verb.BAN, {}, "banned @sam"),
+    (Verb.UNBAN, {}, "lifted the ban of @sam"),
+    (Verb.LIST, {"after": {"list": "black"}}, "put @sam on the black list"),
+    (Verb.LIST, {"after": {"list": "ban"}}, "banned @sam"),
+    (Verb.UNLIST, {"before": {"list": "white"}}, "took @sam off the white list"),
+    (Verb.WORD, {"note": "ham", "after": ON}, "added the word rule “ham”"),
+    (Verb.WORD, {"after": {"texts": ["ham"]}}, "added 1 word rule"),
+    (Verb.WORD, {"after": {"texts": ["ham", "spam"]}}, "added 2 word rules"),
+    (Verb.WORD, {"note": "ham", "before": ON, "after": OFF}, "disabled the word rule “ham”"),
+    (Verb.WORD, {"note": "ham", "before": OFF, "after": ON}, "enabled the word rule “ham”"),
+    (Verb.WORD, {"note": "ham", "before": OFF, "after": OFF}, "changed the word rule “ham”"),
+    (Verb.UNWORD, {"note": "ham"}, "removed the word rule “ham”"),
+    (Verb.HIDE, ITEM, f"hid pictures of item 5 {OF}"),
+    (Verb.SHOW, ITEM, f"showed pictures of item 5 {OF} again"),
+    (Verb.BLOCK, {"note": "a flag"}, "set the block of the picture “a flag”"),
+    (Verb.UNBLOCK, {"note": "a flag"}, "no longer blocks the picture “a flag”"),
+]
+
+
+def decision(verb: Verb, **facts: Any) -> Decision:
+    """A decision of @mo about @sam."""
+    return Decision(verb=verb, by=User(pk=1, username="mo"), user=User(pk=2, username="sam"), **facts)
+
+
+@pytest.mark.parametrize(("verb", "facts", "said"), SENTENCES)
+def test_a_decision_is_a_sentence(verb: Verb, facts: dict[str, Any], said: str) -> None:
+    assert re.sub(r"<[^>]+>", "", sentence(decision(verb, **facts))) == f"@mo {said}"
+
+
+def test_every_kind_of_decision_has_a_sentence() -> None:
+    assert {verb for verb, _facts, _said in SENTENCES} == set(Verb)
+
+
+def test_a_decision_of_a_newer_version_is_told_by_its_kind() -> None:
+    newer = Decision(verb="exile", by=User(pk=1, username="mo"))
+    assert sentence(newer) == "exile"
+
+
+def test_the_note_is_why_unless_it_names_the_rule() -> None:
+    assert why(decision(Verb.REJECT, note="rude")) == "rude"
+    assert why(decision(Verb.WORD, note="ham", after=ON)) == ""
+    held = Decision(verb=Verb.HOLD, note="reports: 5 readers; words: ham")
+    assert why(held) == "reports from 5 readers; words: ham"
+
+
+def test_changes_are_told_by_fact() -> None:
+    told = changes(decision(Verb.WORD, before=ON, after=OFF | {"whole": True}))
+    assert told.splitlines() == ["whole words only: yes", "enabled: yes, then no"]
+    many = changes(decision(Verb.WORD, after={"texts": ["ham", "spam"]}))
+    assert many == "words: ham, spam"
 
 
 @pytest.mark.parametrize(
