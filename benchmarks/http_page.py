@@ -155,7 +155,10 @@ def served() -> Iterator[int]:
         yield port
     finally:
         server.terminate()
-        server.wait(10)
+        try:
+            server.wait(10)
+        finally:
+            server.kill()
 
 
 def answers(port: int) -> bool:

@@ -226,7 +226,10 @@ def served(name: str) -> Iterator[tuple[int, int]]:
         yield port, int(children[-1]) if children else server.pid
     finally:
         server.terminate()
-        server.wait(10)
+        try:
+            server.wait(10)
+        finally:
+            server.kill()
 
 
 def answers(port: int) -> bool:

@@ -16,7 +16,7 @@ See docs/decisions.md: Listeners of a session are found in the room of the strea
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -47,10 +47,23 @@ PRESENT = 1_000
 WAIT_SECONDS = 4.5
 """Seconds that opening a connection may wait for threads and for PostgreSQL."""
 HEARTBEAT_SECONDS = 15.0
+AGAIN_SECONDS = 0.1
+"""After so many seconds a task that goes on is cancelled again."""
 
 
 class StoppingError(Exception):
     """The process ends, and opens no connection any more."""
+
+
+async def end_all(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel tasks until all have ended. Before Python 3.12 `asyncio.wait_for`, by which redis-py writes, drops a
+    cancellation that comes as its call returns.
+    """
+    running = set(tasks)
+    while running:
+        for task in running:
+            task.cancel()
+        _ended, running = await asyncio.wait(running, timeout=AGAIN_SECONDS)
 
 
 class Hub:
@@ -126,11 +139,9 @@ class Hub:
     async def stop(self) -> None:
         """End the tasks and close every connection."""
         self._is_stopping = True
-        for task in self._tasks:
-            task.cancel()
         for connection in list(self.connections):
             connection.close()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_all(self._tasks)
         self._teller.stop()
         self._opening.shutdown(wait=False, cancel_futures=True)
 

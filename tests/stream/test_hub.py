@@ -1,7 +1,9 @@
 """The stream process over HTTP: who may listen, what they hear, how they go on, and what it refuses."""
 
+import asyncio
 import json
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +29,7 @@ from runtime.embedded import wait_for
 from storage import events, keys
 from storage.connections import feeds_for_tasks
 from stream.api import origin_of
+from stream.hub import end_all
 from tests.support.factories import PASSWORD, ItemFactory, UserFactory
 from tests.support.streams import PATH, Client, RefusedError, StreamServer
 from web import rates
@@ -452,3 +455,26 @@ def test_it_serves_the_settings_of_the_site() -> None:
     """The connections that a ticket of a session opened are short: nobody could tell that it ended."""
     assert grants.BORROWED_SECONDS <= 60
     assert configured.STREAM_USER_CAP < configured.STREAM_CAP
+
+
+def test_a_task_ends_whose_cancellation_is_dropped() -> None:
+    """The call of `wait_for` returns as the task is cancelled: Python 3.11 goes on with its result."""
+
+    async def stop() -> tuple[list[str], bool]:
+        answer, asks, turns = asyncio.get_running_loop().create_future(), asyncio.Event(), list[str]()
+
+        async def listen() -> None:
+            asks.set()
+            turns.append(await asyncio.wait_for(answer, 60))
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(listen())
+        await asks.wait()
+        answer.set_result("answered")
+        async with asyncio.timeout(10):
+            await end_all([task])
+        return turns, task.cancelled()
+
+    turns, is_cancelled = asyncio.run(stop())
+    assert is_cancelled
+    assert turns == (["answered"] if sys.version_info < (3, 12) else [])
