@@ -1,6 +1,5 @@
 """Every way of being here counts as being seen, after the answer and at most once in the interval."""
 
-import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -17,6 +16,7 @@ from accounts.models import Level, User
 from accounts.presence import PresenceMiddleware
 from stream.hub import Hub
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.loops import on_a_loop
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -95,7 +95,7 @@ def test_an_open_stream_counts(settings: Any) -> None:
         await hub.in_thread(connections.close_all)
         await hub.stop()
 
-    asyncio.run(one_turn())
+    on_a_loop(one_turn())
     assert is_seen(user)
     assert not is_seen(other)
 

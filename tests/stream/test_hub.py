@@ -31,6 +31,7 @@ from storage.connections import feeds_for_tasks
 from stream.api import origin_of
 from stream.hub import end_all
 from tests.support.factories import PASSWORD, ItemFactory, UserFactory
+from tests.support.loops import on_a_loop
 from tests.support.streams import PATH, Client, RefusedError, StreamServer
 from web import rates
 
@@ -475,6 +476,6 @@ def test_a_task_ends_whose_cancellation_is_dropped() -> None:
             await end_all([task])
         return turns, task.cancelled()
 
-    turns, is_cancelled = asyncio.run(stop())
+    turns, is_cancelled = on_a_loop(stop())
     assert is_cancelled
     assert turns == (["answered"] if sys.version_info < (3, 12) else [])
