@@ -7,9 +7,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from about import announcing, colours
 from about.site import current
+from media.store import CACHING
 from web.pages import PageRequest, go_on, show, uncounted
-
-YEAR_SECONDS = 31_536_000
 
 
 @require_safe
@@ -42,5 +41,5 @@ def theme(request: HttpRequest, code: str) -> HttpResponse:
     except ValidationError:
         raise Http404 from None
     response = HttpResponse(sheet, content_type="text/css; charset=utf-8")
-    response["Cache-Control"] = f"public, max-age={YEAR_SECONDS}, immutable"
+    response["Cache-Control"] = CACHING
     return response

@@ -30,6 +30,7 @@ from accounts.models import User
 from accounts.presenting import FacesError, present
 from accounts.step_up import proven, proven_by_factor
 from media.actions import MediaError
+from media.store import CACHING
 from web.pages import (
     FORM_METHODS,
     INVALID,
@@ -42,8 +43,6 @@ from web.pages import (
     theme,
     uncounted,
 )
-
-YEAR_SECONDS = 31_536_000
 
 
 class LogoutView(DjangoLogoutView):
@@ -248,7 +247,7 @@ def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
 def _drawn(picture: str) -> HttpResponse:
     """A picture that stays the same, and that apps in browsers show on pages of other sites, as pictures are."""
     response = HttpResponse(picture, content_type="image/svg+xml")
-    response["Cache-Control"] = f"public, max-age={YEAR_SECONDS}, immutable"
+    response["Cache-Control"] = CACHING
     response["Cross-Origin-Resource-Policy"] = "cross-origin"
     response["Access-Control-Allow-Origin"] = "*"
     return response

@@ -47,7 +47,6 @@ TARGET = 1.5
 WARM_UP = 20
 """Recalls that are not counted: each process plans its statements a few times before it keeps the plans."""
 RECALL_TARGET_MS = 50
-"""Milliseconds."""
 
 
 class Past:

@@ -33,7 +33,6 @@ DAYS = 8
 PAGES = 50
 LIMIT = 20
 RECALL_TARGET_MS = 50
-"""Milliseconds."""
 
 
 class Watched:

@@ -1,6 +1,7 @@
 """The benchmarks' own site: a temporary data folder, with servers set up as in production, gone when they end."""
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -225,6 +226,15 @@ def _folder(kept: Path | None) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="feedsite-bench-", ignore_cleanup_errors=True) as folder:
         yield folder
+
+
+def stop(program: subprocess.Popen[bytes], seconds: float) -> None:
+    """Have a program end; by force after so many seconds, when TimeoutExpired is raised besides."""
+    program.terminate()
+    try:
+        program.wait(seconds)
+    finally:
+        program.kill()
 
 
 def emptied(*, find_people: bool = True) -> None:

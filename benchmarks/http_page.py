@@ -26,6 +26,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from benchmarks.app_tokens import app_tokens
 from benchmarks.community import Community
+from benchmarks.ground import stop
 from benchmarks.measure import Report, family_time, servers_time
 from benchmarks.publish_to_inbox import workers
 from runtime.embedded import die_with_parent, wait_for
@@ -154,11 +155,7 @@ def served() -> Iterator[int]:
         assert wait_for(lambda: answers(port), 30), "granian does not answer"
         yield port
     finally:
-        server.terminate()
-        try:
-            server.wait(10)
-        finally:
-            server.kill()
+        stop(server, 10)
 
 
 def answers(port: int) -> bool:

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 
-from benchmarks.ground import Size
+from benchmarks.ground import Size, stop
 from benchmarks.measure import Report
 from runtime import processes
 from runtime.embedded import die_with_parent, wait_for
@@ -102,8 +102,7 @@ def up(folder: Path) -> Iterator[int]:
         assert site.poll() is None, text()
         yield port
     finally:
-        site.terminate()
-        site.wait(60)
+        stop(site, 60)
 
 
 def visit(folder: Path, port: int) -> None:

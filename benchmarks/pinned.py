@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
+from benchmarks.ground import stop
 from runtime import metrics, processes
 from runtime.embedded import die_with_parent, wait_for
 
@@ -90,8 +91,7 @@ def site() -> Iterator[Ports]:
             pin({every[-1]})
             yield ports
         finally:
-            up.terminate()
-            up.wait(120)
+            stop(up, 120)
     finally:
         os.sched_setaffinity(0, every)
         pin(set(every))

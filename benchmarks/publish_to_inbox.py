@@ -21,6 +21,7 @@ from django.db import connection
 from accounts.models import User
 from benchmarks.community import Community, materialise_inbox
 from benchmarks.fan_out import fill
+from benchmarks.ground import stop
 from benchmarks.measure import Report
 from items.actions import publish
 from runtime.embedded import die_with_parent, wait_for
@@ -126,5 +127,4 @@ def workers() -> Iterator[int]:
         assert wait_for(lambda: app.control.ping(timeout=0.3), 60), "no Celery worker answers"
         yield worker.pid
     finally:
-        worker.terminate()
-        worker.wait(30)
+        stop(worker, 30)

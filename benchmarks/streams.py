@@ -28,6 +28,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from benchmarks.app_tokens import app_tokens
 from benchmarks.community import Community
+from benchmarks.ground import stop
 from benchmarks.measure import Report
 from items.actions import publish
 from relations import lists
@@ -225,11 +226,7 @@ def served(name: str) -> Iterator[tuple[int, int]]:
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         yield port, int(children[-1]) if children else server.pid
     finally:
-        server.terminate()
-        try:
-            server.wait(10)
-        finally:
-            server.kill()
+        stop(server, 10)
 
 
 def answers(port: int) -> bool:

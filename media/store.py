@@ -33,7 +33,7 @@ TYPES = {
 }
 """The type that a file is sent with, by its extension."""
 CACHING = "public, max-age=31536000, immutable"
-"""How long a file may be kept: a year."""
+"""The Cache-Control of an answer that never changes at its address, as a file: it may be kept for a year."""
 
 
 class StoreError(UnavailableError):
