@@ -1,8 +1,8 @@
 """Sign-up, tokens and one's own account, over HTTP."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 from django.contrib.auth import update_session_auth_hash
@@ -16,7 +16,6 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts import actions, addresses, faces, guard, joining, second_factors, step_up
-from accounts.avatars import avatar_url
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.models import User
@@ -33,11 +32,11 @@ from web.rest import (
     Problem,
     StrictSerializer,
     TextField,
-    Time,
     body,
     invalid,
     spend,
 )
+from web.times import Time
 
 
 class Account(msgspec.Struct):
@@ -70,39 +69,6 @@ class Account(msgspec.Struct):
             user.banner_url,
             user.is_indexable,
         )
-
-
-class UserCard(msgspec.Struct):
-    """A user as far as lists show them."""
-
-    id: str
-    username: str
-    display_name: str
-    is_big_v: bool
-    avatar_url: str = ""
-
-    @classmethod
-    def of(cls, user: User) -> Self:
-        """The card of this user."""
-        return cls(str(user.pk), user.username, user.display_name, user.is_big_v, user.avatar_url)
-
-    @classmethod
-    def from_row(
-        cls,
-        user_id: int | str,
-        username: str,
-        display_name: str,
-        is_big_v: bool,
-        avatar: Mapping[str, Any] | str | None,
-    ) -> Self:
-        """The card of a user of whom only these columns were read; the avatar may be the text of its facts."""
-        url = avatar_url(avatar, username, display_name or username)
-        return cls(str(user_id), username, display_name, is_big_v, url)
-
-    @property
-    def name(self) -> str:
-        """The display name, or the username where there is none."""
-        return self.display_name or self.username
 
 
 class Waiting(msgspec.Struct):

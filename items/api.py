@@ -9,7 +9,8 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.api import UserCard, reader_of, signed_in
+from accounts.api import reader_of, signed_in
+from accounts.cards import UserCard
 from accounts.models import User
 from items import actions, idempotency
 from items.hydrate import ItemBody, hydrate
@@ -37,7 +38,6 @@ from web.rest import (
     PublicApiView,
     StrictSerializer,
     TextField,
-    Time,
     body,
     idempotency_key,
     limit,
@@ -45,6 +45,7 @@ from web.rest import (
     position,
 )
 from web.strict_json import check_text
+from web.times import Time
 
 NOT_YOURS = "That item is not yours."
 

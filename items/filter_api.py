@@ -26,12 +26,12 @@ from web.rest import (
     Problem,
     StrictSerializer,
     TextField,
-    Time,
     body,
     limit,
     parse_id,
     position,
 )
+from web.times import Time
 
 
 class FilterBody(msgspec.Struct):

@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils.translation import gettext
 from msgspec import UNSET, UnsetType
 
-from accounts.api import UserCard
+from accounts.cards import UserCard
 from accounts.models import User
 from items.filters import filtered
 from items.links import is_link
@@ -24,7 +24,7 @@ from items.visibility import VISIBLE
 from media.objects import MediaObject, media_objects
 from relations.rules import READER
 from storage.connections import fetch, id_array
-from web.rest import Time
+from web.times import Time
 
 
 def columns(item: str, sender: str) -> str:

@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 from msgspec import UNSET, UnsetType
 
-from accounts.api import UserCard
+from accounts.cards import UserCard
 from accounts.models import User
 from items.links import is_link
 from live.models import SHORT, State
@@ -18,7 +18,7 @@ from media.objects import MediaObject, medium_of
 from notifications.sessions import SessionCard
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID, NO_BOUND
-from web.rest import Time
+from web.times import Time
 
 SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
 """The FROM clause of `live.visibility.VISIBLE` and `COLUMNS`, with the parameter `reader` (0: not signed in)."""

@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from accounts.api import UserCard
+from accounts.cards import UserCard
 from accounts.models import User
 from items.hydrate import ITEMS, ItemBody, hydrate
 from items.visibility import VISIBLE
@@ -36,7 +36,7 @@ from notifications.sessions import SessionCard, sessions
 from relations.rules import READER, asks, follows, is_told, of_many
 from storage.connections import fetch, id_array
 from storage.ids import NO_BOUND, SEQUENCE_BITS, moment
-from web.rest import Time
+from web.times import Time
 
 ACTORS_SHOWN = 3
 ACTORS_CAP = 100

@@ -5,7 +5,7 @@ the requests to decide.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from accounts.api import UserCard
+from accounts.cards import UserCard
 from accounts.models import User
 from items.hydrate import ItemBody, verified
 from notifications.feed import Entry

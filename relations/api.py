@@ -10,7 +10,8 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.api import UserCard, reader_of, signed_in
+from accounts.api import reader_of, signed_in
+from accounts.cards import UserCard
 from accounts.models import User
 from relations import actions
 from relations.models import FollowRequest
@@ -26,11 +27,11 @@ from web.rest import (
     Problem,
     PublicApiView,
     StrictSerializer,
-    Time,
     body,
     limit,
     position,
 )
+from web.times import Time
 
 LONGEST_MUTE_SECONDS = 10 * 366 * 86_400
 

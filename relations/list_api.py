@@ -9,7 +9,8 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.api import UserCard, signed_in
+from accounts.api import signed_in
+from accounts.cards import UserCard
 from accounts.models import User
 from relations import actions, lists
 from relations.api import UserPage, user_or_404
@@ -25,12 +26,12 @@ from web.rest import (
     Problem,
     StrictSerializer,
     TextField,
-    Time,
     body,
     limit,
     parse_id,
     position,
 )
+from web.times import Time
 
 
 class ListBody(msgspec.Struct):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -267,7 +267,6 @@ def idempotency_key(request: Request) -> str:
 
 
 # --- Answers ---------------------------------------------------------------------------------------------
-Time = Annotated[datetime, msgspec.Meta(tz=True)]
 encode = msgspec.json.Encoder().encode
 
 

@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from accounts.api import UserCard
+from accounts.cards import UserCard
 from accounts.templatetags.people import name_of
 from notifications.feed import Entry
 

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import translation
 from django.utils.html import strip_tags
 
-from accounts.api import UserCard
+from accounts.cards import UserCard
 from accounts.models import User
 from items import actions as items
 from items.hydrate import hydrate

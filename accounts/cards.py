@@ -1,0 +1,42 @@
+"""A user in one line, as lists, senders of items and notifications show them."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import msgspec
+
+from accounts.avatars import avatar_url
+from accounts.models import User
+
+
+class UserCard(msgspec.Struct):
+    """A user as a line of a list shows them."""
+
+    id: str
+    username: str
+    display_name: str
+    is_big_v: bool
+    avatar_url: str = ""
+
+    @classmethod
+    def of(cls, user: User) -> Self:
+        """The card of this user."""
+        return cls(str(user.pk), user.username, user.display_name, user.is_big_v, user.avatar_url)
+
+    @classmethod
+    def from_row(
+        cls,
+        user_id: int | str,
+        username: str,
+        display_name: str,
+        is_big_v: bool,
+        avatar: Mapping[str, Any] | str | None,
+    ) -> Self:
+        """The card of a user, from columns of a row. `avatar`: the column, or its JSON text."""
+        url = avatar_url(avatar, username, display_name or username)
+        return cls(str(user_id), username, display_name, is_big_v, url)
+
+    @property
+    def name(self) -> str:
+        """The display name, or the username where there is none."""
+        return self.display_name or self.username
