@@ -25,8 +25,8 @@ from clientapi.presenting import Presenter, filter_results
 from clientapi.streams import Hearer, Stream
 from items.filter_book import Book, Rule
 from items.hydrate import ItemBody, hydrate, marks
-from items.visibility import VISIBLE
-from relations.rules import blocks, of_many
+from items.visibility import visible
+from relations.rules import blocks
 from storage import ids
 from storage.connections import fetch, id_array
 from storage.events import (
@@ -90,7 +90,7 @@ ANSWERED = f"""
     FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
     CROSS JOIN LATERAL (
         SELECT i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.id = pair.item AND {of_many(VISIBLE, "pair.reader")} OFFSET 0
+        WHERE i.id = pair.item AND {visible("i", "s", "pair.reader")} OFFSET 0
     ) AS answered
 """  # noqa: S608 (constants)
 Marks = tuple[bool, bool, bool]

@@ -42,13 +42,14 @@ ID_ATTEMPTS = 3
 BREADTH = [Visibility.SELF, Visibility.MUTUALS, Visibility.FOLLOWERS, Visibility.PUBLIC]
 """From the fewest to the most."""
 
-# The sequence of ids repeats after 4096: a clock that stepped back may meet an id again. The primary key notices, and
-# no row is returned then.
-INSERT = """
+
+def _insertion(columns: str, values: str) -> str:
+    """A statement that inserts an item with its words and hashtags. `columns`, `values`: more of its row."""
+    return f"""
     WITH new AS (
-        INSERT INTO items_item (
+        INSERT INTO items_item ({columns}
             sender_id, type, title, content, extra_info, media, status, visibility, reply_to_id, root_id, repost_of_id)
-        VALUES (
+        VALUES ({values}
             %(sender)s, %(type)s, %(title)s, %(content)s, %(extra_info)s, %(media)s, %(status)s, %(visibility)s,
             %(reply_to)s, %(root)s, %(repost_of)s)
         ON CONFLICT (id) DO NOTHING RETURNING id, created_at, modified_at
@@ -59,10 +60,13 @@ INSERT = """
     ),
     tags AS (INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), id FROM new)
     SELECT id, created_at, modified_at FROM new
-"""
-INSERT_PAST = INSERT.replace("sender_id, type,", "id, modified_at, sender_id, type,").replace(
-    "%(sender)s, %(type)s,", "%(id)s, %(modified_at)s, %(sender)s, %(type)s,"
-)
+    """  # noqa: S608 (constants)
+
+
+# The sequence of ids repeats after 4096: a clock that stepped back may meet an id again. The primary key notices, and
+# no row is returned then.
+INSERT = _insertion("", "")
+INSERT_PAST = _insertion("id, modified_at,", "%(id)s, %(modified_at)s,")
 # A millisecond has 4096 ids; the first that is free is found in the primary key.
 FREE_ID = """
     SELECT id FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS id

@@ -79,7 +79,7 @@ class ItemQuerySet(models.QuerySet["Item"]):
 
     def visible_to(self, reader: User | AnonymousUser) -> Self:
         """The items that `reader` may see wherever they meet them (items.visibility)."""
-        rule = visible("items_item", "s").replace("%(reader)s", str(int(reader.pk or 0)))
+        rule = visible("items_item", "s", str(int(reader.pk or 0)))
         seen = f"EXISTS (SELECT FROM accounts_user s WHERE s.id = items_item.sender_id AND {rule})"
         return self.filter(RawSQL(seen, [], output_field=models.BooleanField()))  # noqa: S611 (a constant and a number)
 

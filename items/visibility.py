@@ -3,14 +3,15 @@
 Queries that fill windows or lists, or count, ask a part of it that an index has, by the names of the parts below; the
 whole rule, or for the entries of home `timeline/rules.py`, decides what is shown.
 
-`%(reader)s` is the reader's id; for readers who are not signed in it is 0, an id that no user follows or blocks.
+`reader` is an expression of the reader's id: the parameter `reader`, or a column of a statement about many readers. For
+readers who are not signed in it is 0, an id that no user follows or blocks.
 
 See docs/decisions.md: The rule of who may see an item is SQL text in one place.
 """
 
 from collections.abc import Iterable
 
-from relations.rules import READER, follows, unblocked
+from relations.rules import READER, follows, is_one_reader, unblocked
 
 
 # --- The circles of readers ------------------------------------------------------------------------------
@@ -61,34 +62,34 @@ def in_timelines(item: str) -> str:
 
 
 # --- The rule --------------------------------------------------------------------------------------------
-def visible_alone(item: str, sender: str) -> str:
+def visible_alone(item: str, sender: str, reader: str = READER) -> str:
     """Whether the reader may see an item for its own sake; the aliases name its row and its sender's.
 
     Published, sender active, no block either way, visibility met. A sender sees their own in every status but deleted.
     """
     return f"""
-    (({item}.sender_id = %(reader)s AND {item}.status <> 'deleted') OR (
+    (({item}.sender_id = {reader} AND {item}.status <> 'deleted') OR (
         {item}.status = 'published' AND {sender}.is_active
         AND ({for_all(item)} OR ({item}.visibility IN ('followers', 'mutuals')
-            AND {follows(READER, f"{item}.sender_id", is_probe=False)}
-            AND ({item}.visibility = 'followers' OR {follows(f"{item}.sender_id", READER)})))
-        AND {unblocked(READER, f"{item}.sender_id")}))
+            AND {follows(reader, f"{item}.sender_id", is_probe=not is_one_reader(reader))}
+            AND ({item}.visibility = 'followers' OR {follows(f"{item}.sender_id", reader)})))
+        AND {unblocked(reader, f"{item}.sender_id")}))
     """
 
 
-def said_visible(item: str, sender: str) -> str:
+def said_visible(item: str, sender: str, reader: str = READER) -> str:
     """Whether the reader may see what an item says itself: the whole rule of an item that is no repost.
 
     A reply is not shown to readers who may not see what its thread is about; its own sender keeps seeing it.
     """
     return f"""
-    ({visible_alone(item, sender)} AND ({item}.root_id IS NULL OR {item}.sender_id = %(reader)s OR EXISTS (
+    ({visible_alone(item, sender, reader)} AND ({item}.root_id IS NULL OR {item}.sender_id = {reader} OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = {item}.root_id AND {visible_alone("root", "rs")} OFFSET 0)))
+        WHERE root.id = {item}.root_id AND {visible_alone("root", "rs", reader)} OFFSET 0)))
     """
 
 
-def original_visible(item: str, also: str = "") -> str:
+def original_visible(item: str, reader: str = READER, also: str = "") -> str:
     """Whether `item` is no repost, or the reader may see what it reposts, by the rule of what it reposts. `also`: more
     that must hold of the original (aliases `o`, and its sender `os`).
 
@@ -97,7 +98,8 @@ def original_visible(item: str, also: str = "") -> str:
     return f"""
     ({item}.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = {item}.repost_of_id AND o.status = 'published' AND {said_visible("o", "os")} {also} OFFSET 0))
+        WHERE o.id = {item}.repost_of_id AND o.status = 'published' AND {said_visible("o", "os", reader)} {also}
+        OFFSET 0))
     """
 
 
@@ -123,9 +125,9 @@ def circles_of(sender: str, circles: Iterable[str]) -> str:
     """  # noqa: S608 (constants)
 
 
-def visible(item: str, sender: str) -> str:
+def visible(item: str, sender: str, reader: str = READER) -> str:
     """Whether the reader may see an item wherever they meet it. A repost is nothing without its original."""
-    return f"({said_visible(item, sender)} AND {original_visible(item)})"
+    return f"({said_visible(item, sender, reader)} AND {original_visible(item, reader)})"
 
 
 VISIBLE = visible("i", "s")

@@ -17,10 +17,10 @@ from accounts.models import User
 from items.hydrate import ITEMS
 from items.models import Item, Status
 from items.text import mentions
-from items.visibility import VISIBLE
+from items.visibility import visible
 from notifications import feed
 from notifications.models import CHOOSABLE, OF_MODERATORS, Kind, Silenced
-from relations.rules import is_told, of_many
+from relations.rules import is_told
 from storage import ids, keys
 from storage.connections import fetch, id_array
 from storage.events import ManyNotified, Notified, announce
@@ -83,7 +83,7 @@ TELL = f"""
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
         SELECT m.id, CASE WHEN m.id IN (SELECT id FROM answered) THEN 'reply' ELSE 'mention' END, i.id
         FROM addressed JOIN accounts_user m ON m.id = addressed.id, {ITEMS}
-        WHERE m.id <> %(sender)s AND m.is_active AND i.id = %(item)s AND {of_many(VISIBLE, "m.id")}
+        WHERE m.id <> %(sender)s AND m.is_active AND i.id = %(item)s AND {visible("i", "s", "m.id")}
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),
     acts AS (

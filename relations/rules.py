@@ -15,10 +15,17 @@ HASHABLE = "/* hashable */"
 
 
 def of_many(rule: str, reader: str) -> str:
-    """A rule that is written for one reader, for the column `reader` of many. The planner may not hash its questions:
-    PostgreSQL may ask the hash of one reader for the next.
-    """
+    """A rule that is written for one reader, for the column `reader` of many."""
     return rule.replace(READER, reader).replace(HASHABLE, PROBED)
+
+
+def is_one_reader(reader: str) -> bool:
+    """Whether an expression names one reader for the whole statement, and is no column of many readers.
+
+    Only then may the planner hash the followees of the reader. With many readers PostgreSQL may use the hash of one
+    reader for the next.
+    """
+    return reader == READER or reader.isdigit()
 
 
 # --- Questions -------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from items.visibility import VISIBLE
-from relations.rules import READER, followees, of_many, unlisted
+from items.visibility import visible
+from relations.rules import followees, unlisted
 from storage.connections import fetch, id_array
 from storage.events import (
     Edited,
@@ -32,8 +32,8 @@ from storage.events import (
 )
 from stream import sessions
 from stream.dialects import Dialect, Message
-from timeline.rules import BELONGS, SHOWN
-from timeline.senders import of_list
+from timeline.rules import shown
+from timeline.senders import LIST
 
 # `i` holds every item of the batch as it is now, and once more as it was before it was changed or withdrawn, so that
 # the same rules say who sees it and who saw it. The rules are asked only of `connected`, the readers
@@ -61,9 +61,9 @@ AUDIENCE = f"""
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
     )
     SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id,
-        {of_many(unlisted(READER, "i.sender_id"), "connected.reader")}
+        {unlisted("connected.reader", "i.sender_id")}
     FROM i JOIN accounts_user s ON s.id = i.sender_id JOIN connected ON connected.sender_id = i.sender_id
-    WHERE {of_many(of_list(f"{BELONGS} AND {SHOWN}"), "connected.reader")}
+    WHERE {shown("connected.reader", LIST.wanted)}
     UNION ALL
     SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id, true
     FROM (
@@ -71,7 +71,7 @@ AUDIENCE = f"""
         WHERE (one.item IN (SELECT item FROM about)) IS TRUE
     ) watch
     JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
-    WHERE {of_many(VISIBLE, "watch.reader")}
+    WHERE {visible("i", "s", "watch.reader")}
 """  # noqa: S608 (constants)
 
 

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from items.tags import carries
-from items.visibility import VISIBLE, public_post
-from relations.rules import members, of_many
+from items.visibility import public_post, visible
+from relations.rules import members
 from storage.connections import fetch, id_array
 from storage.events import ItemEvent
 from stream.news import EVENTS, asked_of
-from timeline.rules import BELONGS, SHOWN
-from timeline.senders import of_list
+from timeline.rules import shown
+from timeline.senders import LIST
 
-_SEEN = of_many(VISIBLE, "watch.reader")
-_LISTED = of_many(of_list(f"{BELONGS} AND {SHOWN}"), "watch.reader")
+_SEEN = visible("i", "s", "watch.reader")
+_LISTED = shown("watch.reader", LIST.wanted)
 AUDIENCE = f"""
     WITH {EVENTS}, watch AS MATERIALIZED (
         SELECT * FROM unnest(%(readers)s::bigint[], %(tags)s::text[], %(lists)s::bigint[])

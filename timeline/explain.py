@@ -27,7 +27,7 @@ from timeline.explanation import Box, Explanation, ItemVerdict, NextPage, Policy
 from timeline.fold import FOLDED, REACH, folds
 from timeline.home import walked
 from timeline.pull import around
-from timeline.rules import BELONGS, FOLLOWED, HELD, HOLDS, KINDS, REPOSTS_WANTED, original_shown
+from timeline.rules import BELONGS, HELD, holds, kinds, original_shown, reposts_wanted
 
 SHOWN = 20
 """Outboxes, and pending deliveries, that are told one by one."""
@@ -72,15 +72,15 @@ PENDING = f"""
     WHERE sender_id = %(reader)s OR {rules.follows(rules.READER, "scanned.sender_id")} ORDER BY item_id DESC
 """  # noqa: S608
 # Conditions by their names: on every item, and on those of others.
-OF_ALL = KINDS | {
+OF_ALL = kinds() | {
     "original": original_visible("i"),
     "original_muted": f"(NOT {original_visible('i')} OR {original_shown('i')})",
 }
 OF_OTHERS = (
-    {"not_followed": FOLLOWED}
+    {"not_followed": rules.follows(rules.READER, "i.sender_id")}
     | rules.wanted_at_home(rules.READER, "i.sender_id")
-    | {"reposts_left_out": REPOSTS_WANTED}
-    | HOLDS
+    | {"reposts_left_out": reposts_wanted()}
+    | holds()
 )
 CONDITIONS = OF_ALL | {name: f"(i.sender_id = %(reader)s OR {text})" for name, text in OF_OTHERS.items()}
 ITEM = f"""

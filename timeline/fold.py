@@ -29,11 +29,11 @@ NEIGHBOUR = {"id": "near.id", "repost_of_id": "near.repost_of_id"}
 """The columns of `Said` that are told of a neighbour; its others are NULL, its type too."""
 # Rows of verified reposts, and of neighbours.
 FOLDS_AND_ORIGINALS = f"""
-    {VERIFY_BODIES}
+    {VERIFY_BODIES.of_home}
     UNION ALL
     SELECT {", ".join(NEIGHBOUR.get(name, "NULL") for name in Said._fields)},
         {", ".join(["NULL"] * (VERIFIED_WIDTH - len(Said._fields)))}
-    FROM ({AROUND}) near
+    FROM ({AROUND.of_home}) near
 """  # noqa: S608 (constants)
 _neighbour = itemgetter(*map(Said._fields.index, NEIGHBOUR))
 _type = itemgetter(Said._fields.index("type"))

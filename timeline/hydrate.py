@@ -12,51 +12,62 @@ from items.hydrate import COLUMNS, MET, ORIGINALS, SAID, WIDTH, ItemRow, Said
 from items.hydrate import columns as columns_of
 from items.visibility import is_published
 from storage.connections import id_array
-from timeline.pull import ANY_BELOW, POST_BELOW, Candidate
-from timeline.rules import BELONGS, HELD, belongs_among, original_shown
-from timeline.senders import of_list, rows_of
+from timeline.pull import Candidate, any_below
+from timeline.rules import HELD, belongs, belongs_among, original_shown
+from timeline.senders import Feed, Statement, statement
 
 # The kind of items that follow below an id: posts (2), only reposts, all of which may be folded or hidden (1), none
 # (0). Asked once a page, where the windows end with it.
 POSTS, REPOSTS, NOTHING = 2, 1, 0
-# A plan is set up for all that it might look at: what follows is in a statement of its own.
-OLDER = ("NULL", f"CASE WHEN {POST_BELOW} THEN {POSTS} WHEN {ANY_BELOW} THEN {REPOSTS} ELSE {NOTHING} END")
-VERIFIED = tuple(
-    f"{COLUMNS}, {BELONGS}, {HELD}, {original_shown('i')}, {is_published('i')}, {older}" for older in OLDER
-)
-"""Columns of an item `i`, its sender `s` and `ORIGINALS`; the second form says what follows below the parameter `below`
-too.
-"""
+NOT_ASKED = "NULL"
 
 
-def verified_alone(senders: str) -> tuple[str, ...]:
-    """The verifying columns without originals, for the first look at a page: of items whose senders are among an array,
-    an expression.
+def older(feed: Feed) -> str:
+    """The kind of items below the parameter `below`. PostgreSQL sets a plan up for all that it might read, so only
+    the statements that need this column have it; the others have `NOT_ASKED`.
+    """
+    post, entry = any_below(feed, "stream.repost_of_id IS NULL"), any_below(feed)
+    return f"CASE WHEN {post} THEN {POSTS} WHEN {entry} THEN {REPOSTS} ELSE {NOTHING} END"
+
+
+def _verified(feed: Feed, older: str) -> str:
+    """The columns of `Verified.of`, of an item `i`, its sender `s` and `ORIGINALS`."""
+    return f"{COLUMNS}, {belongs(wanted=feed.wanted)}, {HELD}, {original_shown('i')}, {is_published('i')}, {older}"
+
+
+def verified_alone(senders: str, older: str) -> str:
+    """The columns of `Verified.alone`: without originals, for the first look at a page. `senders`: an array with the
+    senders of all items. `older`: a column.
 
     See docs/decisions.md: The first look at a page asks for senders, and for no originals.
     """
-    columns = f"{columns_of('i', 's')}, {belongs_among(senders)}, {HELD}, {is_published('i')}"
-    return tuple(f"{columns}, {older}" for older in OLDER)
+    return f"{columns_of('i', 's')}, {belongs_among(senders)}, {HELD}, {is_published('i')}, {older}"
 
 
-VERIFY_BODIES, VERIFY_LAST_BODIES = (
-    f"""
-    SELECT {columns} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+def _verify_bodies(feed: Feed, older: str) -> str:
+    return f"""
+    SELECT {_verified(feed, older)} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     """  # noqa: S608
-    for columns in VERIFIED
-)
-VERIFY_IDS = f"""
+
+
+VERIFY_BODIES = statement(lambda feed: _verify_bodies(feed, NOT_ASKED))
+VERIFY_LAST_BODIES = statement(lambda feed: _verify_bodies(feed, older(feed)))
+
+
+def _verify_ids(feed: Feed) -> str:
+    return f"""
     SELECT i.id, i.repost_of_id, {original_shown("i")} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
-    WHERE {BELONGS} AND {HELD} ORDER BY i.id DESC
-"""  # noqa: S608
-OF_LISTS = tuple(map(of_list, (VERIFY_BODIES, VERIFY_LAST_BODIES, VERIFY_IDS)))
-"""The statements of lists, written as the module is loaded: one that does not become a list's fails there."""
+    WHERE {belongs(wanted=feed.wanted)} AND {HELD} ORDER BY i.id DESC
+    """  # noqa: S608 (constants)
+
+
+VERIFY_IDS = statement(_verify_ids)
 
 
 class Verified(NamedTuple):
-    """A row of `VERIFIED`: a candidate that exists, and what the reader's home makes of it.
+    """A row of `VERIFY_BODIES`: a candidate that exists, and what the reader's home makes of it.
 
     The inbox may forget an item that does not belong into the reader's home, and every window one that is not
     published. An item that belongs but is not held (its sender does not follow back, or is suspended), or is held but
@@ -74,7 +85,7 @@ class Verified(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Verified":
-        """A row that begins with the columns of `VERIFIED`."""
+        """A row that begins with the columns of `VERIFY_BODIES`."""
         return cls(ItemRow.of(row), *row[WIDTH:VERIFIED_WIDTH])
 
     @classmethod
@@ -113,7 +124,8 @@ def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0, *, list_id
     if not ids:
         return {}
     params = {"reader": reader_id, "ids": id_array(ids), "below": below}
-    rows = rows_of(VERIFY_LAST_BODIES if below else VERIFY_BODIES, params, list_id, Verified.of)
+    query: Statement = VERIFY_LAST_BODIES if below else VERIFY_BODIES
+    rows = query.rows(params, list_id, Verified.of)
     return {row.item.id: row for row in rows}
 
 
@@ -121,4 +133,4 @@ def verify_ids(reader_id: int, ids: Sequence[int], *, list_id: int = 0) -> list[
     """The candidates that are entries of the reader's home, newest first."""
     if not ids:
         return []
-    return rows_of(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)}, list_id, Candidate._make)
+    return VERIFY_IDS.rows({"reader": reader_id, "ids": id_array(ids)}, list_id, Candidate._make)

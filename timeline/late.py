@@ -9,16 +9,19 @@ from collections.abc import Sequence
 
 from items.hydrate import ItemBody
 from relations.rules import members
-from storage.connections import fetch
 from timeline.home import NEW_CAP
-from timeline.rules import BELONGS, SHOWN
-from timeline.senders import of_list
+from timeline.rules import shown
+from timeline.senders import LIST, Feed, statement
 
 SCANNED = 1_000
 """The newest arrivals of the whole site that are looked at."""
 
 
-def _late(also: str = "true") -> str:
+IS_MEMBER = f"EXISTS ({members('%(list)s', '')} AND member_id = i.sender_id OFFSET 0)"
+
+
+def _late(feed: Feed) -> str:
+    among = IS_MEMBER if feed is LIST else "true"
     return f"""
         SELECT i.id FROM (
             SELECT id FROM items_item
@@ -26,14 +29,13 @@ def _late(also: str = "true") -> str:
             ORDER BY published_at DESC LIMIT %(scanned)s
         ) arrived
         JOIN items_item i ON i.id = arrived.id JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.id <= %(top)s AND i.repost_of_id IS NULL AND {also} AND {BELONGS} AND {SHOWN}
+        WHERE i.id <= %(top)s AND i.repost_of_id IS NULL AND {among}
+            AND {shown(wanted=feed.wanted)}
         ORDER BY i.id DESC LIMIT %(cap)s
     """  # noqa: S608 (constants)
 
 
-LATE = _late()
-IS_MEMBER = f"EXISTS ({members('%(list)s', '')} AND member_id = i.sender_id OFFSET 0)"
-LATE_OF_LIST = of_list(_late(IS_MEMBER))
+LATE = statement(_late)
 
 
 def late_ids(reader_id: int, *, since: int, top: int, list_id: int = 0) -> list[int]:
@@ -41,7 +43,7 @@ def late_ids(reader_id: int, *, since: int, top: int, list_id: int = 0) -> list[
     first, at most one more than `NEW_CAP`; with `list_id` those of this list of theirs.
     """
     params = {"reader": reader_id, "since": since, "top": top, "scanned": SCANNED, "cap": NEW_CAP + 1}
-    return [row[0] for row in fetch(LATE_OF_LIST if list_id else LATE, params | {"list": list_id})]
+    return [row[0] for row in LATE.rows(params, list_id)]
 
 
 def arrivals(reader_id: int, items: Sequence[ItemBody], *, since: int | None, list_id: int = 0) -> list[int]:

@@ -1,7 +1,7 @@
 """The timeline of a list, straight from PostgreSQL: a list is so small that no window pays.
 
-Its statements are those of home, of the members of the list instead (timeline.senders.of_list), so its entries, the
-folding of its reposts, its bounds and its cursor are home's. The oracle of lists is `timeline.oracle.list_ids`.
+Its statements are those of home with the members of the list as senders (timeline.senders.LIST). So its entries, the
+folding of its reposts, its bounds and its cursor are those of home. The oracle of lists is `timeline.oracle.list_ids`.
 
 See docs/decisions.md: A list is read by the statements of home.
 """

@@ -22,8 +22,8 @@ from items.hydrate import COLUMNS, ORIGINALS, ItemRow, id_of
 from items.visibility import for_followers, for_mutuals, for_sender, in_timelines
 from storage.connections import fetch
 from storage.window import INFINITY, Entry
-from timeline.rules import HELD, STREAM_BELONGS, STREAM_HELD, original_shown
-from timeline.senders import SENDERS, of_list, rows_of
+from timeline.rules import HELD, original_shown, stream_belongs, stream_held
+from timeline.senders import HOME, Feed, statement
 
 # --- Streams ---------------------------------------------------------------------------------------------
 # The items of one sender for one circle: an ordered index scan, so that readers outside of the circle pass none of it.
@@ -68,7 +68,7 @@ def _heads(condition: str, order: str = "DESC") -> str:
     )
 
 
-def _reached(heads: str, condition: str, count: str, order: str = "DESC", held: str = STREAM_HELD) -> str:
+def _reached(heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
     """The first `count` entries of all streams, of which the CTE `heads` has the heads.
 
     Only the first `count` heads that are held can be among them: of so many streams and no more it is asked whether
@@ -95,12 +95,12 @@ def _reached(heads: str, condition: str, count: str, order: str = "DESC", held: 
     """  # noqa: S608 (constants)
 
 
-def _pulled(condition: str, held: str = STREAM_HELD) -> str:
-    """The newest `count` entries that meet a condition on their ids, as the CTE `pulled`."""
+def _pulled(feed: Feed, held: str, condition: str) -> str:
+    """The newest `count` entries of a feed that meet a condition on their ids, as the CTE `pulled`."""
     return f"""
-    senders AS MATERIALIZED ({SENDERS}),
+    senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(condition)}),
-    pulled AS MATERIALIZED ({_reached("heads", condition, "%(count)s", held=held)})
+    pulled AS MATERIALIZED ({_reached("heads", held, condition, "%(count)s")})
     """
 
 
@@ -109,69 +109,92 @@ BELOW = "i.id < %(below)s"
 # No window is told when a sender is suspended or follows back, so windows hold what both would hide, and the reading
 # decides.
 PULL_WINDOW = f"""
-    WITH {_pulled(BELOW, STREAM_BELONGS)}
+    WITH {_pulled(HOME, stream_belongs(HOME.wanted), BELOW)}
     SELECT {EPOCH}, {PUSH_GENERATION}, pulled.id, pulled.sender_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.id DESC
 """  # noqa: S608
-PULL_BODIES, PULL_WINDOW_BODIES = (
-    f"""
-    WITH {_pulled(BELOW, held)},
+
+
+def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
+    """The entries of the streams that meet the condition `stream`, with the column `item`: whether an entry is held."""
+    return f"""
+    WITH {_pulled(feed, stream, BELOW)},
     placed AS (SELECT pulled.*, row_number() OVER (ORDER BY pulled.id DESC) AS place FROM pulled)
-    SELECT placed.id, placed.sender_id, {item_held}, {original_shown("i")}, {COLUMNS}, {INBOX_FROM}
+    SELECT placed.id, placed.sender_id, {item}, {original_shown("i")}, {COLUMNS}, {INBOX_FROM}
     FROM placed LEFT JOIN items_item i ON i.id = placed.id AND placed.place <= %(bodies)s
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY placed.place
     """  # noqa: S608
-    for held, item_held in ((STREAM_HELD, "true"), (STREAM_BELONGS, HELD))
-)
-PULL_BELOW = f"""
-    WITH {_pulled(BELOW)}
+
+
+PULL_BODIES = statement(lambda feed: _pull_bodies(feed, stream_held(feed.wanted), "true"))
+PULL_WINDOW_BODIES = _pull_bodies(HOME, stream_belongs(HOME.wanted), HELD)
+
+
+def _pull_below(feed: Feed) -> str:
+    return f"""
+    WITH {_pulled(feed, stream_held(feed.wanted), BELOW)}
     SELECT pulled.id, pulled.repost_of_id, {original_shown("pulled")} FROM pulled ORDER BY pulled.id DESC
-"""  # noqa: S608
-# Posts that all followers may see are enough for most counts: so many are found without looking at every sender.
-# Reposts among them are passed, of a bounded number of entries. Only where they are too few are the newest entries
-# pulled.
+    """  # noqa: S608 (constants)
+
+
+PULL_BELOW = statement(_pull_below)
 ABOVE = "i.id > %(since)s"
-PULL_ABOVE = f"""
-    WITH senders AS MATERIALIZED ({SENDERS}),
+
+
+def _pull_above(feed: Feed) -> str:
+    """Enough posts that all followers may see, found without reading every sender; else the newest entries.
+
+    Reposts among the posts are passed, of a bounded number of entries.
+    """
+    return f"""
+    WITH senders AS MATERIALIZED ({feed.senders}),
     posts AS MATERIALIZED (
         SELECT count(*) >= %(enough)s AS are_enough FROM (
             SELECT FROM (
                 SELECT entry.repost_of_id
                 FROM (SELECT id, 'followers' AS circle FROM senders) stream
                 CROSS JOIN LATERAL ({_scan("followers", "stream.id", ABOVE, "%(count)s")}) entry
-                WHERE {STREAM_HELD} LIMIT %(count)s
+                WHERE {stream_held(feed.wanted)} LIMIT %(count)s
             ) entry WHERE repost_of_id IS NULL LIMIT %(enough)s
         ) post
     ),
     heads AS MATERIALIZED (SELECT * FROM ({_heads(ABOVE)}) head WHERE NOT (SELECT are_enough FROM posts)),
-    pulled AS MATERIALIZED ({_reached("heads", ABOVE, "%(count)s")})
+    pulled AS MATERIALIZED ({_reached("heads", stream_held(feed.wanted), ABOVE, "%(count)s")})
     SELECT posts.are_enough, pulled.id, pulled.repost_of_id, {original_shown("pulled")}
     FROM posts LEFT JOIN pulled ON true ORDER BY pulled.id DESC
-"""  # noqa: S608
-# The items around a position.
-AROUND = f"""
-    WITH senders AS MATERIALIZED ({SENDERS}),
-    heads AS MATERIALIZED ({_heads("i.id < %(last_id)s")}),
+    """  # noqa: S608 (constants)
+
+
+PULL_ABOVE = statement(_pull_above)
+
+
+def _around(feed: Feed) -> str:
+    held, from_it, below_it = stream_held(feed.wanted), "i.id >= %(last_id)s", "i.id < %(last_id)s"
+    return f"""
+    WITH senders AS MATERIALIZED ({feed.senders}),
+    heads AS MATERIALIZED ({_heads(below_it)}),
     feet AS MATERIALIZED (
-        SELECT * FROM ({_heads("i.id >= %(last_id)s", "ASC")}) foot WHERE %(last_id)s < {INFINITY}
+        SELECT * FROM ({_heads(from_it, "ASC")}) foot WHERE %(last_id)s < {INFINITY}
     )
-    SELECT id, repost_of_id FROM ({_reached("feet", "i.id >= %(last_id)s", "%(above)s", "ASC")}) above
+    SELECT id, repost_of_id FROM ({_reached("feet", held, from_it, "%(above)s", "ASC")}) above
     UNION ALL
-    SELECT id, repost_of_id FROM ({_reached("heads", "i.id < %(last_id)s", "%(below)s")}) below
+    SELECT id, repost_of_id FROM ({_reached("heads", held, below_it, "%(below)s")}) below
     ORDER BY id DESC
-"""  # noqa: S608 (constants)
-# Whether any entry stands below an id, and whether the newest of some stream there is a post.
-ANY_BELOW, POST_BELOW = (
-    f"""
+    """  # noqa: S608 (constants)
+
+
+AROUND = statement(_around)
+"""The items around a position."""
+
+
+def any_below(feed: Feed, head: str = "true") -> str:
+    """Whether an entry stands below the parameter `below`. `head`: a condition on the newest item of each stream."""
+    return f"""
     EXISTS (
-        WITH senders AS ({SENDERS})
-        SELECT FROM ({_heads(BELOW)}) stream WHERE {kind} AND {STREAM_HELD})
+        WITH senders AS ({feed.senders})
+        SELECT FROM ({_heads(BELOW)}) stream WHERE {head} AND {stream_held(feed.wanted)})
     """
-    for kind in ("true", "stream.repost_of_id IS NULL")
-)
-OF_LISTS = tuple(map(of_list, (PULL_BODIES, PULL_BELOW, PULL_ABOVE, AROUND)))
-"""The statements of lists, written as the module is loaded: one that does not become a list's fails there."""
 
 
 class InWindow(NamedTuple):
@@ -243,14 +266,15 @@ def pull_bodies(
     """`count` entries below an id, newest first, the first `bodies` of them hydrated; `for_window` those that belong
     into the reader's windows. Of the others only the ids are meaningful.
     """
-    query = PULL_WINDOW_BODIES if for_window else PULL_BODIES
     params = {"reader": reader_id, "below": below, "count": count, "bodies": bodies}
-    return rows_of(query, params, list_id, Pulled.of)
+    if for_window:
+        return fetch(PULL_WINDOW_BODIES, params, into=Pulled.of)
+    return PULL_BODIES.rows(params, list_id, Pulled.of)
 
 
 def pull_below(reader_id: int, *, below: int, count: int, list_id: int = 0) -> list[Candidate]:
     """`count` entries below an id, newest first."""
-    return rows_of(PULL_BELOW, {"reader": reader_id, "below": below, "count": count}, list_id, Candidate._make)
+    return PULL_BELOW.rows({"reader": reader_id, "below": below, "count": count}, list_id, Candidate._make)
 
 
 def pull_above(reader_id: int, *, since: int, count: int, enough: int, list_id: int = 0) -> list[Candidate] | None:
@@ -258,7 +282,7 @@ def pull_above(reader_id: int, *, since: int, count: int, enough: int, list_id: 
     less to find out.
     """
     params = {"reader": reader_id, "since": since, "count": count, "enough": enough}
-    rows: list[Above] = rows_of(PULL_ABOVE, params, list_id, Above._make)
+    rows: list[Above] = PULL_ABOVE.rows(params, list_id, Above._make)
     if rows[0].are_enough:
         return None
     return [Candidate(row.item_id, row.repost_of, row.is_shown) for row in rows if row.item_id is not None]
@@ -269,4 +293,4 @@ def around(reader_id: int, *, last_id: int, above: int, below: int, list_id: int
     `below` with smaller ones.
     """
     params = {"reader": reader_id, "last_id": last_id, "above": above, "below": below}
-    return [(item_id, repost_of) for item_id, repost_of in rows_of(AROUND, params, list_id)]
+    return [(item_id, repost_of) for item_id, repost_of in AROUND.rows(params, list_id)]

@@ -1,50 +1,53 @@
-"""The senders whom a page reads: those of the reader's home, or of one of the reader's lists.
+"""The senders whom a page reads: those of the reader's home, or the members of one of the reader's lists.
 
-The statements of a list are those of home, with the members of the list in the place of the followees.
+A list is read by the same statements as home. Each is built twice, once for each `Feed`.
 
 See docs/decisions.md: A list is read by the statements of home.
 """
 
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from relations.rules import READER, followees, followees_without_reposts, members, unlisted
+from relations.rules import READER, followees, followees_without_reposts, is_wanted, is_wanted_at_home, members
 from storage.connections import fetch
 
-# The senders whom the reader follows, and the reader. Blocks and mutes are asked of the few whose items can be on a
-# page. IS TRUE: ids are looked up in a hash, which is empty for most readers.
+# IS TRUE: ids are looked up in a hash, which is empty for most readers.
 POSTS_ONLY = f"IN ({followees_without_reposts(READER)})"
-SENDERS = f"""
+
+
+class Feed(NamedTuple):
+    """The parts of a statement that differ between home and a list."""
+
+    senders: str
+    """A query of the senders, as (id, posts_only). Blocks and mutes are checked later, for the few on a page."""
+    wanted: Callable[[str, str], str]
+    """The condition of relations.rules on a reader and a sender, blocks and mutes included."""
+
+
+HOME = Feed(
+    f"""
     {followees(READER, f"followee_id AS id, (followee_id {POSTS_ONLY}) IS TRUE AS posts_only")}
-    UNION ALL SELECT %(reader)s::bigint, false
-"""
-
-# A list is asked of its members alone, and also of those whom it takes out of home. Members are followed.
-MEMBERS = members("%(list)s", f"member_id AS id, (member_id {POSTS_ONLY}) IS TRUE AS posts_only")
-OF_LIST = {SENDERS: MEMBERS, unlisted(READER, "stream.id"): "true", unlisted(READER, "i.sender_id"): "true"}
-OF_HOME = ("l.is_exclusive", f"{READER}::bigint, false")
-"""Pieces of the texts that `OF_LIST` replaces, which no statement of a list has: the rule of exclusive lists, and the
-reader among the senders.
-"""
+    UNION ALL SELECT {READER}::bigint, false
+    """,
+    is_wanted_at_home,
+)
+LIST = Feed(members("%(list)s", f"member_id AS id, (member_id {POSTS_ONLY}) IS TRUE AS posts_only"), is_wanted)
+"""Members are followed. The list also shows those whom an exclusive list takes out of home."""
 
 
-@cache
-def of_list(statement: str) -> str:
-    """A statement about a reader's home, for one of the reader's lists, the parameter `list`, instead.
+class Statement(NamedTuple):
+    """A statement about a reader's home, and the same about one of the reader's lists."""
 
-    Raises ValueError where there is nothing to replace, or something of home would be left: then a list would be shown
-    as if it were home.
-    """
-    listed = statement
-    for home, instead in OF_LIST.items():
-        listed = listed.replace(home, instead)
-    if listed == statement or any(piece in listed for piece in OF_HOME):
-        raise ValueError(f"a statement of home that does not become one of a list: {statement}")
-    return listed
+    of_home: str
+    of_list: str
+
+    def rows(self, params: dict[str, Any], list_id: int, into: Any = None) -> list[Any]:
+        """The rows about home, or about this list if `list_id` is not 0; `into` makes an object of each."""
+        if list_id:
+            return fetch(self.of_list, params | {"list": list_id}, into=into)
+        return fetch(self.of_home, params, into=into)
 
 
-def rows_of(statement: str, params: dict[str, Any], list_id: int, into: Any = None) -> list[Any]:
-    """The rows of a statement about a reader's home, or where `list_id` is not 0 about this list of theirs."""
-    if list_id:
-        statement, params = of_list(statement), params | {"list": list_id}
-    return fetch(statement, params, into=into)
+def statement(build: Callable[[Feed], str]) -> Statement:
+    """Build a statement for home and for lists."""
+    return Statement(build(HOME), build(LIST))

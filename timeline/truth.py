@@ -19,8 +19,9 @@ from items.hydrate import id_of
 from relations import rules
 from storage.connections import fetch, id_array
 from timeline import completions
-from timeline.hydrate import ALONE_WIDTH, Verified, verified_alone
+from timeline.hydrate import ALONE_WIDTH, NOT_ASKED, Verified, older, verified_alone
 from timeline.inbox import cap_of
+from timeline.senders import HOME
 
 FOLLOWED_BIG_VS = f"""
     SELECT one.reader, array_agg(followed.id) FROM unnest(%(readers)s::bigint[]) AS one (reader)
@@ -95,7 +96,7 @@ ASK, ASK_LAST = (
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY ({IDS})
     UNION ALL SELECT {_nulls(ALONE_WIDTH)}, about.* FROM ({ABOUT}) about
     """  # noqa: S608
-    for columns in verified_alone(SENDERS)
+    for columns in (verified_alone(SENDERS, NOT_ASKED), verified_alone(SENDERS, older(HOME)))
 )
 
 

@@ -8,16 +8,15 @@ from django.db import connection
 
 from items import actions as items
 from items.models import Item, Visibility
-from items.visibility import VISIBLE
+from items.visibility import visible
 from relations import actions as relations
-from relations.rules import of_many
 from tests.support.factories import UserFactory
 
 FOR_MANY = f"""
     SELECT pair.reader, pair.item FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
     CROSS JOIN LATERAL (
         SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.id = pair.item AND {of_many(VISIBLE, "pair.reader")} OFFSET 0
+        WHERE i.id = pair.item AND {visible("i", "s", "pair.reader")} OFFSET 0
     ) AS seen
 """  # noqa: S608 (constants)
 METHODS = ("enable_nestloop", "enable_hashagg", "enable_indexscan", "enable_seqscan")

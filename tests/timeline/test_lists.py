@@ -16,10 +16,12 @@ from tests.support.timelines import read, seen, sources
 from tests.support.workers import Workers
 from timeline import home
 from timeline.home import new_count
+from timeline.hydrate import VERIFY_BODIES, VERIFY_IDS
+from timeline.late import LATE
 from timeline.lists import list_new_count, list_page
 from timeline.oracle import home_ids, list_ids, new_ids
-from timeline.pull import PULL_ABOVE, PULL_BODIES
-from timeline.senders import OF_LIST, of_list
+from timeline.pull import AROUND, PULL_ABOVE, PULL_BELOW, PULL_BODIES
+from timeline.senders import Statement
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -176,19 +178,21 @@ def test_a_page_is_one_statement(reader: User, friend: User, say: Say) -> None:
     assert (asked.statements, asked.round_trips, len(others)) == (1, 0, 0)
 
 
-def test_the_statements_of_home_hold_what_lists_replace() -> None:
-    for statement in (PULL_BODIES, PULL_ABOVE):
-        assert sum(home in statement for home in OF_LIST) == 2
-        assert "relations_list " not in of_list(statement)
-        assert "%(list)s" in of_list(statement)
+OF_BOTH = {
+    "bodies": PULL_BODIES,
+    "below": PULL_BELOW,
+    "above": PULL_ABOVE,
+    "around": AROUND,
+    "verify": VERIFY_BODIES,
+    "verify ids": VERIFY_IDS,
+    "late": LATE,
+}
 
 
-@pytest.mark.parametrize("home", OF_LIST)
-def test_a_statement_that_does_not_become_a_list_s_is_refused(home: str) -> None:
-    """One that spells what lists replace in another way would show a list as if it were home."""
-    of_list(f"SELECT {home}")
-    respelled = f"SELECT {home.replace(' AND ', '  AND ').replace('UNION ALL', 'UNION  ALL')}"
-    assert respelled != f"SELECT {home}"
-    for statement in (respelled, f"{respelled}, {home}", "SELECT 1"):
-        with pytest.raises(ValueError, match="does not become one of a list"):
-            of_list(statement)
+@pytest.mark.parametrize("built", OF_BOTH.values(), ids=OF_BOTH)
+def test_a_statement_of_a_list_asks_for_no_exclusive_list_and_not_for_its_owner(built: Statement) -> None:
+    assert "is_exclusive" in built.of_home
+    assert "is_exclusive" not in built.of_list
+    assert "%(list)s" not in built.of_home
+    assert ("%(list)s" in built.of_list) == (built not in (VERIFY_BODIES, VERIFY_IDS))
+    assert "SELECT %(reader)s::bigint, false" not in built.of_list

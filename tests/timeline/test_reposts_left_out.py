@@ -135,7 +135,7 @@ def test_however_much_is_left_out_a_page_passes_none_of_it(reader: User, say: Sa
         cursor.execute("VACUUM ANALYZE items_item")
     assert exact(reader) == [post]
     params = {"reader": reader.pk, "below": INFINITY, "count": 22, "bodies": 21}
-    plan = fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {PULL_BODIES}", params)[0][0][0]["Plan"]
+    plan = fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {PULL_BODIES.of_home}", params)[0][0][0]["Plan"]
     assert max(_passed(plan)) == 0
     with statements() as asked:
         read(reader)
