@@ -21,7 +21,9 @@ OF_FOLDER = re.compile(r"^\|[^|\n]*`([\w/]+/)`[^|\n]*\|.*\n\|[-| ]+\|\n((?:\|.*\
 """A table whose first heading says in which folder the files of its first column lie."""
 COMMAND = re.compile(r"(?:`|^)(?:python3 |\.venv/bin/python )?manage\.py ([a-z_]+)", re.MULTILINE)
 DEFAULT = re.compile(r"`(FEEDSITE_[A-Z0-9_]+)` \(([\d.]+)\b")
-LINK = re.compile(r"\]\(([^)\s#]*)#([^)\s]+)\)")
+LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
+SEE = re.compile(r"See docs/decisions\.md: (.+)\.$", re.MULTILINE)
+"""A record, as a source names it."""
 ABSENT = frozenset({"utils.py", "helpers.py"})
 """Files that docs/layout.md names because there are none."""
 
@@ -87,10 +89,10 @@ def anchors(page: Path) -> set[str]:
 
 
 def nowhere(page: str) -> Iterator[str]:
-    """Links of a page to headings that are not there."""
+    """Links of a page to files and headings that are not there."""
     for path, anchor in LINK.findall((ROOT / page).read_text()):
         target = (ROOT / page).parent / path if path else ROOT / page
-        if "://" not in path and (not target.is_file() or anchor not in anchors(target)):
+        if "://" not in path and (not target.exists() or (anchor and anchor not in anchors(target))):
             yield f"{path}#{anchor}"
 
 
@@ -102,15 +104,21 @@ def test_documents_name_what_is_there(page: str) -> None:
 
 def test_sources_name_files_that_are_there() -> None:
     """In docstrings, comments and texts."""
-    made = {"tests/architecture/test_docs.py", "tests/architecture/test_scheduling.py"}  # they name files of their own
     found = [
         f"{name}: {path}"
         for name in FILES
-        if name.endswith((".py", ".js", ".html")) and name not in made
+        if name.endswith((".py", ".js", ".html")) and name != "tests/architecture/test_docs.py"
         for path in IN_SOURCES.findall((ROOT / name).read_text())
         if path not in ENDS and not path.startswith("admin/")  # Django's own templates
     ]
     assert found == []
+
+
+def test_sources_name_decisions_that_are_there() -> None:
+    titles = set(re.findall(r"^### (.+)$", (ROOT / "docs/decisions.md").read_text(), re.MULTILINE))
+    sources = [name for name in FILES if name.endswith((".py", ".js"))]
+    named = {(name, title) for name in sources for title in SEE.findall((ROOT / name).read_text())}
+    assert {(name, title) for name, title in named if title not in titles} == set()
 
 
 def test_the_readme_leads_to_the_code() -> None:

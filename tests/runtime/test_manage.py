@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,22 @@ def ran_inside(result: subprocess.CompletedProcess[str]) -> bool:
 
 def installations(result: subprocess.CompletedProcess[str]) -> int:
     return result.stderr.count("feedsite: installing")
+
+
+def test_every_file_that_names_a_python_agrees_with_manage() -> None:
+    (_, oldest), (_, newest) = manage_module.PYTHONS
+    workflow = (settings.BASE_DIR / ".github/workflows/checks.yml").read_text()
+    project = (settings.BASE_DIR / "pyproject.toml").read_text()
+    image = (settings.BASE_DIR / "Dockerfile").read_text()
+    versions = ", ".join(f'"3.{minor}"' for minor in range(oldest, newest + 1))
+    assert f"python: [{versions}]" in workflow
+    assert "run: .ci/run" in workflow
+    assert "://" not in workflow, "everything comes from the package registries' usual clients"
+    assert f'requires-python = ">=3.{oldest}"' in project
+    assert f'target-version = "py3{oldest}"' in project
+    minors = {int(minor) for minor in re.findall(r"^FROM python:3\.(\d+)", image, re.MULTILINE)}
+    assert minors
+    assert all(oldest <= minor <= newest for minor in minors)
 
 
 @pytest.mark.long
