@@ -37,21 +37,18 @@ DEV_LOCK = ROOT / "requirements-dev.lock"  # holds everything that RUNTIME_LOCK 
 PYTHONS = ((3, 11), (3, 14))  # the oldest and the newest for which the locks have been resolved
 GLIBC = (2, 28)  # the oldest that the wheels want
 PROCESSORS = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
-DEV_COMMANDS = {"check_all", "check_wheels", "release"}
+DEV_COMMANDS = {"check_all"}
 
 # Commands that ask no server, that look whether one is there, or, like `up`, start the servers by rules of their own.
 SERVERLESS_COMMANDS = {
     "bench",
     "check_all",
-    "check_wheels",
     "collectstatic",
     "compilemessages",
     "diffsettings",
     "findstatic",
-    "document_licences",
     "help",
     "makemessages",
-    "release",
     "spectacular",
     "top",
     "up",

@@ -35,10 +35,7 @@ class Command(BaseCommand):
         amount.add_argument(
             "--all",
             action="store_true",
-            help=(
-                "Before a release: the tests marked long too, every test at its full size, branch coverage, and wheels "
-                "for other machines."
-            ),
+            help="Before a release: the tests marked long too, every test at its full size, and branch coverage.",
         )
         parser.add_argument("pytest_arguments", nargs="*", metavar="-- PYTEST ARGUMENTS")
 
@@ -134,8 +131,6 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
             Check("Coverage, put together (coverage)", [*module, "coverage", "combine", "--quiet"], file, is_loud=True),
             Check("Coverage of branches (coverage)", [*module, "coverage", "report"], file, is_loud=True),
         ]
-    # The locks change seldom, and the package index answers for the files of all that time.
-    wheels = [Check("Wheels for other machines (uv)", [*manage, "check_wheels"])] if amount == "all" else []
     return [
         Check("Format (ruff)", [*module, "ruff", "format", "--check", "."]),
         Check("Lint (ruff)", [*module, "ruff", "check", "."]),
@@ -143,7 +138,6 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
         Check("Migrations", [*manage, "makemigrations", "--check", "--dry-run"]),
         Check("Deployment (check --deploy)", [*manage, "check", "--deploy", "--fail-level", "WARNING"], https),
         Check("Types (mypy)", [*module, "mypy"]),
-        *wheels,
         Check("Tests (pytest)", tests, more, is_loud=True),
         *coverage,
     ]
