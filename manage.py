@@ -50,7 +50,6 @@ SERVERLESS_COMMANDS = {
     "help",
     "makemessages",
     "spectacular",
-    "top",
     "up",
     "version",
 }

@@ -44,7 +44,7 @@ from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
 from moving.models import ArchiveImport
-from operation import growth, top
+from operation import growth
 from relations.actions import follower_count
 from relations.models import CsvImport, List
 from storage import quiet
@@ -852,8 +852,6 @@ def workers(scenario: Scenario) -> None:
     for task, query in QUESTIONS.items():
         scenario.recorder.step = f"question of {task}"
         quiet.are_wanted([query])
-    scenario.recorder.step = "top"
-    top.look()
     scenario.recorder.step = "doctor"
     for look in (growth.tables, growth.old_rows):
         list(look())
