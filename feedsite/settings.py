@@ -283,7 +283,6 @@ CELERY_BEAT_SCHEDULE = {
 CELERY_BEAT_SCHEDULE |= {
     "merge plays": _every(1200, "seen.merge_plays") | {"schedule": crontab(minute="5,35")},
     "mark strays": {"task": "seen.mark_strays", "schedule": crontab(hour="5", minute="15")},
-    "probe filters": _every(1200, "seen.probe_filters") | {"schedule": crontab(minute="55")},
     "watch plays": _every(60.0, "seen.watch_plays"),
     "forget merges": {"task": "seen.forget_runs", "schedule": crontab(hour="5", minute="30")},
     "purge filters": {"task": "seen.purge_filters", "schedule": crontab(minute="*/10")},

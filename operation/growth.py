@@ -32,8 +32,8 @@ from operation import sampling
 from operation.findings import Findings, judge
 from operation.models import Sample
 from relations.models import CsvImport, FollowerCountChange
-from seen import probes
-from seen.models import MergeRun, Probe
+from seen import merging
+from seen.models import MergeRun
 from storage import claims, ids
 from storage.connections import database_now, fetch
 
@@ -158,8 +158,7 @@ def kept() -> Iterator[Kept]:
     yield Kept(Notification, "position", settings.NOTIFICATION_LIFE, "notifications.forget_old")
     yield Kept(PictureAttempt, "at", hashes.LIFE, "moderation.forget_attempts")
     yield Kept(Sample, "at", sampling.KEPT, "operation.observe")
-    yield Kept(MergeRun, "started_at", probes.RUNS_KEPT, "seen.forget_runs")
-    yield Kept(Probe, "probed_at", probes.PROBES_KEPT, "seen.forget_runs")
+    yield Kept(MergeRun, "started_at", merging.RUNS_KEPT, "seen.forget_runs")
 
 
 STAGES: dict[type[Model], str] = {

@@ -114,10 +114,6 @@ played_filters = _latest("feedsite_played_filters", "Filters of a month, by how 
 played_filter_bytes = _latest("feedsite_played_filter_bytes", "Their bytes.", "age")
 played_migration = _latest("feedsite_played_migration_users", "Users of a migration: merged, and left.", "state")
 played_up = _latest("feedsite_played_up", "Whether a server of the played history answers.", "server")
-played_probed = _latest("feedsite_played_probed_ids", "Unplayed ids that the last probe asked about.")
-played_false_positives = _latest("feedsite_played_false_positive_ratio", "Of those, taken for played.")
-played_error = _latest("feedsite_played_error_ratio", "The configured ratio.")
-played_missed = _counter("feedsite_played_missed_plays_total", "Merged plays that probes did not find: an alarm.")
 opensearch_failures = _counter(
     "feedsite_opensearch_failures_total", "Calls that OpenSearch failed.", "operation", at_start=("search", "index")
 )

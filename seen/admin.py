@@ -1,4 +1,4 @@
-"""The played history in the admin: its state on a page, and what was written down of merges and probes."""
+"""The played history in the admin: its state on a page, and the records of merges."""
 
 import math
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from seen import status
-from seen.models import MergeRun, PlayedHistory, Probe
+from seen.models import MergeRun, PlayedHistory
 from seen.ring import NODES
 from seen.state import Hour, Node, Status, TaskShard
 from web.admin import LogAdmin
@@ -46,18 +46,6 @@ class MergeRunAdmin(LogAdmin):
     list_filter = (FailedFilter,)
     search_fields = ("=task_shard",)
     search_help_text = _("The number of a task shard.")
-
-
-@admin.register(Probe)
-class ProbeAdmin(LogAdmin):
-    """Probes of the filters, to read."""
-
-    list_display = ("probed_at", "users", "unplayed", "claimed", "measured", "error", "merged", "missed")
-
-    @admin.display(description=_("measured error"))
-    def measured(self, probe: Probe) -> str:
-        """The measured error as a share, with six decimals."""
-        return f"{probe.ratio:.6f}"
 
 
 # --- The page of its state -------------------------------------------------------------------------------
@@ -162,9 +150,8 @@ class PlayedHistoryAdmin(LogAdmin):
 
 
 def _drawn(found: Status) -> dict[str, Any]:
-    hours, probe = found.hours, found.probe
+    hours = found.hours
     return {
-        "percent": {"measured": f"{100 * probe.ratio:.4f}", "configured": f"{100 * probe.error:.4g}"} if probe else {},
         "status": found,
         "arcs": [_arc(node) for node in found.nodes],
         "bars": _bars(hours),

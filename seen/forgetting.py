@@ -8,7 +8,7 @@ what the other left.
 from collections.abc import Sequence
 from datetime import datetime
 
-from seen import played, sample
+from seen import played
 from seen.filter_store import KEPT_MONTHS, FilterKey, month_of
 from seen.migration import old
 from seen.migration.old import HISTORY
@@ -30,7 +30,7 @@ def forget(user_ids: Sequence[int], *, now: datetime) -> int:
     that users share (discover.impressions), and are gone within a week.
     """
     with played.errors():
-        taken = played.forget(user_ids) + sample.forget(user_ids, now=now) + old.forget(user_ids)
+        taken = played.forget(user_ids) + old.forget(user_ids)
     this_month = month_of(now)
     months = (HISTORY, *range(this_month - KEPT_MONTHS, this_month + 2))
     keys = [FilterKey(user_id, month) for user_id in user_ids for month in months]

@@ -23,14 +23,14 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from django.conf import settings
 
 from runtime import metrics
-from seen import forgetting, played, sample
+from seen import forgetting, played
 from seen.filter_store import IDLE_HOURS, MONTHS, FilterKey, StoreRefusedError, StoreUnavailableError, month_of
 from seen.filters import Ids, MonthFilter, id_numbers, readable
 from seen.migration import old
@@ -44,6 +44,8 @@ from storage.connections import pipelined, script
 logger = logging.getLogger(__name__)
 
 PURGED_AT_ONCE = 500
+RUNS_KEPT = timedelta(days=30)
+"""How long records of merges are kept."""
 CHUNK = 200
 """Users that are merged by one transaction of the store."""
 PART = 1_000
@@ -201,7 +203,6 @@ def _merge_part(user_ids: Sequence[int], now: datetime) -> dict[int, int]:
 
     if months:
         store().update(list(months), add)
-        sample.draw(months)
     old.migrated(before)
     with errors():
         pipelined(
@@ -310,3 +311,9 @@ def purge(*, now: datetime) -> int:
         if found < PURGED_AT_ONCE:
             break
     return purged
+
+
+def forget_runs(*, now: datetime) -> int:
+    """Delete old records of merges. Returns their number."""
+    deleted, _ = MergeRun.objects.filter(started_at__lt=now - RUNS_KEPT).delete()
+    return deleted

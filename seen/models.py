@@ -29,33 +29,6 @@ class MergeRun(models.Model):
         return str(_("node %(node)s, task shard %(task_shard)s") % facts)
 
 
-class Probe(models.Model):
-    """How right the filters were at a moment, by what is known exactly (seen.probes)."""
-
-    probed_at = models.DateTimeField(_("probed at"), db_index=True)
-    users = models.IntegerField(_("users"))
-    unplayed = models.IntegerField(_("unplayed ids"))
-    claimed = models.IntegerField(_("taken for played"))
-    """Ids of the unplayed that the filters took for played."""
-    merged = models.IntegerField(_("merged plays"))
-    missed = models.IntegerField(_("missed plays"))
-    """Merged plays that the filters missed: there should be none."""
-    error = models.FloatField(_("configured error"))
-    seconds = models.FloatField(_("seconds"))
-
-    class Meta:
-        verbose_name = _("probe")
-        verbose_name_plural = _("probes of the filters")
-
-    def __str__(self) -> str:
-        return str(_("probe %(id)s") % {"id": self.pk})
-
-    @property
-    def ratio(self) -> float:
-        """The share of never played items that is taken for played."""
-        return self.claimed / self.unplayed if self.unplayed else 0.0
-
-
 class PlayedHistory(MergeRun):
     """The state of it all, in the admin: a page of its own, with a permission of its own."""
 

@@ -111,22 +111,6 @@ class Room(msgspec.Struct):
     free: int
 
 
-class Measured(msgspec.Struct):
-    """The result of the last probe of the filters (seen.probes)."""
-
-    at: datetime
-    users: int
-    unplayed: int
-    claimed: int
-    ratio: float
-    error: float
-    """The configured error."""
-    merged: int
-    missed: int
-    missed_lately: int
-    """By all probes of a week."""
-
-
 class Moving(msgspec.Struct):
     """How far the migration of old histories is (seen.migration.migrate)."""
 
@@ -159,7 +143,6 @@ class Status(msgspec.Struct):
     months: list[Month]
     server: Server | None
     room: Room | None
-    probe: Measured | None
     last_merge: datetime | None
     migration: Moving | None
     """None where there never was one."""

@@ -1,7 +1,7 @@
-"""How the played history is doing: what waits on the time ring, what was merged, what the filters hold, how right they
-are, and what of that wants looking after.
+"""How the played history is doing: what waits on the time ring, what was merged, what the filters hold, and what
+needs attention.
 
-Redis is asked in 7 round trips (for the 30,000 counts of 5,000 shards; 0.15 s), the store 4 times, PostgreSQL 6
+Redis is asked in 7 round trips (for the 30,000 counts of 5,000 shards; 0.15 s), the store 4 times, PostgreSQL 4
 times, whatever they hold. A server that does not answer is reported as a problem, and the rest is shown all the same. A
 user is marked on the node of every hour in which they played, and waits there: a user who played in two hours that are
 not merged is counted twice.
@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from django.conf import settings
-from django.db.models import Sum
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -24,13 +23,12 @@ from seen.filter_store import KEPT_MONTHS, StoreUnavailableError, month_of
 from seen.lmdb_store import LmdbStore
 from seen.migration import migrate
 from seen.migration.old import Phase
-from seen.models import MergeRun, Probe
+from seen.models import MergeRun
 from seen.played import PlayedUnavailableError, client, errors
 from seen.ring import NODES, node_of, shards_of_task
 from seen.state import (
     Failure,
     Hour,
-    Measured,
     Month,
     Moving,
     Node,
@@ -51,7 +49,6 @@ T = TypeVar("T")
 HOUR = timedelta(hours=1)
 SPAN = timedelta(days=1)
 """How far back is told."""
-WEEK = timedelta(days=7)
 AT_ONCE = 5_000
 """Counts of one round trip."""
 FAILURES_SHOWN = 10
@@ -79,7 +76,6 @@ def collect(*, now: datetime) -> Status:
         months,
         server,
         _room(),
-        _measured(now),
         last,
         migration,
     )
@@ -234,39 +230,9 @@ def _room() -> Room | None:
         return None  # it is not made yet
 
 
-def _measured(now: datetime) -> Measured | None:
-    lately = Probe.objects.filter(probed_at__gt=now - WEEK).aggregate(missed=Sum("missed"))["missed"]
-    last = Probe.objects.order_by("-probed_at").first()
-    if last is None:
-        return None
-    return Measured(
-        last.probed_at,
-        last.users,
-        last.unplayed,
-        last.claimed,
-        last.ratio,
-        last.error,
-        last.merged,
-        last.missed,
-        lately or 0,
-    )
-
-
 # --- Problems that an administrator looks after ------------------------------------------------------------
 def _problems(status: Status) -> Iterator[Problem]:
     yield from _problems_of_merging(status)
-    if (probe := status.probe) is not None:
-        if probe.missed_lately:
-            text = ngettext(
-                "%(count)d play that was merged was missed by the probes of a week: filters are lost.",
-                "%(count)d plays that were merged were missed by the probes of a week: filters are lost.",
-                probe.missed_lately,
-            )
-            yield Problem("missed", text % {"count": probe.missed_lately})
-        expected = probe.error * probe.unplayed
-        if probe.claimed > expected + 4 * expected**0.5 + 4:  # chance exceeds it once in ten thousand probes
-            text = _("The filters take %(ratio).2f %% of unplayed ids for played; configured are %(error).2f %%.")
-            yield Problem("error", text % {"ratio": 100 * probe.ratio, "error": 100 * probe.error})
     if (server := status.server) is not None:
         if server.evicts:
             yield Problem("evicts", _("The Redis of the plays may evict: set maxmemory-policy to noeviction."))

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.conf import settings
 
-from seen import merging, probes, status
+from seen import merging, status
 from storage.connections import database_now
 
 
@@ -38,12 +38,6 @@ def purge_filters() -> None:
     merging.purge(now=database_now())
 
 
-@shared_task(name="seen.probe_filters")
-def probe_filters() -> None:
-    """Measure the error of the filters."""
-    probes.probe(now=database_now())
-
-
 @shared_task(name="seen.watch_plays")
 def watch_plays() -> None:
     """Set the metrics of the played history."""
@@ -52,5 +46,5 @@ def watch_plays() -> None:
 
 @shared_task(name="seen.forget_runs")
 def forget_runs() -> None:
-    """Delete old records of merges and probes."""
-    probes.forget(now=database_now())
+    """Delete old records of merges."""
+    merging.forget_runs(now=database_now())

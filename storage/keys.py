@@ -19,7 +19,6 @@
 | `played:kept` | STRING | that a user played something | 7 months from the last play | written by the next play |
 | `played:early:{uid}` | STRING | that an early merge of the user was asked for | 5 seconds | asked for again |
 | `played:user:{node}:{shard}` | SET | user ids | until merged | marked again by the daily look |
-| `played:sample:{month}` | HASH | place -> `{uid}:{item}`, `n` -> draws | 2,500; 4 months | drawn anew |
 | `issued:{uid}` | LIST | item ids, newest first | 100; 30 days | issued items may come again |
 | `played:filter:{month}:{uid}` | STRING | seen/filters.py | the sixth month after | **plays are lost** |
 | `played:filter:{shelf}:{uid}` | STRING | 0 to 2: seen/migration | during a migration | **old plays are lost** |
@@ -133,11 +132,6 @@ def played_early(user_id: int) -> str:
 def played_users(node: int, shard: int) -> str:
     """The users of a shard with plays in the hour of a node of the time ring."""
     return f"played:user:{node}:{shard}"
-
-
-def played_sample(month: int) -> str:
-    """Some of the plays that were merged into the filters of a month (seen.sample)."""
-    return f"played:sample:{month}"
 
 
 def issued(user_id: int) -> str:

@@ -35,7 +35,7 @@ from mail.models import Letter
 from relations import lists
 from relations.actions import block, follow, mute
 from relations.models import FollowRequest
-from seen.models import MergeRun, Probe
+from seen.models import MergeRun
 from seen.played import Play
 from seen.played import record as record_plays
 from tests.support.addresses import page_names
@@ -165,9 +165,6 @@ class World:
             MergeRun.objects.create(
                 node=0, task_shard=hours, started_at=at, seconds=1, users=9, plays=99, error=" failed"[:hours]
             )
-        Probe.objects.create(
-            probed_at=now, users=1, unplayed=1000, claimed=1, merged=9, missed=1, error=0.001, seconds=0.1
-        )
 
     def own_public(self) -> Item:
         self.mine = say(self.reader, "mine for all, @writer")

@@ -115,15 +115,10 @@ FAULTS: dict[str, dict[str, str]] = {
     "FeedsiteFilterFull": {"feedsite_impressions_fill_ratio": "1.2x300"},
     "FeedsiteImpressionsDropped": {"feedsite_impressions_dropped_total": "0x150 20x150"},
     "FeedsitePlayedDown": {'feedsite_played_up{server="store"}': "1 1 0x300"},
-    "FeedsitePlayedMissed": {"feedsite_played_missed_plays_total": "0x150 1x150"},
     "FeedsitePlayedNotMerged": {'feedsite_played_backlog_users{state="left"}': "7x300"},
     "FeedsitePlayedMergesFail": {'feedsite_played_merges_total{result="failed"}': "0x150 1x150"},
     "FeedsitePlayedUserFails": {"feedsite_played_failed_users_total": "0x150 1x150"},
     "FeedsitePlayedRefused": {"feedsite_played_refused_total": "0+1x300"},
-    "FeedsitePlayedWrong": {
-        "feedsite_played_false_positive_ratio": "0.01x300",
-        "feedsite_played_error_ratio": "0.001x300",
-    },
     "FeedsiteDiskFull": {'feedsite_disk_free_ratio{instance="b"}': "0.05x300"},
 }
 """The series of the fault that each alert is for, a value a minute; at minute 180 it fires."""
@@ -150,8 +145,6 @@ SOUND = {
     'feedsite_home_pages_total{sources="inbox"}': "0+100x300",
     'feedsite_played_up{server="plays"}': "1x300",
     'feedsite_played_merges_total{result="done"}': "0+50x300",
-    "feedsite_played_false_positive_ratio": "0.001x300",
-    "feedsite_played_error_ratio": "0.001x300",
     'feedsite_disk_free_ratio{instance="a"}': "0.5x300",
 }
 

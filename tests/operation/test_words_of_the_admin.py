@@ -23,7 +23,7 @@ from moderation import hashes, reports, senders
 from moderation.models import Case, PictureRule, SenderKind, WordRule
 from operation.models import Sample
 from relations import actions as relations
-from seen.models import MergeRun, Probe
+from seen.models import MergeRun
 from tests.support.factories import UserFactory
 from tests.support.picture_posts import posted, sent
 from timeline.models import Backfill, Delivery
@@ -86,7 +86,6 @@ def rows(desk: Client, media_folder: Path) -> None:
     Backfill.objects.create(sender=wu, followers=3, done=1)
     Deletion.objects.create(user=wu)
     MergeRun.objects.create(node=1, task_shard=1, started_at=now, seconds=1, users=1, plays=1)
-    Probe.objects.create(probed_at=now, users=1, unplayed=9, claimed=0, merged=1, missed=0, error=0.1, seconds=1)
     Sample.objects.create(at=now, figures={})
     posted(li, sent(li))
     sent(wu)

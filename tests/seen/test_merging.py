@@ -46,7 +46,7 @@ def play(user_id: int, *item_ids: int, at: datetime = NOW) -> None:
 
 def waiting(plays: redis.Redis) -> list[bytes]:
     """The keys of plays, and of who is marked for them."""
-    return [key for key in plays.scan_iter() if not key.startswith((b"played:sample:", b"played:kept"))]
+    return [key for key in plays.scan_iter() if not key.startswith(b"played:kept")]
 
 
 def merge(at: datetime) -> int:

@@ -1,8 +1,7 @@
 """The state of the played history: its numbers after known plays, merges and failures, wherever they are shown."""
 
 import json
-import random
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from accounts.models import User
 from runtime import metrics
 from runtime.embedded import wait_for
-from seen import played, probes, sample, status, store, tasks
+from seen import merging, played, status, store, tasks
 from seen.filter_store import FilterKey, StoreUnavailableError, month_of
-from seen.filters import MonthFilter, id_numbers
 from seen.lmdb_store import LmdbStore
 from seen.merging import merge_task_shard
 from seen.migration import migrate
-from seen.models import MergeRun, Probe
+from seen.models import MergeRun
 from seen.played import Play
 from seen.ring import NODES, node_of, shard_of
 from tests.support import servers
@@ -87,8 +85,7 @@ def test_an_empty_history_is_well() -> None:
     assert not found.problems
     assert found.users == 0
     assert [hour.users for hour in found.hours] == [0] * 24
-    assert (found.months, found.probe, found.last_merge) == ([], None, None)
-    assert probes.probe(now=NOW) is None
+    assert (found.months, found.last_merge) == ([], None)
 
 
 def test_the_ring_and_its_shards_say_who_waits() -> None:
@@ -175,9 +172,8 @@ def test_what_it_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     before = asked()
     play(*range(1, 200), at=NOW - HOUR)
     merge(NOW)
-    probes.probe(now=NOW)
     play(*range(1, 200))
-    assert (before, asked()) == ((2, 6), (3, 6)), "an empty ring is seen in one round trip less"
+    assert (before, asked()) == ((2, 4), (3, 4)), "an empty ring is seen in one round trip less"
 
 
 @pytest.mark.slow
@@ -235,90 +231,12 @@ def test_a_migration_is_told_of(tmp_path: Path, admin_client: Client, capsys: py
     assert f"Migration: running; {merged} users merged, {5 - merged} left" in capsys.readouterr().out
 
 
-# --- How right the filters are ---------------------------------------------------------------------------
-@pytest.mark.slow
-def test_a_probe_measures_the_error_and_misses_nothing() -> None:
-    play(*range(1, 31), at=NOW - HOUR, count=200)
-    merge(NOW)
-    found = probes.probe(now=NOW)
-    assert found
-    assert (found.missed, found.error) == (0, 0.001)
-    assert found.unplayed == found.users * probes.IDS_ASKED
-    assert 1 < found.users <= 4 == found.merged, "one play of each chunk of users, and each task has one"
-    assert found.ratio <= 0.001 + 4 * (0.001 / found.unplayed) ** 0.5
-    measured = status.collect(now=NOW).probe
-    assert measured
-    assert (measured.merged, measured.claimed) == (4, found.claimed)
-
-
-@pytest.mark.slow
-def test_filters_that_were_lost_are_an_alarm(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    play(*range(1, 31), at=NOW - HOUR)
-    merge(NOW)
-    before = counted("feedsite_played_missed_plays_total")
-    store._store = LmdbStore(tmp_path / "new")
-    found = probes.probe(now=NOW)
-    assert found
-    assert (found.missed, found.merged) == (4, 4)
-    assert counted("feedsite_played_missed_plays_total") == before + 4
-    assert "which was merged" in caplog.text
-    assert probes.probe(now=NOW) is None, "what is lost is told of once"
-    play(1, at=NOW)
-    merge(NOW + HOUR)
-    again = probes.probe(now=NOW + HOUR)
-    assert again
-    assert again.missed == 0
-    assert "missed" in names(status.collect(now=NOW + timedelta(days=6)))
-    assert "missed" not in names(status.collect(now=NOW + timedelta(days=8)))
-
-
-def test_an_unreadable_filter_misses_what_it_was_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_old_merges_are_forgotten() -> None:
     play(1, at=NOW - HOUR)
     merge(NOW)
-    store.store().update([FilterKey(1, month_of(NOW))], lambda key, data: b"nonsense")
-    found = probes.probe(now=NOW)
-    assert found
-    assert found.missed == 1
-    assert "cannot be read" in caplog.text
-
-
-def test_filters_that_claim_too_much_are_an_alarm() -> None:
-    play(1, at=NOW - HOUR)
-    merge(NOW)
-    crowded = MonthFilter.empty(1, expected=64, error=0.5)
-    crowded.parts[0].bits[:] = 255
-    store.store().update([FilterKey(1, month_of(NOW))], lambda key, data: crowded.to_bytes())
-    found = probes.probe(now=NOW)
-    assert found
-    assert found.ratio == 1
-    assert names(status.collect(now=NOW)) == {"error"}
-
-
-@pytest.mark.slow
-def test_every_draw_is_as_likely_to_be_kept(plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "PLACES", 50)
-    monkeypatch.setattr(sample, "random", random.Random(1))  # noqa: S311 (a sample)
-    month = month_of(NOW)
-    for item_id in range(1, 2001):
-        sample.draw({FilterKey(1, month): id_numbers([item_id])})
-    kept = [
-        int(value.partition(b":")[2])
-        for place, value in plays.hgetall(f"played:sample:{month}").items()
-        if place != b"n"
-    ]
-    assert len(kept) == 50
-    assert 700 < sum(kept) / 50 < 1300, "1000 but for chance: of other seeds one in 4,000 is outside"
-    end = datetime.fromtimestamp(plays.expiretime(f"played:sample:{month}"), UTC)
-    assert (month_of(end), end.day, end.hour) == (month + 4, 1, 0), "when the month is asked no more"
-
-
-def test_old_merges_and_probes_are_forgotten() -> None:
-    play(1, at=NOW - HOUR)
-    merge(NOW)
-    probes.probe(now=NOW)
-    assert probes.forget(now=NOW + timedelta(days=29)) == 0
-    assert probes.forget(now=NOW + timedelta(days=31)) == 1
-    assert (MergeRun.objects.count(), Probe.objects.count()) == (0, 1)
+    assert merging.forget_runs(now=NOW + timedelta(days=29)) == 0
+    assert merging.forget_runs(now=NOW + timedelta(days=31)) == 1
+    assert not MergeRun.objects.exists()
 
 
 # --- Where it is shown -----------------------------------------------------------------------------------
@@ -345,7 +263,6 @@ def test_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     play(1, 2, 3)
     monkeypatch.setattr(tasks, "database_now", lambda: NOW)
     tasks.watch_plays()
-    tasks.probe_filters()
     assert (counted(merged), counted(failed, result="failed")) == (before[0] + 20, before[1] + 1)
     assert counted("feedsite_played_backlog_users", state="current") == 3
     assert counted("feedsite_played_backlog_users", state="merging") == 0
@@ -355,19 +272,16 @@ def test_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counted("feedsite_played_filters", age="1") == 0
     assert counted("feedsite_played_filter_bytes", age="0") == sum(one.size for one in store.store().stats().values())
     assert counted("feedsite_played_up", server="plays") == 1
-    assert counted("feedsite_played_error_ratio") == 0.001
-    assert counted("feedsite_played_probed_ids") == Probe.objects.get().unplayed
 
 
 @time_machine.travel(NOW, tick=False)
 def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     call_command("played_status")
-    assert "not probed yet" in capsys.readouterr().out
+    assert "Filters\n  none" in capsys.readouterr().out
     play(*range(1, 21), at=NOW - HOUR, count=2)
     fail(NOW, monkeypatch, task_of(1))
     merge(NOW)
     play(1, 2, 3)
-    probes.probe(now=NOW)
     with pytest.raises(SystemExit) as ended:
         call_command("played_status")
     assert ended.value.code == 1
@@ -377,14 +291,12 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     assert f"Merged within a day: 20 users, 40 plays; last merge: {NOW:%Y-%m}-21 10:40" in shown
     assert "the disk is gone" in shown
     assert f"{NOW:%Y-%m}           20" in shown
-    assert "configured 0.1000 %" in shown
     with pytest.raises(SystemExit):
         call_command("played_status", "--json")
     told = json.loads(capsys.readouterr().out)
     assert [problem["name"] for problem in told["problems"]] == ["failed"]
     assert sum(node["users"] for node in told["nodes"]) == 3
     assert told["hours"][-1]["users"] == 20
-    assert told["probe"]["missed"] == 0
 
 
 @pytest.fixture
@@ -412,19 +324,16 @@ def test_the_page_shows_it(admin_client: Client, monkeypatch: pytest.MonkeyPatch
     empty = text(admin_client.get(PAGE))
     assert "All is well." in empty
     assert "Nothing was merged yet." in empty
-    assert "They were not probed yet." in empty
     play(*range(1, 21), at=NOW - HOUR, count=2)
     fail(NOW, monkeypatch, task_of(1))
     merge(NOW)
     play(1, 2, 3)
-    probes.probe(now=NOW)
     shown = text(admin_client.get(PAGE))
     assert "1 merge failed within two hours." in shown
     assert "the disk is gone" in shown
     assert "20 users and 40 plays within a day." in shown
     assert '<text class="total" x="0" y="-10">3</text>' in shown
     assert "<title>10:00: 20</title>" in shown
-    assert "of 4 that were merged" in shown
     assert "style=" not in shown.partition('id="content"')[2]
     chinese = text(admin_client.get(PAGE, HTTP_ACCEPT_LANGUAGE="zh-CN"))
     assert "时间环" in chinese
@@ -438,12 +347,10 @@ def test_the_page_outlives_its_servers(admin_client: Client) -> None:
     assert "The Redis of the plays does not answer" in shown
 
 
-def test_merges_and_probes_are_listed(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_merges_are_listed(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     play(*range(1, 21), at=NOW - HOUR)
     fail(NOW, monkeypatch, 0)
     merge(NOW)
-    probes.probe(now=NOW)
     listed = admin_client.get("/admin/seen/mergerun/", {"result": "failed"})
     assert [run.error for run in listed.context["cl"].result_list] == ["the disk is gone"]
-    assert "0.001" in text(admin_client.get("/admin/seen/probe/"))
     assert admin_client.post(f"/admin/seen/mergerun/{MergeRun.objects.latest('pk').pk}/delete/").status_code == 403

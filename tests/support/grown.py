@@ -40,7 +40,7 @@ from relations.models import (
     ListMember,
     Mute,
 )
-from seen.models import MergeRun, Probe
+from seen.models import MergeRun
 from storage.ids import SEQUENCE_BITS, compose
 from tests.support.clients import app_of, token_of
 from tests.support.factories import ItemFactory, UserFactory
@@ -413,10 +413,6 @@ class Grown:
         grow(entry, MANY)
         run = MergeRun.objects.create(node=1, task_shard=1, started_at=now, seconds=1.0)
         grow(run, MANY, task_shard="g % 50", started_at="now() - g * interval '72 seconds'")
-        probe = Probe.objects.create(
-            probed_at=now, users=1, unplayed=1, claimed=0, merged=1, missed=0, error=0.01, seconds=1.0
-        )
-        grow(probe, MANY, probed_at="now() - g * interval '1 hour'")
         grow(Sample.objects.create(at=now, figures={}), 2_880, at="now() - g * interval '1 minute'")
         delivery = Delivery.objects.create(item=self.busy, sender=self.star, parked_at=now)
         grow(delivery, MANY, item_id=self.ids(0), sender_id=self.nth)

@@ -20,7 +20,7 @@ TIME = "%Y-%m-%d %H:%M"
 class Command(BaseCommand):
     """`played_status`: shows the state of the played history."""
 
-    help = "Show the time ring, what waits and was merged, the filters and how right they are. Exit code 1: problems."
+    help = "Show the time ring, what waits and was merged, and the filters. Exit code 1: problems."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The form of the output."""
@@ -106,14 +106,6 @@ def _filters(found: Status) -> Iterator[str]:
     if found.room:
         room = found.room
         yield f"  LMDB: {_size(room.used)} of {_size(room.most)}; {_size(room.free)} free on its disk"
-    if (probe := found.probe) is None:
-        yield "  not probed yet"
-        return
-    yield (
-        f"  probed {probe.at:{TIME}}: {probe.claimed:,} of {probe.unplayed:,} unplayed ids taken for played "
-        f"({100 * probe.ratio:.4f} %; configured {100 * probe.error:.4f} %)"
-    )
-    yield f"  merged plays that were missed: {probe.missed:,} of {probe.merged:,}"
 
 
 def _bar(number: int, most: int) -> str:
