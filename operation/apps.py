@@ -1,4 +1,4 @@
-"""Operation as a Django app: doctor, backup, dashboard and simulator."""
+"""Operation as a Django app: doctor, backup, gauges and simulator."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _

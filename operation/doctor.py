@@ -39,8 +39,7 @@ from moving.models import ArchiveImport
 from operation import growth, inboxes
 from operation.findings import ERROR, OK, WARNING, Finding, Findings, judge
 from operation.graphs import GraphError
-from operation.models import Sample
-from operation.sampling import BACKLOG, queue_lengths
+from operation.sampling import BACKLOG, last_observed, queue_lengths
 from relations.models import CsvImport, Mute
 from runtime import environment, traces
 from runtime.cluster_address import names_cluster
@@ -635,10 +634,10 @@ def ages() -> dict[str, float]:
 
 
 def beat(now: datetime) -> Findings:
-    """Beat sends what the workers write a sample a minute of."""
-    last = Sample.objects.order_by("-at").values_list("at", flat=True).first()
+    """Check that beat is at work: a worker notes the time every 20 seconds, when beat asks for it."""
+    last = last_observed()
     late = last is None or last < now - YOUNG
-    text = f"last sample at {last:%Y-%m-%d %H:%M} UTC" if last else "has never had a sample written"
+    text = f"was last at work at {last:%Y-%m-%d %H:%M} UTC" if last else "was not at work within a day"
     youngest = max(ages().values(), default=math.inf) if late else 0.0
     young = late and youngest < YOUNG.total_seconds()
     if young:
@@ -648,7 +647,7 @@ def beat(now: datetime) -> Findings:
         text,
         error=late and not young,
         warning=young,
-        todo="Look again in three minutes: a sample is written every minute."
+        todo="Look again in three minutes."
         if young
         else "Start `manage.py up`, or one `manage.py program beat`: nothing is swept, counted or purged.",
     )

@@ -28,9 +28,7 @@ from moderation import hashes
 from moderation.models import PictureAttempt
 from moving.models import ArchiveImport
 from notifications.models import Notification
-from operation import sampling
 from operation.findings import Findings, judge
-from operation.models import Sample
 from relations.models import CsvImport, FollowerCountChange
 from seen import merging
 from seen.models import MergeRun
@@ -157,7 +155,6 @@ def kept() -> Iterator[Kept]:
     yield Kept(FileMove, "created_at", AT_ONCE, "media.sweep", is_queue=True)
     yield Kept(Notification, "position", settings.NOTIFICATION_LIFE, "notifications.forget_old")
     yield Kept(PictureAttempt, "at", hashes.LIFE, "moderation.forget_attempts")
-    yield Kept(Sample, "at", sampling.KEPT, "operation.observe")
     yield Kept(MergeRun, "started_at", merging.RUNS_KEPT, "seen.forget_runs")
 
 

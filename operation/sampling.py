@@ -1,27 +1,21 @@
-"""Figures that no process counts in passing, asked for by a task: backlog, queues, users; and the history of all
-counts.
+"""Gauges that a task sets: backlog, queues and users. So `/metrics` reads no table, however often it is asked for."""
 
-So /metrics and the dashboard cost no query of a large table, however often they are asked for.
-
-See docs/decisions.md: Counters are kept as they are, and subtracted when they are drawn.
-"""
-
-from collections import defaultdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from celery import current_app
+from django.core.cache import cache
 from kombu.exceptions import ChannelError
 
 from about import actions as about
 from accounts.models import Level
-from operation.models import Sample
 from runtime import metrics
-from storage import replica
+from storage import keys, replica
 from storage.connections import fetch
 from storage.parking import PARKED
 
-KEPT = timedelta(days=2)
+SIGN_KEPT = timedelta(days=1)
+"""How long `doctor` can tell when beat was last at work."""
 WAIT_SECONDS = 1.0
 """Seconds that the broker gets to say how long its queues are."""
 CENSUS_SECONDS = 60.0
@@ -39,7 +33,7 @@ ITEMS = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'items_
 
 
 def observe(*, now: datetime) -> None:
-    """Set the gauges that say how far the workers are behind, and keep a sample of the minute."""
+    """Set the gauges that say how far the workers are behind, and leave a sign that beat and a worker are at work."""
     pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
     metrics.deliveries_pending.set(pending)
     metrics.deliveries_parked.set(parked)
@@ -48,9 +42,13 @@ def observe(*, now: datetime) -> None:
         metrics.queue_length.labels(queue).set(length)
     replica.observe()
     metrics.sampled_at.set(now.timestamp())
-    minute = now.replace(second=0, microsecond=0)
-    Sample.objects.bulk_create([Sample(at=minute, figures=figures())], ignore_conflicts=True)
-    Sample.objects.filter(at__lt=now - KEPT).delete()
+    cache.set(keys.observed(), now.timestamp(), SIGN_KEPT.total_seconds())
+
+
+def last_observed() -> datetime | None:
+    """When a worker last did what beat asks for every 20 seconds; None after a day, or if the cache has lost it."""
+    found = cache.get(keys.observed())
+    return datetime.fromtimestamp(found, UTC) if isinstance(found, float) else None
 
 
 def census() -> None:
@@ -79,40 +77,3 @@ def _length(channel: Any, name: str) -> int:
         return int(channel.queue_declare(queue=name, passive=True).message_count)
     except ChannelError:
         return 0
-
-
-def figures() -> dict[str, Any]:
-    """The counts of all processes, as a sample keeps them. Counters without labels are numbers, others dicts; `lag` has
-    the cumulative counts of the histogram by upper bound (seconds).
-    """
-    kept: dict[str, Any] = defaultdict(dict) | {"requests": 0.0, "errors": 0.0}
-    for name, labels, value in metrics.samples():
-        if name == "feedsite_http_seconds_count":
-            kept["requests"] += value
-            kept["errors"] += value if labels["status"].startswith("5") else 0
-        elif name == "feedsite_delivery_seconds_bucket":
-            kept["lag"][labels["le"]] = value
-        elif name in NUMBERS:
-            kept[NUMBERS[name]] = value
-        elif name in BY_LABEL:
-            key, label = BY_LABEL[name]
-            kept[key][labels[label]] = value
-    return dict(kept)
-
-
-NUMBERS = {
-    "feedsite_deliveries_pending": "pending",
-    "feedsite_deliveries_parked": "parked",
-    "feedsite_delivery_oldest_seconds": "oldest",
-    "feedsite_fanout_entries_total": "entries",
-    "feedsite_oracle_readers_total": "readers",
-    "feedsite_big_vs": "big_vs",
-    "feedsite_stream_connections": "streams",
-}
-BY_LABEL = {
-    "feedsite_queue_length": ("queues", "queue"),
-    "feedsite_home_pages_total": ("pages", "sources"),
-    "feedsite_home_misses_total": ("misses", "reason"),
-    "feedsite_oracle_differences_total": ("differences", "kind"),
-    "feedsite_users": ("levels", "level"),
-}

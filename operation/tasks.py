@@ -8,7 +8,7 @@ from storage.connections import database_now
 
 @shared_task(name="operation.observe")
 def observe() -> None:
-    """Take the figures that no process counts, and keep a sample."""
+    """Set the gauges that no process counts."""
     sampling.observe(now=database_now())
 
 

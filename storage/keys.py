@@ -38,6 +38,7 @@
 | `cache:1:notice:{user}` | STRING | that a task will announce acts (notifications/actions.py) | 1 second | done twice |
 | `cache:1:mail:turn` | STRING | that a worker sends letters (mail/sending.py) | 90 seconds | several send at once |
 | `cache:1:mail:pause` | STRING | that the mail server is left alone | 30 seconds | it is asked sooner |
+| `cache:1:observed` | STRING | when beat was last at work (operation/sampling.py) | a day | written again in 20 s |
 
 A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in storage/window.py.
 """
@@ -227,3 +228,8 @@ def late_notice(user_id: int) -> str:
 def mail_pause() -> str:
     """The mark that the mail server is left alone for a while, in Django's cache."""
     return "mail:pause"
+
+
+def observed() -> str:
+    """When beat was last at work."""
+    return "observed"

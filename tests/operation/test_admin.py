@@ -1,99 +1,17 @@
-"""The dashboard, by what it shows."""
-
-from datetime import timedelta
-from typing import Any
+"""The home timeline of a user, explained in the admin."""
 
 import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
-from django.utils import timezone
 
 from items import actions as items
-from operation.models import Sample
 from relations import actions as relations
 from tests.support.admin import text
-from tests.support.factories import ItemFactory, UserFactory
-from timeline.models import Delivery
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 
-PAGE = "/admin/operation/sample/"
 
-
-def sample(minutes: int, **figures: Any) -> None:
-    at = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=minutes)
-    Sample.objects.create(at=at, figures=figures)
-
-
-def figures(step: int) -> dict[str, Any]:
-    return {
-        "pending": 1234,
-        "parked": 0,
-        "oldest": 75,
-        "queues": {"celery": 7},
-        "entries": 600 * step,
-        "requests": 60 * step,
-        "errors": 6 * step,
-        "readers": 20 * step,
-        "differences": {"missing": step},
-        "pages": {"inbox": 6 * step, "inbox,pending": 3 * step, "sql": step},
-        "lag": {"0.05": 9.0 * step, "0.1": 10.0 * step, "+Inf": 10.0 * step},
-        "levels": {"0": 3, "3": 1},
-        "big_vs": 2,
-    }
-
-
-@pytest.mark.slow
-def test_samples_are_shown(admin_client: Client) -> None:
-    for step in range(4):
-        sample(3 - step, **figures(step))
-    shown = text(admin_client.get(PAGE))
-    for words in ("1,234", "75 s", "90 %", "28 ms", "95 ms", "of 60 readers", "Users by level", "75 %"):
-        assert words in shown, words
-    assert shown.count("<svg") >= 6
-    assert "line-4" in shown
-    assert 'style="' not in shown
-    assert "Nothing was sampled" not in shown
-    assert 'aria-current="true">1 hour<' in text(admin_client.get(PAGE, {"hours": "1"}))
-    assert 'aria-current="true">6 hours<' in text(admin_client.get(PAGE, {"hours": "7"}))
-
-
-@pytest.mark.slow
-def test_nothing_and_one_sample_are_pages_too(admin_client: Client) -> None:
-    assert "Nothing was sampled in this time" in text(admin_client.get(PAGE))
-    sample(10)
-    assert "Nothing was sampled since" in text(admin_client.get(PAGE))
-    sample(0)
-    assert "Nothing happened in this time" in text(admin_client.get(PAGE))
-
-
-def test_parked_deliveries_lead_to_where_they_are_retried(admin_client: Client) -> None:
-    item = ItemFactory()
-    Delivery.objects.create(item=item, sender=item.sender, parked_at=timezone.now())
-    assert "1 delivery was given up" in text(admin_client.get(PAGE))
-
-
-def test_in_chinese(admin_client: Client) -> None:
-    sample(1, **figures(1))
-    sample(0, **figures(2))
-    shown = text(admin_client.get(PAGE, HTTP_ACCEPT_LANGUAGE="zh-CN"))
-    for words in ("积压的投递", "收件箱", "毫秒", "6 小时"):
-        assert words in shown, words
-
-
-@pytest.mark.slow
-def test_only_staff_who_may_view_it(client: Client) -> None:
-    staff = UserFactory(is_staff=True)
-    client.force_login(staff)
-    assert client.get(PAGE).status_code == 403
-    staff.user_permissions.add(Permission.objects.get(codename="view_sample"))
-    assert client.get(PAGE).status_code == 200
-    assert client.get(f"{PAGE}add/").status_code == 403
-    client.force_login(UserFactory())
-    assert client.get(PAGE).status_code == 302
-
-
-# --- A reader's home -------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> None:
     """Why an item is not shown, what would serve the next page, and every window."""

@@ -24,9 +24,8 @@ from discover.impressions import Impression
 from feedsite.celery import app
 from media.models import MediaFile
 from moving.models import ArchiveImport
-from operation import doctor
+from operation import doctor, sampling
 from operation.findings import ERROR, OK, WARNING, Finding
-from operation.models import Sample
 from relations.models import CsvImport, Mute
 from runtime.embedded import wait_for
 from storage.parking import PARKED, park
@@ -167,12 +166,12 @@ def test_a_frozen_server_is_one_finding(broker_server: Valkey, monkeypatch: pyte
 def test_faults_of_postgresql() -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'user_level_seen'::regclass")
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'operation'")
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'seen'")
         cursor.execute("SET LOCAL synchronous_commit = 'local'")
     result = found(doctor.postgresql())
     assert "user_level_seen" in result["postgresql indexes"].text
     assert "REINDEX INDEX CONCURRENTLY user_level_seen" in result["postgresql indexes"].todo
-    assert "operation.0001_initial" in result["migrations"].text
+    assert "seen.0001_initial" in result["migrations"].text
     assert {result[name].state for name in ("postgresql indexes", "migrations", "postgresql synchronous_commit")} == {
         ERROR
     }
@@ -283,7 +282,7 @@ def test_imports_of_archives_that_are_stuck() -> None:
 
 
 @pytest.mark.slow
-def test_deliveries_and_samples_that_are_late() -> None:
+def test_deliveries_and_a_beat_that_are_late() -> None:
     now = timezone.now()
     assert set(states(doctor.deliveries(now)).values()) == {OK}
     waiting, parked = ItemFactory(), ItemFactory()
@@ -291,9 +290,9 @@ def test_deliveries_and_samples_that_are_late() -> None:
     Delivery.objects.create(item=parked, sender=parked.sender, parked_at=now)
     assert states(doctor.deliveries(now)) == {"deliveries": WARNING, "parked deliveries": WARNING}
     assert states(doctor.beat(now)) == {"beat": ERROR}
-    Sample.objects.create(at=now - timedelta(minutes=10), figures={})
+    sampling.observe(now=now - timedelta(minutes=10))
     assert states(doctor.beat(now)) == {"beat": ERROR}
-    Sample.objects.create(at=now - timedelta(minutes=1), figures={})
+    sampling.observe(now=now - timedelta(minutes=1))
     assert states(doctor.beat(now)) == {"beat": OK}
 
 
@@ -303,7 +302,7 @@ def test_a_site_that_has_just_started_is_no_error(monkeypatch: pytest.MonkeyPatc
     for age, state in ((20.0, WARNING), (170.0, WARNING), (200.0, ERROR)):
         monkeypatch.setattr(doctor, "ages", lambda age=age: {"celery@here": age})
         assert states(doctor.beat(now)) == {"beat": state}
-    Sample.objects.create(at=now - timedelta(hours=9), figures={})
+    sampling.observe(now=now - timedelta(hours=9))
     monkeypatch.setattr(doctor, "ages", lambda: {"celery@here": 20.0})
     finding = found(doctor.beat(now))["beat"]
     assert (finding.state, "started 20 s ago" in finding.text) == (WARNING, True)

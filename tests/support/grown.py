@@ -29,7 +29,6 @@ from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
 from moving.models import ArchiveImport, BroughtItem
 from notifications.models import Act, Kind, Notification, ReadMark, Silenced
-from operation.models import Sample
 from relations.models import (
     Block,
     CsvImport,
@@ -413,7 +412,6 @@ class Grown:
         grow(entry, MANY)
         run = MergeRun.objects.create(node=1, task_shard=1, started_at=now, seconds=1.0)
         grow(run, MANY, task_shard="g % 50", started_at="now() - g * interval '72 seconds'")
-        grow(Sample.objects.create(at=now, figures={}), 2_880, at="now() - g * interval '1 minute'")
         delivery = Delivery.objects.create(item=self.busy, sender=self.star, parked_at=now)
         grow(delivery, MANY, item_id=self.ids(0), sender_id=self.nth)
         grow(DeliveryRange.objects.create(delivery=delivery, revision=1, low=0, high=1), MANY, delivery_id=self.ids(0))
