@@ -38,7 +38,7 @@ from items.query import parse
 from items.search import search_items
 from items.tags import tag_page
 from notifications.feed import notifications_page
-from operation import growth
+from operation.doctor import growth
 from storage.connections import feeds, fetch, pipelined
 from timeline.home import home_page
 from timeline.inbox import Inbox, Tail

@@ -15,7 +15,8 @@ from django.urls import reverse
 
 from accounts import policy, tasks
 from accounts.models import Policy, User
-from operation import doctor
+from operation.doctor import feeds
+from operation.doctor.findings import OK, WARNING
 from runtime.environment import Given, OptionsError
 from tests.support.factories import UserFactory
 
@@ -151,18 +152,18 @@ def test_a_failover_is_noticed() -> None:
 
 
 def test_the_doctor_compares_with_the_environment(settings: Any) -> None:
-    assert {each.state for each in doctor.pushes()} == {doctor.OK}
+    assert {each.state for each in feeds.pushes()} == {OK}
     settings.BIG_V_PUSH_LEVEL = 2
-    found = {each.name: each for each in doctor.pushes()}
-    assert found["policy"].state == doctor.WARNING
+    found = {each.name: each for each in feeds.pushes()}
+    assert found["policy"].state == WARNING
     assert found["policy"].todo.startswith("FEEDSITE_BIG_V_PUSH_LEVEL says 2, which")
     assert "policy --push-level 2, or" in found["policy"].todo
     settings.INBOX_FROM = 50
-    found = {each.name: each for each in doctor.pushes()}
+    found = {each.name: each for each in feeds.pushes()}
     assert "policy --push-level 2 --inbox-from 50, or" in found["policy"].todo
     Policy.objects.update(drawn_on=77)
-    found = {each.name: each for each in doctor.pushes()}
-    assert found["windows"].state == doctor.WARNING
+    found = {each.name: each for each in feeds.pushes()}
+    assert found["windows"].state == WARNING
 
 
 def test_a_row_that_is_gone_is_made_anew(settings: Any) -> None:

@@ -170,7 +170,7 @@ UNSPOKEN = {
     "timeline/check.py": "compares windows with the oracle",
     "discover/indexing.py": "OpenSearch's own queue; parts of fixed length",
     "seen/migration/migrate.py": "the lock of a command",
-    "operation/doctor.py": "PostgreSQL's own tables",
+    "operation/doctor/postgresql.py": "PostgreSQL's own tables",
     "operation/inboxes.py": "a sample of fixed size, in steps of fixed length; `doctor`",
     "operation/backup.py": "`restore`: PostgreSQL's own tables, and deleted accounts in parts",
     "web/health.py": "asks a server how it is, of no table",

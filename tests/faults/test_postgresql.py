@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from operation import doctor
+from operation.doctor import examination
 from runtime.embedded import Home, Postgres, Servers, postgres_binaries, wait_for
 from tests.support.api import API
 from tests.support.servers import frozen_postgres
@@ -271,7 +271,7 @@ def test_the_doctor_tells_of_a_frozen_postgresql(site: Site, tmp_path: Path) -> 
             command, cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, check=False, timeout=300
         )
     assert done.returncode == 1, done.stderr
-    assert time.monotonic() - began < 6 * doctor.STATEMENT_SECONDS
+    assert time.monotonic() - began < 6 * examination.STATEMENT_SECONDS
     (finding,) = (each for each in json.loads(done.stdout)["findings"] if each["name"] == "postgresql")
     assert finding["state"] == "error"
 

@@ -14,7 +14,7 @@ from mail import sending
 from mail.actions import send
 from mail.letters import compose
 from mail.models import Letter, State
-from operation import doctor
+from operation.doctor import work
 from storage import keys
 from tests.support.factories import UserFactory
 from tests.support.mail_servers import read, words
@@ -92,8 +92,8 @@ def test_the_admin_lists_letters_without_what_they_say_and_tries_again(client: C
 
 def test_doctor_tells_of_letters_that_were_given_up_and_that_wait() -> None:
     now = timezone.now()
-    assert [finding.state for finding in doctor.letters(now)] == ["ok", "ok"]
+    assert [finding.state for finding in work.letters(now)] == ["ok", "ok"]
     write()
-    assert [finding.state for finding in doctor.letters(now + timedelta(hours=1))] == ["ok", "warning"]
+    assert [finding.state for finding in work.letters(now + timedelta(hours=1))] == ["ok", "warning"]
     Letter.objects.update(state=State.FAILED)
-    assert [finding.state for finding in doctor.letters(now)] == ["warning", "ok"]
+    assert [finding.state for finding in work.letters(now)] == ["warning", "ok"]

@@ -25,7 +25,9 @@ from media import actions, bucket, sweeping
 from media.models import FileMove, MediaFile
 from media.serving import AT_ONCE_BYTES, PREFIX, served
 from media.store import PREFIXES, StoreError, new_name, store
-from operation import backup, doctor
+from operation import backup
+from operation.doctor import disks, examination
+from operation.doctor.findings import ERROR, OK, WARNING
 from storage.breaker import BREAKER_SECONDS
 from tests.support.api import API
 from tests.support.buckets import SECRET, BucketServer, names_in
@@ -136,15 +138,15 @@ def test_files_without_a_row_go(
     assert sweeping.sweep_files(PREFIXES) == 0, "they are younger than a day"
     assert {each.name for each in store().listing(prefix[:2])} == {*kept.files, *strays}
     monkeypatch.setattr(sweeping, "ORPHAN_SECONDS", -60)
-    monkeypatch.setattr(doctor, "DAY_SECONDS", -60)
-    monkeypatch.setattr(doctor, "PREFIXES", [prefix[:2]])
-    findings = {each.name: each for each in doctor.media_files()}
-    assert findings["media rows"].state == doctor.WARNING
-    assert findings["media files"].state == doctor.OK
+    monkeypatch.setattr(disks, "DAY_SECONDS", -60)
+    monkeypatch.setattr(disks, "PREFIXES", [prefix[:2]])
+    findings = {each.name: each for each in disks.media_files()}
+    assert findings["media rows"].state == WARNING
+    assert findings["media files"].state == OK
     assert sweeping.sweep_files(PREFIXES) == 5
     assert names_in(address) == {*kept.files, *others}
     store().delete(kept.files[1])
-    assert {each.name: each for each in doctor.media_files()}["media files"].state == doctor.ERROR
+    assert {each.name: each for each in disks.media_files()}["media files"].state == ERROR
 
 
 @pytest.mark.long
@@ -201,8 +203,8 @@ def test_a_frozen_bucket(
         assert client.get(f"{API}/users/me/export").status_code == 503
         with pytest.raises(StoreError):
             store().has("aa/x.jpg")
-        finding = doctor._safely("media", doctor.media_files)[-1]
-        assert finding.state == doctor.ERROR
+        finding = examination.safely("media", disks.media_files)[-1]
+        assert finding.state == ERROR
         assert SECRET not in finding.text
     time.sleep(BREAKER_SECONDS * 1.1)  # so long the bucket is left alone after an error
     sweeping.sweep()

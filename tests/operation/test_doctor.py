@@ -24,8 +24,19 @@ from discover.impressions import Impression
 from feedsite.celery import app
 from media.models import MediaFile
 from moving.models import ArchiveImport
-from operation import doctor, sampling
-from operation.findings import ERROR, OK, WARNING, Finding
+from operation import sampling
+from operation.doctor import (
+    configuration,
+    disks,
+    examination,
+    feeds,
+    findings,
+    postgresql,
+    processes,
+    redis_servers,
+    work,
+)
+from operation.doctor.findings import ERROR, OK, WARNING, Finding
 from relations.models import CsvImport, Mute
 from runtime.embedded import wait_for
 from storage.parking import PARKED, park
@@ -51,14 +62,14 @@ def states(findings: Any) -> dict[str, str]:
 @contextmanager
 def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
     """The findings of a server with these settings."""
-    url = doctor.redis_roles()[role]
+    url = redis_servers.redis_roles()[role]
     with redis.Redis.from_url(url, decode_responses=True) as client:
         names = {name.replace("_", "-"): value for name, value in values.items()}
         before = {name: client.config_get(name)[name] for name in names}
         try:
             for name, value in names.items():
                 client.config_set(name, value)
-            yield states(doctor.redis_server(role, url))
+            yield states(redis_servers.redis_server(role, url))
         finally:
             for name, value in before.items():
                 client.config_set(name, value)
@@ -69,7 +80,7 @@ def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
 @pytest.fixture(autouse=True)
 def synced() -> Iterator[None]:
     """The servers of plays and of the queue as a site has them; other tests need not wait for the disk."""
-    roles = doctor.redis_roles()
+    roles = redis_servers.redis_roles()
     with redis.Redis.from_url(roles["plays"]) as plays, redis.Redis.from_url(roles["broker"]) as broker:
         plays.config_set("appendfsync", "always")
         broker.config_set("appendfsync", "everysec")
@@ -79,25 +90,25 @@ def synced() -> Iterator[None]:
 
 
 def test_sound_servers_are_sound(settings: Any, broker_server: Valkey) -> None:
-    evicting = states(doctor.redis_server("cache", settings.CACHE_URL))
+    evicting = states(redis_servers.redis_server("cache", settings.CACHE_URL))
     assert evicting["cache maxmemory-policy"] == WARNING, "the tests' own is on the feeds server"
     settings.CACHE_URL = f"unix://{broker_server.socket}?db=2"
-    for role, url in doctor.redis_roles().items():
-        result = states(doctor.redis_server(role, url))
+    for role, url in redis_servers.redis_roles().items():
+        result = states(redis_servers.redis_server(role, url))
         assert set(result.values()) == {OK}, result
     throwaway = {"postgresql fsync", "postgresql full_page_writes", "postgresql synchronous_commit"}
-    result = states(doctor.postgresql())
+    result = states(postgresql.postgresql())
     assert {name for name, state in result.items() if state == ERROR} == throwaway, "as the tests start it"
     assert {state for name, state in result.items() if name not in throwaway} == {OK}
-    assert set(states(doctor.played_store()).values()) == {OK}
-    assert states(doctor.impressions_fill()) == {"impressions": OK}
-    assert states(doctor.queues()) == {"parked messages": OK, "queue celery": OK}
+    assert set(states(disks.played_store()).values()) == {OK}
+    assert states(feeds.impressions_fill()) == {"impressions": OK}
+    assert states(work.queues()) == {"parked messages": OK, "queue celery": OK}
 
 
 def test_parked_messages_are_told() -> None:
     park(app, "later.task", [1], {})
     try:
-        assert states(doctor.queues()) == {"parked messages": WARNING, "queue celery": OK}
+        assert states(work.queues()) == {"parked messages": WARNING, "queue celery": OK}
     finally:
         queue_server().delete(PARKED)
 
@@ -123,21 +134,21 @@ def test_parked_messages_are_told() -> None:
 def test_wrong_settings_of_redis(role: str, values: dict[str, str], name: str, state: str) -> None:
     with configured(role, **values) as result:
         assert {each: seen for each, seen in result.items() if seen != OK} == {name: state}
-    assert set(states(doctor.redis_server(role, doctor.redis_roles()[role])).values()) == {OK}
+    assert set(states(redis_servers.redis_server(role, redis_servers.redis_roles()[role])).values()) == {OK}
 
 
 def test_impressions_beyond_the_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "IMPRESSION_CAPACITY", 1_000)
     impressions.record([Impression(7, timezone.now().date(), range(1, 1_500))])
-    result = found(doctor.impressions_fill())["impressions"]
+    result = found(feeds.impressions_fill())["impressions"]
     assert (result.state, "FEEDSITE_IMPRESSION_CAPACITY" in result.todo) == (WARNING, True)
 
 
 def test_a_replica_and_old_versions(feeds: redis.Redis) -> None:
-    url = doctor.redis_roles()["feeds"]
+    url = redis_servers.redis_roles()["feeds"]
     feeds.execute_command("REPLICAOF", "127.0.0.1", "1")
     try:
-        assert states(doctor.redis_server("feeds", url))["feeds role"] == ERROR
+        assert states(redis_servers.redis_server("feeds", url))["feeds role"] == ERROR
     finally:
         feeds.execute_command("REPLICAOF", "NO", "ONE")
     for info, state in (
@@ -148,16 +159,18 @@ def test_a_replica_and_old_versions(feeds: redis.Redis) -> None:
         ({"redis_version": "7.2.4", "valkey_version": "8.0.1"}, OK),
         ({"redis_version": "4.0.0", "kvrocks_version": "2.9.0"}, OK),
     ):
-        finding = doctor._version("feeds", info)
+        finding = redis_servers._version("feeds", info)
         assert finding.state == state
         assert ("7.0" in finding.todo and "ZMSCORE" in finding.todo) == (state == ERROR), "which version, and why"
 
 
 @pytest.mark.slow
 def test_a_frozen_server_is_one_finding(broker_server: Valkey, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "WAIT_SECONDS", 0.3)
+    monkeypatch.setattr(redis_servers, "WAIT_SECONDS", 0.3)
     with frozen(broker_server):
-        (finding,) = doctor._safely("broker", lambda: doctor.redis_server("broker", doctor.redis_roles()["broker"]))
+        (finding,) = examination.safely(
+            "broker", lambda: redis_servers.redis_server("broker", redis_servers.redis_roles()["broker"])
+        )
     assert (finding.state, finding.name) == (ERROR, "broker")
     assert "does not answer" in finding.text
     assert finding.todo
@@ -168,7 +181,7 @@ def test_faults_of_postgresql() -> None:
         cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'user_level_seen'::regclass")
         cursor.execute("DELETE FROM django_migrations WHERE app = 'seen'")
         cursor.execute("SET LOCAL synchronous_commit = 'local'")
-    result = found(doctor.postgresql())
+    result = found(postgresql.postgresql())
     assert "user_level_seen" in result["postgresql indexes"].text
     assert "REINDEX INDEX CONCURRENTLY user_level_seen" in result["postgresql indexes"].todo
     assert "seen.0001_initial" in result["migrations"].text
@@ -179,7 +192,7 @@ def test_faults_of_postgresql() -> None:
 
 def test_clocks_apart() -> None:
     now = time.time()
-    assert [doctor.clock("x", now + apart, now - 0.5, now + 0.5).state for apart in (0, -0.4, 2, 3, -3, 90, -90)] == [
+    assert [findings.clock("x", now + apart, now - 0.5, now + 0.5).state for apart in (0, -0.4, 2, 3, -3, 90, -90)] == [
         OK, OK, OK, WARNING, WARNING, ERROR, ERROR
     ]  # fmt: skip
 
@@ -198,10 +211,10 @@ def test_clocks_apart() -> None:
     ],
 )
 def test_wrong_configuration(settings: Any, values: dict[str, Any], name: str, state: str) -> None:
-    assert set(states(doctor.configuration()).values()) == {OK}
+    assert set(states(configuration.configuration()).values()) == {OK}
     for key, value in values.items():
         setattr(settings, key, value)
-    finding = found(doctor.configuration())[name]
+    finding = found(configuration.configuration())[name]
     assert finding.state == state
     assert finding.todo
 
@@ -212,7 +225,7 @@ def test_a_public_site_as_the_documents_have_it(settings: Any) -> None:
     settings.ALLOWED_HOSTS, settings.HTTPS, settings.PROXY = ["feeds.example.org"], True, True
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_HSTS_SECONDS = 31_536_000
-    assert set(states(doctor.configuration()).values()) == {OK}
+    assert set(states(configuration.configuration()).values()) == {OK}
 
 
 def test_a_secret_that_others_can_read(settings: Any, tmp_path: Path) -> None:
@@ -220,11 +233,11 @@ def test_a_secret_that_others_can_read(settings: Any, tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text("x")
     for mode, state in ((0o600, OK), (0o640, ERROR)):
         (tmp_path / "secret_key").chmod(mode)
-        assert states(doctor.configuration())["secret key file"] == state
+        assert states(configuration.configuration())["secret key file"] == state
 
 
 def test_media_without_files_and_files_without_rows(media_folder: Path) -> None:
-    assert {finding.state for finding in doctor.media_files()} == {OK}
+    assert {finding.state for finding in disks.media_files()} == {OK}
     row = MediaFile.objects.create(
         owner_id=1, kind="image", name="00/1", ext="jpg", width=1, height=1, size=1, sha256=""
     )
@@ -234,47 +247,47 @@ def test_media_without_files_and_files_without_rows(media_folder: Path) -> None:
     stray.touch()
     then = time.time() - 3 * 86_400
     os.utime(stray, (then, then))
-    findings = found(doctor.media_files())
+    findings = found(disks.media_files())
     assert findings["media files"].state == ERROR
     assert f"(id {row.pk})" in findings["media files"].text
     assert findings["media rows"].state == WARNING
     (files / "1.jpg").touch()
     stray.unlink()
-    assert {finding.state for finding in doctor.media_files()} == {OK}
+    assert {finding.state for finding in disks.media_files()} == {OK}
 
 
 def test_traces_that_are_wanted_and_cannot_be_made(settings: Any) -> None:
-    assert states(doctor.tracing()) == {"traces": OK}
+    assert states(configuration.tracing()) == {"traces": OK}
     settings.TRACES = True  # and nothing was loaded for it, as where the extra is missing
-    finding = found(doctor.tracing())["traces"]
+    finding = found(configuration.tracing())["traces"]
     assert (finding.state, "requirements-traces.lock" in finding.todo) == (WARNING, True)
 
 
 @pytest.mark.parametrize(("free", "state"), [(50, OK), (5, WARNING), (1, ERROR)])
 def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, free: int, state: str) -> None:
-    usage = type("usage", (), {"total": 100 * doctor.GIB, "free": free * doctor.GIB})
+    usage = type("usage", (), {"total": 100 * disks.GIB, "free": free * disks.GIB})
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    assert states(doctor.disk()) == {"disk": state}
+    assert states(disks.disk()) == {"disk": state}
 
 
 def test_mutes_and_imports_that_are_late() -> None:
     now = timezone.now()
-    assert set(states(doctor.upkeep_of_relations(now)).values()) == {OK}
-    late = now - 2 * doctor.LATE
+    assert set(states(work.upkeep_of_relations(now)).values()) == {OK}
+    late = now - 2 * work.LATE
     Mute.objects.create(muter=UserFactory(), muted=UserFactory(), expires_at=late)
     CsvImport.objects.create(user=UserFactory(), kind="mutes", total=1, created_at=late)
-    assert states(doctor.upkeep_of_relations(now)) == {"timed mutes": WARNING, "imports of lists": WARNING}
+    assert states(work.upkeep_of_relations(now)) == {"timed mutes": WARNING, "imports of lists": WARNING}
 
 
 def test_imports_of_archives_that_are_stuck() -> None:
     """A long one that comes further is well, however long ago it began."""
-    now, late = timezone.now(), timezone.now() - 2 * doctor.LATE
+    now, late = timezone.now(), timezone.now() - 2 * work.LATE
     facts = {"created_at": late, "folder": "x"}
     ArchiveImport.objects.create(user=UserFactory(), tried_at=now, **facts)
     ArchiveImport.objects.create(user=UserFactory(), tried_at=late, finished_at=now, state="done", **facts)
-    assert states(doctor.imports_of_archives(now)) == {"imports of archives": OK}
+    assert states(work.imports_of_archives(now)) == {"imports of archives": OK}
     stuck = [ArchiveImport.objects.create(user=UserFactory(), tried_at=at, **facts) for at in (late, None)]
-    finding = found(doctor.imports_of_archives(now))["imports of archives"]
+    finding = found(work.imports_of_archives(now))["imports of archives"]
     assert (finding.state, f"2 have come no further for long (id {stuck[0].pk}, {stuck[1].pk})") == (
         WARNING,
         finding.text,
@@ -284,27 +297,27 @@ def test_imports_of_archives_that_are_stuck() -> None:
 @pytest.mark.slow
 def test_deliveries_and_a_beat_that_are_late() -> None:
     now = timezone.now()
-    assert set(states(doctor.deliveries(now)).values()) == {OK}
+    assert set(states(work.deliveries(now)).values()) == {OK}
     waiting, parked = ItemFactory(), ItemFactory()
     Delivery.objects.create(item=waiting, sender=waiting.sender, not_before=now - timedelta(minutes=5))
     Delivery.objects.create(item=parked, sender=parked.sender, parked_at=now)
-    assert states(doctor.deliveries(now)) == {"deliveries": WARNING, "parked deliveries": WARNING}
-    assert states(doctor.beat(now)) == {"beat": ERROR}
+    assert states(work.deliveries(now)) == {"deliveries": WARNING, "parked deliveries": WARNING}
+    assert states(work.beat(now)) == {"beat": ERROR}
     sampling.observe(now=now - timedelta(minutes=10))
-    assert states(doctor.beat(now)) == {"beat": ERROR}
+    assert states(work.beat(now)) == {"beat": ERROR}
     sampling.observe(now=now - timedelta(minutes=1))
-    assert states(doctor.beat(now)) == {"beat": OK}
+    assert states(work.beat(now)) == {"beat": OK}
 
 
 def test_a_site_that_has_just_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Real workers' answers are asked for by `ages`; here they are of an age."""
     now = timezone.now()
     for age, state in ((20.0, WARNING), (170.0, WARNING), (200.0, ERROR)):
-        monkeypatch.setattr(doctor, "ages", lambda age=age: {"celery@here": age})
-        assert states(doctor.beat(now)) == {"beat": state}
+        monkeypatch.setattr(work, "ages", lambda age=age: {"celery@here": age})
+        assert states(work.beat(now)) == {"beat": state}
     sampling.observe(now=now - timedelta(hours=9))
-    monkeypatch.setattr(doctor, "ages", lambda: {"celery@here": 20.0})
-    finding = found(doctor.beat(now))["beat"]
+    monkeypatch.setattr(work, "ages", lambda: {"celery@here": 20.0})
+    finding = found(work.beat(now))["beat"]
     assert (finding.state, "started 20 s ago" in finding.text) == (WARNING, True)
 
 
@@ -315,7 +328,7 @@ def test_a_database_that_is_not_migrated() -> None:
         yield Finding("x", OK, "")
 
     with transaction.atomic():
-        (finding,) = doctor._safely("policy", look)
+        (finding,) = examination.safely("policy", look)
         transaction.set_rollback(True)  # the statement that failed has ended the transaction
     assert (finding.state, finding.todo) == (ERROR, "Run `manage.py migrate`.")
     assert "not of this version" in finding.text
@@ -324,21 +337,21 @@ def test_a_database_that_is_not_migrated() -> None:
 def test_the_store_of_the_filters(settings: Any) -> None:
     """A server that is no Kvrocks must keep what it is given."""
     settings.PLAYED_STORE_URL = settings.PLAYED_URL
-    assert set(states(doctor.play_store()).values()) == {OK}
+    assert set(states(redis_servers.play_store()).values()) == {OK}
     settings.PLAYED_STORE_URL = settings.REDIS_URL
-    result = found(doctor.play_store())
+    result = found(redis_servers.play_store())
     assert result["play store maxmemory-policy"].state == result["play store appendonly"].state == ERROR
     assert "what users played in months is lost" in result["play store appendonly"].todo
 
 
 def test_grpc_by_its_health() -> None:
-    (finding,) = doctor.grpc_process("127.0.0.1:1")
+    (finding,) = processes.grpc_process("127.0.0.1:1")
     assert (finding.state, "UNAVAILABLE" in finding.text) == (WARNING, True)
 
 
 def test_processes_by_their_healthz(live_server: Any) -> None:
-    assert states(doctor.process("web", live_server.url)) == {"web": OK}
-    assert states(doctor.process("stream", "http://127.0.0.1:1")) == {"stream": WARNING}
+    assert states(processes.process("web", live_server.url)) == {"web": OK}
+    assert states(processes.process("stream", "http://127.0.0.1:1")) == {"stream": WARNING}
 
 
 @pytest.mark.slow
@@ -365,8 +378,8 @@ def test_the_command_tells_people_and_programs() -> None:
 @pytest.mark.slow
 def test_a_cluster(cluster: ValkeyCluster) -> None:
     # A node lists the replicas of others once it has heard from them.
-    assert wait_for(lambda: "; none of" not in found(doctor.feeds_cluster())["feeds replicas"].text, 60)
-    result = found(doctor.feeds_cluster())
+    assert wait_for(lambda: "; none of" not in found(redis_servers.feeds_cluster())["feeds replicas"].text, 60)
+    result = found(redis_servers.feeds_cluster())
     told = ("feeds slots", "feeds replicas", "feeds role", "feeds version")  # the rest is what other tests left behind
     assert {finding.state for name, finding in result.items() if name.startswith(told)} == {OK}, result
     assert result["feeds slots"].text == "16384 of 16384 are served"
@@ -378,19 +391,19 @@ def test_a_cluster(cluster: ValkeyCluster) -> None:
     cluster.ask(node, "CLUSTER", "DELSLOTS", slot)
     cluster.ask(node, "CONFIG", "SET", "cluster-require-full-coverage", "yes")
     try:
-        assert found(doctor.feeds_cluster())["feeds slots"].state == ERROR
+        assert found(redis_servers.feeds_cluster())["feeds slots"].state == ERROR
         whole = f"feeds cluster-require-full-coverage of 127.0.0.1:{cluster.places[node]}"
-        assert found(doctor.feeds_cluster())[whole].state == WARNING
+        assert found(redis_servers.feeds_cluster())[whole].state == WARNING
     finally:
         cluster.ask(node, "CONFIG", "SET", "cluster-require-full-coverage", "no")
         cluster.ask(node, "CLUSTER", "ADDSLOTS", slot)
-    assert "feeds" not in doctor.redis_roles()
+    assert "feeds" not in redis_servers.redis_roles()
 
 
 def test_a_name_that_nothing_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert states(doctor.configuration())["settings"] == OK
+    assert states(configuration.configuration())["settings"] == OK
     monkeypatch.setenv("FEEDSITE_DATABSE_URL", "x")
-    assert found(doctor.configuration())["settings"] == Finding(
+    assert found(configuration.configuration())["settings"] == Finding(
         "settings",
         WARNING,
         "FEEDSITE_DATABSE_URL is not read by the site; the nearest name is FEEDSITE_DATABASE_URL",

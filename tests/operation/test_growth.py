@@ -16,8 +16,8 @@ from items.tasks import forget_idempotency_keys
 from mail.models import Letter
 from media.models import NEVER, MediaFile
 from notifications.models import Kind, Notification
-from operation import growth
-from operation.findings import OK, WARNING, Finding
+from operation.doctor import growth
+from operation.doctor.findings import OK, WARNING, Finding
 from storage import ids
 from tests.support.factories import ItemFactory, UserFactory
 

@@ -14,7 +14,9 @@ from django.utils import timezone
 
 from accounts.models import User
 from items.models import Item
-from operation import doctor, inboxes
+from operation import inboxes
+from operation.doctor import feeds
+from operation.doctor.findings import OK
 from operation.graphs import GraphError, by_chance, of_site
 from operation.inboxes import Readers, of_graph, recommended, sample, savings
 from operation.simulation import Costs, Graph, hybrid, outcome, push_all
@@ -130,14 +132,14 @@ def test_one_statement_whatever_is_asked(community: list[User]) -> None:
 def test_nothing_to_say(db: None) -> None:
     with pytest.raises(GraphError, match="nothing was written within 30 days"):
         sample(now=timezone.now())
-    (finding,) = doctor.need_of_inboxes(timezone.now())
-    assert (finding.state, finding.text[:19]) == (doctor.OK, "nothing was written")
+    (finding,) = feeds.need_of_inboxes(timezone.now())
+    assert (finding.state, finding.text[:19]) == (OK, "nothing was written")
 
 
 def test_the_doctor_recommends_for_this_site(community: list[User], inbox_from: Any) -> None:
     inbox_from(3)
-    (finding,) = doctor.need_of_inboxes(timezone.now() + timedelta(minutes=1))
-    assert finding.state == doctor.OK
+    (finding,) = feeds.need_of_inboxes(timezone.now() + timedelta(minutes=1))
+    assert finding.state == OK
     assert finding.text.startswith(
         "inbox_from is 3; a sample of 3 readers recommends 10, which saves against 0 100% of the"
     )

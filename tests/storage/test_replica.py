@@ -22,7 +22,8 @@ from accounts.models import User
 from discover.interests import interests_of
 from items import actions as items
 from items.models import Item, Visibility
-from operation import doctor
+from operation.doctor import postgresql
+from operation.doctor.findings import OK, WARNING
 from operation.graphs import of_site
 from operation.sampling import census
 from relations import actions as relations
@@ -281,7 +282,7 @@ def test_frozen_and_killed(server: Replica, settings: Any, client: Client, monke
         pages = [found(anonymous, "words") for _ in range(20)]
         assert all(len(page) == 1 for page in pages)
         assert client.get("/readyz").status_code == 200
-        assert found_state("replica") == doctor.WARNING
+        assert found_state("replica") == WARNING
     assert while_frozen.counted == {"failed": 1, "away": 19}, "one of them waits"
     settings.REPLICA_TIMEOUT_SECONDS = 60
     assert wait_for(serves, 60)
@@ -333,24 +334,24 @@ def test_servers_that_are_no_replica_are_not_read(server: Replica) -> None:
     wrapper.close()
     with patch.dict(wrapper.settings_dict, HOST=sockets_of_primary()), Outcomes() as all_of:
         assert not serves()
-        assert found_state("replica") == doctor.WARNING
+        assert found_state("replica") == WARNING
         wrapper.close()
     assert all_of.counted == {"foreign": 1}
 
 
 # --- Looking after it ------------------------------------------------------------------------------------
 def found_state(name: str) -> str:
-    return next(finding.state for finding in doctor.replicas() if finding.name == name)
+    return next(finding.state for finding in postgresql.replicas() if finding.name == name)
 
 
 @pytest.mark.slow
 def test_what_doctor_says(server: Replica, settings: Any) -> None:
-    assert {finding.state for finding in doctor.replicas()} == {doctor.OK}
+    assert {finding.state for finding in postgresql.replicas()} == {OK}
     with server.paused():
         publish("words")
         flushed()
         settings.REPLICA_LAG_SECONDS = 0
-        assert found_state("replica lag") == doctor.WARNING
+        assert found_state("replica lag") == WARNING
 
 
 def test_the_lag_of_a_replica_that_replayed_nothing_is_unknown(server: Replica) -> None:

@@ -44,7 +44,7 @@ from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
 from moving.models import ArchiveImport
-from operation import growth
+from operation.doctor import growth
 from relations.actions import follower_count
 from relations.models import CsvImport, List
 from storage import quiet

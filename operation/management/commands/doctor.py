@@ -7,8 +7,9 @@ import msgspec
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from operation.doctor import STATEMENT_SECONDS, addresses, examine, worst
-from operation.findings import ERROR, OK, WARNING
+from operation.doctor.examination import STATEMENT_SECONDS, examine, worst
+from operation.doctor.findings import ERROR, OK, WARNING
+from operation.doctor.processes import addresses
 from storage import postgresql
 
 

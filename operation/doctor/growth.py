@@ -28,7 +28,7 @@ from moderation import hashes
 from moderation.models import PictureAttempt
 from moving.models import ArchiveImport
 from notifications.models import Notification
-from operation.findings import Findings, judge
+from operation.doctor.findings import Findings, judge
 from relations.models import CsvImport, FollowerCountChange
 from seen import merging
 from seen.models import MergeRun

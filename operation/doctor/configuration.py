@@ -1,0 +1,100 @@
+"""Names of variables, secrets, hosts, HTTPS, proxies and traces."""
+
+import stat
+
+from django.conf import settings
+from django.core import checks
+
+from operation.doctor.findings import Finding, Findings, judge
+from runtime import environment, traces
+
+LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"})
+
+
+def configuration() -> Findings:
+    """Names of variables, secrets, hosts, HTTPS, proxies. Wrong values end the command before it looks."""
+    public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
+    yield _names()
+    yield from _secret_key()
+    yield from _of_the_web(public)
+    if public:
+        yield from _deployment()
+
+
+def _names() -> Finding:
+    strange = [*(str(each) for each in environment.unknown()), *environment.renamed()]
+    return judge(
+        "settings",
+        "; ".join(strange) if strange else "are all known",
+        warning=bool(strange),
+        todo="Mend the name, or unset it: docs/settings.md lists all variables.",
+    )
+
+
+def _secret_key() -> Findings:
+    key = settings.SECRET_KEY
+    weak = len(key) < 50 or len(set(key)) < 10 or key.startswith("django-insecure-")
+    yield judge(
+        "secret key",
+        "is weak" if weak else "is long enough",
+        error=weak,
+        todo="Unset FEEDSITE_SECRET_KEY to have one made, or set 50 random characters; all users are signed out.",
+    )
+    path = settings.DATA_DIR / "secret_key"
+    if path.exists():
+        mode = stat.S_IMODE(path.stat().st_mode)
+        yield judge("secret key file", f"has mode {mode:03o}", error=bool(mode & 0o077), todo=f"chmod 600 {path}")
+
+
+def _of_the_web(public: list[str]) -> Findings:
+    """How the site is reached: by which hosts, over HTTPS, behind which proxy."""
+    yield judge(
+        "hosts",
+        ", ".join(settings.ALLOWED_HOSTS) or "none",
+        warning="*" in public,
+        todo="Name the hosts in FEEDSITE_ALLOWED_HOSTS: any other may be written into links.",
+    )
+    yield judge(
+        "debug",
+        "is on" if settings.DEBUG else "is off",
+        error=settings.DEBUG,
+        todo="Unset FEEDSITE_DEBUG: it shows code.",
+    )
+    insecure = bool(public) and not settings.HTTPS
+    yield judge(
+        "https",
+        "is on" if settings.HTTPS else "is off",
+        error=insecure,
+        todo="Set FEEDSITE_HTTPS=1 behind a proxy that ends TLS: passwords and sessions are sent in the clear.",
+    )
+    yield judge(
+        "proxy",
+        "is believed" if settings.PROXY else "is not believed",
+        error=settings.HTTPS and not settings.PROXY,
+        todo="Unset FEEDSITE_PROXY or set it to 1: rates count the proxy's address for all.",
+    )
+    token = settings.METRICS_TOKEN
+    yield judge(
+        "metrics token",
+        "is set" if token else "is not set",
+        warning=bool(token) and len(token) < 16,
+        todo="Set FEEDSITE_METRICS_TOKEN to at least 16 random characters.",
+    )
+
+
+def _deployment() -> Findings:
+    """The findings of Django's own checks of a public site."""
+    for message in checks.run_checks(include_deployment_checks=True):
+        if not message.is_silenced():
+            todo = message.hint or "See `manage.py check --deploy`."
+            yield judge(message.id or "check", message.msg, warning=True, todo=todo)
+
+
+def tracing() -> Findings:
+    """Whether requests and tasks are traced, where they should be."""
+    yield judge(
+        "traces",
+        "are sent" if traces.is_on() else "cannot be made" if settings.TRACES else "are off",
+        warning=settings.TRACES and not traces.is_on(),
+        todo=f"Install the extra ({traces.INSTALL}), or unset FEEDSITE_TRACES.",
+    )

@@ -1,0 +1,81 @@
+"""The disk of the data folder, and the files that the site keeps."""
+
+import shutil
+import time
+from itertools import islice, takewhile
+
+from django.conf import settings
+
+from media import store as media
+from media.models import MediaFile
+from media.store import PREFIXES
+from media.sweeping import without_row
+from operation.doctor.findings import Findings, judge
+from seen.lmdb_store import LmdbStore
+from seen.store import store
+
+GIB = 2**30
+MEDIA_LOOKED_AT = 500
+"""Rows of media whose files are looked for, and files whose rows are asked for at once."""
+MEDIA_LISTED = 1_000
+"""Files of a prefix that are listed, of which there are 16."""
+MEDIA_SECONDS = 10.0
+"""Seconds that looking for files may take, and listing them may go on to."""
+DAY_SECONDS = 86_400
+
+
+def disk() -> Findings:
+    """Check the room on the disk of the data folder."""
+    usage = shutil.disk_usage(settings.DATA_DIR)
+    share = usage.free / usage.total
+    yield judge(
+        "disk",
+        f"{usage.free / GIB:.1f} GB free ({100 * share:.0f} %) in {settings.DATA_DIR}",
+        error=usage.free < GIB / 4 or share < 0.02,
+        warning=usage.free < 2 * GIB or share < 0.1,
+        todo="Make room: without it PostgreSQL stops.",
+    )
+
+
+def played_store() -> Findings:
+    """Check the store of the month filters: size and room."""
+    filters = store()
+    months = filters.stats()
+    count, size = sum(each.filters for each in months.values()), sum(each.size for each in months.values())
+    yield judge("played store", f"{count:,} filters, {size // 2**20} MB")
+    if isinstance(filters, LmdbStore):
+        used, allowed = (filters.folder / "data.mdb").stat().st_size, settings.PLAYED_STORE_BYTES
+        yield judge(
+            "played store room",
+            f"{used // 2**20} of {allowed // 2**20} MB",
+            error=used > 0.9 * allowed,
+            todo="Raise FEEDSITE_PLAYED_STORE_GB.",
+        )
+
+
+def media_files() -> Findings:
+    """Check media: each row has its files, and each old file a row; of the newest rows and of some of the files."""
+    kept = media.store()
+    until = time.monotonic() + MEDIA_SECONDS
+    newest = MediaFile.objects.order_by("-pk")[:MEDIA_LOOKED_AT]
+    looked = list(takewhile(lambda row: time.monotonic() < until, newest))
+    lacking = [row.pk for row in looked if not all(map(kept.has, row.files))]
+    yield judge(
+        "media files",
+        f"of the newest {len(looked):,}, {len(lacking)} have no file" + "".join(f" (id {one})" for one in lacking[:1]),
+        error=bool(lacking),
+        todo="Bring the files back from a backup of the data folder (media/files) or of the bucket, or delete what "
+        "shows them.",
+    )
+    listed = (file for prefix in PREFIXES[::16] for file in islice(kept.listing(prefix), MEDIA_LISTED))
+    in_time = takewhile(lambda file: time.monotonic() < until, listed)
+    old = [file.name for file in in_time if file.age > 2 * DAY_SECONDS]
+    strays = sum(
+        len(without_row(old[start : start + MEDIA_LOOKED_AT])) for start in range(0, len(old), MEDIA_LOOKED_AT)
+    )
+    yield judge(
+        "media rows",
+        f"{strays} of {len(old):,} old files have no row",
+        warning=strays > 0,
+        todo="Look whether beat and workers run: the task media.sweep_files removes such files within a day.",
+    )

@@ -1,0 +1,74 @@
+"""Every check of `doctor`, one after the other. What a check raises becomes a finding too."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+
+from django.conf import settings
+from django.db import ProgrammingError
+
+from operation.doctor import configuration, disks, feeds, growth, postgresql, processes, redis_servers, work
+from operation.doctor.findings import ERROR, OK, WARNING, Finding, Findings
+from runtime.cluster_address import names_cluster
+from storage import replica
+from storage.connections import is_of_another_version
+
+STATEMENT_SECONDS = 10.0
+"""Seconds that a statement may take. A frozen server holds up each check for this long."""
+
+
+def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Finding]:
+    """Do every check. `web`, `stream` and `grpc_place` (host:port) are where the processes listen."""
+    looked: list[tuple[str, Callable[[], Findings]]] = [
+        ("configuration", configuration.configuration),
+        ("postgresql", postgresql.postgresql),
+        ("tables", growth.tables),
+        ("old rows", growth.old_rows),
+        *([("replica", postgresql.replicas)] if replica.is_configured() else []),
+        *((role, partial(redis_servers.redis_server, role, url)) for role, url in redis_servers.redis_roles().items()),
+        *([("feeds cluster", redis_servers.feeds_cluster)] if names_cluster(settings.REDIS_URL) else []),
+        *([("play store", redis_servers.play_store)] if settings.PLAYED_STORE_URL else []),
+        ("impressions", feeds.impressions_fill),
+        ("played store", disks.played_store),
+        ("disk", disks.disk),
+        ("old files", growth.old_files),
+        ("media", disks.media_files),
+        ("traces", configuration.tracing),
+        ("queues", work.queues),
+        ("workers", work.workers),
+        ("beat", lambda: work.beat(now)),
+        ("mail", lambda: work.letters(now)),
+        ("deliveries", lambda: work.deliveries(now)),
+        ("relations", lambda: work.upkeep_of_relations(now)),
+        ("moving", lambda: work.imports_of_archives(now)),
+        ("policy", feeds.pushes),
+        ("inboxes", lambda: feeds.need_of_inboxes(now)),
+        ("web", lambda: processes.process("web", web)),
+        *([("stream", lambda: processes.process("stream", stream))] if settings.STREAM else []),
+        *([("grpc", lambda: processes.grpc_process(grpc_place))] if grpc_place else []),
+    ]
+    return [finding for name, check in looked for finding in safely(name, check)]
+
+
+def safely(name: str, check: Callable[[], Findings]) -> list[Finding]:
+    """The findings of a check, and what it raises as one more. Raises ProgrammingError for a fault of a statement."""
+    found: list[Finding] = []
+    try:
+        found.extend(check())
+    except ProgrammingError as error:
+        if not is_of_another_version(error):
+            raise
+        said = str(error).strip().splitlines()[0]
+        found.append(Finding(name, ERROR, f"the database is not of this version ({said})", "Run `manage.py migrate`."))
+    except Exception as error:  # noqa: BLE001 (any error of a client library is a finding)
+        said = (str(error).strip().splitlines() or [""])[0]
+        found.append(
+            Finding(name, ERROR, f"does not answer ({type(error).__name__}: {said})", "Start it, or mend its address.")
+        )
+    return found
+
+
+def worst(findings: Sequence[Finding]) -> str:
+    """The worst state of the findings."""
+    states = {finding.state for finding in findings}
+    return ERROR if ERROR in states else WARNING if WARNING in states else OK

@@ -1,0 +1,55 @@
+"""The feeds: the policy of pushing, the need of inboxes, and the filters of what Discover has shown."""
+
+from datetime import datetime
+
+from accounts import policy
+from discover import impressions
+from operation import inboxes
+from operation.doctor.findings import Findings, judge
+from operation.graphs import GraphError
+from storage.connections import database_now
+
+
+def impressions_fill() -> Findings:
+    """How full today's filters of what readers were shown are."""
+    found = impressions.fill(database_now().date())
+    fullest = max((each.impressions / each.capacity for each in found), default=0.0)
+    yield judge(
+        "impressions",
+        f"{100 * fullest:.0f} % of today's capacity in the fullest shard",
+        warning=fullest > 1,
+        todo="Raise FEEDSITE_IMPRESSION_CAPACITY: further filters take the rest, and each claims more that is unseen.",
+    )
+
+
+def pushes() -> Findings:
+    """The policy in force, and what the environment says, which counted when the site began."""
+    found, configured = policy.current(), policy.configured()
+    said = f"followers from level {found.push_level} on are pushed big-Vs' items"
+    if found.inbox_from:
+        said += f"; readers with fewer than {found.inbox_from:,} followees have no inbox"
+    other = {name: value for name, value in configured._asdict().items() if value != getattr(found, name)}
+    names = {"push_level": "FEEDSITE_BIG_V_PUSH_LEVEL", "inbox_from": "FEEDSITE_INBOX_FROM"}
+    yield judge(
+        "policy",
+        said,
+        warning=bool(other),
+        todo=" and ".join(f"{names[name]} says {value}" for name, value in other.items())
+        + ", which counts for a new site only: run manage.py policy "
+        + " ".join(f"--{name.replace('_', '-')} {value}" for name, value in other.items())
+        + ", or change the environment.",
+    )
+    yield judge(
+        "windows",
+        "are of another timeline of PostgreSQL" if found.generation is None else "are of PostgreSQL's timeline",
+        warning=found.generation is None,
+        todo="See that beat and a worker run (accounts.follow_timeline); until then pages come from PostgreSQL.",
+    )
+
+
+def need_of_inboxes(now: datetime) -> Findings:
+    """The savings of another `inbox_from` here."""
+    try:
+        yield judge("inboxes", inboxes.advice(now=now))
+    except GraphError as error:
+        yield judge("inboxes", str(error))

@@ -1,0 +1,121 @@
+"""PostgreSQL and its replica."""
+
+import math
+import time
+
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from operation.doctor.findings import Finding, Findings, clock, judge
+from storage import replica
+from storage.connections import fetch
+
+LEAST_POSTGRESQL = 15
+SESSIONS = """
+    SELECT count(*), count(*) FILTER (WHERE xact_start < now() - interval '10 minutes')
+    FROM pg_stat_activity WHERE backend_type = 'client backend'
+"""
+
+
+def postgresql() -> Findings:
+    """Check PostgreSQL: version, settings, room for connections, indexes, migrations and clock."""
+    number = int(fetch("SHOW server_version_num")[0][0])
+    yield judge(
+        "postgresql version",
+        f"{number // 10000}.{number % 10000}",
+        error=number < LEAST_POSTGRESQL * 10_000,
+        warning=number < 180_000,
+        todo=f"{LEAST_POSTGRESQL} is the least, and the site is tested on 18: upgrade the server.",
+    )
+    values = dict(fetch("SELECT name, setting FROM pg_settings"))
+    yield from _of_postgresql(values)
+    ((used, old),) = fetch(SESSIONS)
+    allowed = int(values["max_connections"])
+    yield judge(
+        "postgresql connections",
+        f"{used} of {allowed}",
+        warning=used > 0.8 * allowed,
+        todo="Raise max_connections, or run fewer threads and workers.",
+    )
+    yield _indexes()
+    yield _migrations()
+    yield judge(
+        "postgresql transactions",
+        f"{old} older than 10 minutes",
+        warning=old > 0,
+        todo="End them (pg_stat_activity says whose they are): they keep dead rows from being cleared.",
+    )
+    began = time.time()
+    theirs = float(fetch("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
+    yield clock("postgresql clock", theirs, began, time.time())
+
+
+def _of_postgresql(values: dict[str, str]) -> Findings:
+    """Settings by which data is lost, and the server's memory."""
+    for name, wanted, loses in (
+        ("fsync", "on", "a crash may destroy the database"),
+        ("full_page_writes", "on", "a crash may destroy the database"),
+        ("synchronous_commit", "on", "a crash loses what was just published"),
+        ("server_encoding", "UTF8", "not every text can be stored"),
+    ):
+        having = values[name]
+        wrong = having not in (wanted, "remote_apply", "remote_write")  # these wait for a replica besides
+        yield judge(f"postgresql {name}", having, error=wrong, todo=f"Set {name} = {wanted}: else {loses}.")
+    buffers = int(values["shared_buffers"]) * 8192
+    yield judge(
+        "postgresql shared_buffers",
+        f"{buffers // 2**20} MB",
+        warning=buffers < 128 * 2**20,
+        todo="Set shared_buffers to a quarter of the memory.",
+    )
+
+
+def _indexes() -> Finding:
+    invalid = [row[0] for row in fetch("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid")]
+    return judge(
+        "postgresql indexes",
+        f"invalid: {', '.join(invalid)}" if invalid else "are valid",
+        error=bool(invalid),
+        todo=" ".join(f"REINDEX INDEX CONCURRENTLY {name};" for name in invalid),
+    )
+
+
+def _migrations() -> Finding:
+    executor = MigrationExecutor(connection)
+    missing = [
+        f"{each.app_label}.{each.name}" for each, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())
+    ]
+    return judge(
+        "migrations",
+        f"{len(missing)} not applied: {', '.join(missing[:5])}" + (" …" if missing[5:] else "")
+        if missing
+        else "are applied",
+        error=bool(missing),
+        todo="Run `manage.py migrate`.",
+    )
+
+
+def replicas() -> Findings:
+    """Check the replica. The primary serves without it, so nothing about it is an error."""
+    try:
+        found = replica.condition()
+    except replica.ReplicaFailedError as error:
+        said = f"does not answer ({(str(error).splitlines() or [''])[0]})"
+        yield judge(
+            "replica", said, warning=True, todo="Start it, or mend FEEDSITE_REPLICA_URL: the primary reads all."
+        )
+        return
+    sound = found.is_replica and found.is_of_primary
+    yield judge(
+        "replica",
+        "streams from the primary" if sound else "is no replica of the primary",
+        warning=not sound,
+        todo="Point FEEDSITE_REPLICA_URL to a hot standby of FEEDSITE_DATABASE_URL: the primary reads all.",
+    )
+    yield judge(
+        "replica lag",
+        "is unknown: it has replayed no commit since it started" if math.isinf(found.lag) else f"{found.lag:.1f} s",
+        warning=found.lag > settings.REPLICA_LAG_SECONDS,
+        todo="See pg_stat_replication on the primary, and what runs on the replica: until then the primary reads all.",
+    )

@@ -1,0 +1,235 @@
+"""The Redis servers, each by what it is for."""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+from django.conf import settings
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS
+
+from operation.doctor.findings import WAIT_SECONDS, Finding, Findings, clock, judge
+from storage.cluster import Cluster
+from storage.connections import client_of
+
+DURABLE = {
+    "broker": "queued tasks are lost, until sweepers find them",
+    "plays": "acknowledged plays are lost",
+    "play store": "what users played in months is lost",
+}
+"""Servers that must never evict data, and what is lost if they do."""
+WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2), and listpacks for small inboxes (7.0)"
+
+
+def redis_roles() -> dict[str, str]:
+    """The Redis servers by what they are for."""
+    broker: str = settings.BROKER_URL
+    if broker.startswith("redis+socket://"):
+        broker = broker.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db=")
+    roles = {"feeds": settings.REDIS_URL, "broker": broker, "plays": settings.PLAYED_URL}
+    roles["cache"] = settings.CACHE_URL
+    return {role: url for role, url in roles.items() if url.startswith(("redis://", "rediss://", "unix://"))}
+
+
+def feeds_cluster() -> Findings:
+    """The cluster as a whole, and each of its primaries."""
+    client = client_of(settings.REDIS_URL, WAIT_SECONDS)
+    assert isinstance(client, Cluster)  # noqa: S101 (its address says so)
+    with closing(client):
+        (slots,) = client.ask([("CLUSTER", "SLOTS")])
+        shards = {(str(primary[0], "ascii"), primary[1]): len(replicas) for _, _, primary, *replicas in slots}
+        covered = sum(last + 1 - first for first, last, *_ in slots)
+        yield judge(
+            "feeds slots",
+            f"{covered} of {REDIS_CLUSTER_HASH_SLOTS} are served",
+            error=covered < REDIS_CLUSTER_HASH_SLOTS,
+            todo="Give the others to a node (valkey-cli --cluster fix): PostgreSQL serves the readers with keys there.",
+        )
+        alone = [f"{host}:{port}" for (host, port), replicas in shards.items() if not replicas]
+        yield judge(
+            "feeds replicas",
+            f"{len(shards)} primaries, {sum(shards.values())} replicas"
+            + (f"; none of {', '.join(alone)}" * bool(alone)),
+            warning=bool(alone),
+            todo="Add one to each primary (valkey-cli --cluster add-node --cluster-slave), or none takes over from it.",
+        )
+        urls = {f"{host}:{port}": client.address.url_of(host, port) for host, port in shards}
+    for place, url in urls.items():
+        for finding in redis_server("feeds", url):
+            finding.name += f" of {place}"
+            yield finding
+
+
+def play_store() -> Findings:
+    """The server of the played filters: Kvrocks, which keeps all on disk, or a Redis that is told to."""
+    with client_of(settings.PLAYED_STORE_URL, WAIT_SECONDS) as client:
+        info: dict[str, Any] = client.info()
+    if "kvrocks_version" in info:
+        yield _version("play store", info)
+        return
+    yield from redis_server("play store", settings.PLAYED_STORE_URL)
+
+
+def redis_server(role: str, url: str) -> Findings:
+    """Check a Redis server by its role: version, memory, persistence and eviction."""
+    client = client_of(url, WAIT_SECONDS)
+    with client:
+        info: dict[str, Any] = client.info()
+        yield _version(role, info)
+        yield judge(
+            f"{role} role",
+            info["role"],
+            error=info["role"] != "master",
+            todo="Name the primary: a replica takes no writes.",
+        )
+        took = min(_timed(client.ping) for _ in range(5))
+        yield judge(
+            f"{role} latency",
+            f"{1000 * took:.1f} ms",
+            error=took > settings.REDIS_TIMEOUT_SECONDS,
+            warning=took > 0.005,
+            todo="Bring the server nearer, or find what keeps it busy (SLOWLOG GET).",
+        )
+        began = time.time()
+        seconds, microseconds = client.time()
+        yield clock(f"{role} clock", seconds + microseconds / 1e6, began, time.time())
+        try:
+            values = {str(name): str(value) for name, value in client.config_get("*").items()}
+        except redis.ResponseError:
+            yield judge(
+                f"{role} settings", "cannot be read", warning=True, todo="Check them by hand: docs/operations.md."
+            )
+            return
+    yield from _memory(role, info, values)
+    if role == "feeds":
+        yield from _of_feeds(values)
+        if info.get("cluster_enabled"):
+            yield _of_node(values)
+    if role in DURABLE:
+        yield from _durability(role, values)
+    if role == "plays":
+        yield _server_of_the_plays(url)
+
+
+def _durability(role: str, values: dict[str, str]) -> Findings:
+    """Whether a server that may forget nothing keeps all through a kill and a loss of power."""
+    kept, fsync = values.get("appendonly") == "yes", values.get("appendfsync", "")
+    yield judge(
+        f"{role} appendonly",
+        values.get("appendonly", ""),
+        error=not kept and role != "broker",
+        warning=not kept,
+        todo=f"Set appendonly yes: when it is killed {DURABLE[role]}.",
+    )
+    wanted = "always" if role == "plays" else "everysec"
+    yield judge(
+        f"{role} appendfsync",
+        fsync,
+        warning=fsync not in (wanted, "always"),
+        todo=f"Set appendfsync {wanted}: when the machine dies {DURABLE[role]}.",
+    )
+
+
+def _server_of_the_plays(url: str) -> Finding:
+    shared = [other for other, theirs in redis_roles().items() if other != "plays" and _server(theirs) == _server(url)]
+    return judge(
+        "plays server",
+        f"is the server of {' and '.join(shared)}" if shared else "is their own",
+        warning=bool(shared),
+        todo="Give the plays a server of their own (FEEDSITE_PLAYED_URL; docs/operations.md).",
+    )
+
+
+def _server(url: str) -> tuple[str | None, int | None, str]:
+    """The server that an address names, without its database."""
+    parts = urlsplit(url)
+    return parts.hostname, parts.port, parts.path if parts.scheme == "unix" else ""
+
+
+def _version(role: str, info: dict[str, Any]) -> Finding:
+    if kvrocks := info.get("kvrocks_version"):  # which calls itself an old Redis besides
+        return judge(f"{role} version", f"Kvrocks {kvrocks}")
+    valkey = info.get("valkey_version")
+    name, text, least = ("Valkey", valkey, (7, 2)) if valkey else ("Redis", info["redis_version"], (7, 0))
+    having = tuple(int(part) for part in str(text).split(".")[:2])
+    return judge(
+        f"{role} version",
+        f"{name} {text}",
+        error=having < least,
+        todo=f"Upgrade to {name} {least[0]}.{least[1]} or newer: the site needs {WHY_REDIS}.",
+    )
+
+
+def _memory(role: str, info: dict[str, Any], values: dict[str, str]) -> Findings:
+    policy, allowed, used = (
+        values.get("maxmemory-policy", ""),
+        int(values.get("maxmemory", 0)),
+        int(info["used_memory"]),
+    )
+    if role in DURABLE:
+        yield judge(
+            f"{role} maxmemory-policy",
+            policy,
+            error=policy != "noeviction",
+            todo="Set maxmemory-policy noeviction: this server must never evict data.",
+        )
+    elif role == "cache":
+        yield judge(
+            f"{role} maxmemory-policy",
+            policy,
+            warning=policy != "noeviction",
+            todo="Name a server without eviction in FEEDSITE_CACHE_URL: clients may fill this one, and rates are lost.",
+        )
+    else:
+        yield judge(
+            f"{role} maxmemory-policy",
+            policy,
+            warning=policy != "allkeys-lru",
+            todo="Set maxmemory-policy allkeys-lru: all that it holds may go, and what was used last should stay.",
+        )
+        yield judge(
+            f"{role} maxmemory",
+            f"{allowed // 2**20} MB" if allowed else "unlimited",
+            warning=not allowed,
+            todo="Set maxmemory below the machine's memory, so that it evicts before it is killed.",
+        )
+    full = bool(allowed) and used > 0.9 * allowed and policy == "noeviction"
+    yield judge(
+        f"{role} memory", f"{used // 2**20} MB used", error=full, todo="Raise maxmemory: it is about to refuse writes."
+    )
+
+
+def _of_feeds(values: dict[str, str]) -> Findings:
+    entries = int(values.get("zset-max-listpack-entries") or values.get("zset-max-ziplist-entries") or 0)
+    needed = settings.LEVEL_CAPS[2] + settings.WINDOW_SLACK
+    yield judge(
+        "feeds zset-max-listpack-entries",
+        str(entries),
+        warning=entries <= needed,
+        todo="Set zset-max-listpack-entries 512: inboxes take three times the memory.",
+    )
+    saved = values.get("save", "") != "" or values.get("appendonly") == "yes"
+    yield judge(
+        "feeds persistence",
+        "is on" if saved else "is off",
+        warning=saved,
+        todo='Set save "" and appendonly no: what it restores is not trusted, and only takes time.',
+    )
+
+
+def _of_node(values: dict[str, str]) -> Finding:
+    whole = values.get("cluster-require-full-coverage") == "yes"
+    return judge(
+        "feeds cluster-require-full-coverage",
+        "yes" if whole else "no",
+        warning=whole,
+        todo="Set it to no: else every node refuses while one is down, and all pages come from PostgreSQL.",
+    )
+
+
+def _timed(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began

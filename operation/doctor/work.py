@@ -1,0 +1,143 @@
+"""The work of beat and the workers: queues, and what waits in tables."""
+
+import math
+from datetime import datetime, timedelta
+
+from celery import current_app
+from django.db.models.functions import Coalesce
+
+from mail.models import Letter, State
+from moving.models import ArchiveImport
+from operation.doctor.findings import WAIT_SECONDS, Findings, judge
+from operation.sampling import BACKLOG, last_observed, queue_lengths
+from relations.models import CsvImport, Mute
+from storage.connections import fetch
+from storage.parking import PARKED
+
+YOUNG = timedelta(minutes=3)
+"""How long after a start beat may have done nothing yet."""
+LATE = timedelta(minutes=15)
+LATE_SEEN, LATE_NAMED = 1_000, 5
+"""Mutes and imports that are late are counted, and named, up to here."""
+LETTER_SECONDS = 900.0
+"""Seconds for which a letter that is due may wait."""
+
+
+def queues() -> Findings:
+    """Check how many messages wait in Celery's queues."""
+    lengths = queue_lengths()
+    parked = lengths.pop(PARKED)
+    yield judge(
+        "parked messages",
+        f"{parked:,} messages",
+        warning=parked > 0,
+        todo="Another version of the site wrote them: restart the workers that are older. They are kept for a week.",
+    )
+    for name, length in lengths.items():
+        yield judge(
+            f"queue {name}",
+            f"{length:,} messages",
+            warning=length > 10_000,
+            todo="Start more workers, or see what keeps them (the log, `celery -A feedsite inspect active`).",
+        )
+
+
+def workers() -> Findings:
+    """Check that workers answer."""
+    names = sorted(ages())
+    yield judge(
+        "workers",
+        ", ".join(names) or "none answers",
+        error=not names,
+        todo="Start `manage.py up`, or `manage.py program worker`: nothing is delivered; pages are exact, and slow.",
+    )
+
+
+def ages() -> dict[str, float]:
+    """Workers that answer, and the seconds for which each has run."""
+    stats = current_app.control.inspect(timeout=WAIT_SECONDS / 2).stats() or {}
+    return {name: float(each["uptime"]) for name, each in stats.items()}
+
+
+def beat(now: datetime) -> Findings:
+    """Check that beat is at work: a worker notes the time every 20 seconds, when beat asks for it."""
+    last = last_observed()
+    late = last is None or last < now - YOUNG
+    text = f"was last at work at {last:%Y-%m-%d %H:%M} UTC" if last else "was not at work within a day"
+    youngest = max(ages().values(), default=math.inf) if late else 0.0
+    young = late and youngest < YOUNG.total_seconds()
+    if young:
+        text += f"; the workers started {youngest:.0f} s ago"
+    yield judge(
+        "beat",
+        text,
+        error=late and not young,
+        warning=young,
+        todo="Look again in three minutes."
+        if young
+        else "Start `manage.py up`, or one `manage.py program beat`: nothing is swept, counted or purged.",
+    )
+
+
+def letters(now: datetime) -> Findings:
+    """Letters that were given up, and how long others wait to be sent."""
+    failed = Letter.objects.filter(state=State.FAILED).count()
+    yield judge(
+        "letters given up",
+        f"{failed:,}",
+        warning=failed > 0,
+        todo="Mend the mail server by the errors in the admin's list of letters, and let them be tried again there.",
+    )
+    oldest = Letter.objects.filter(state=State.WAITING).order_by("next_at").first()
+    waits = max((now - oldest.next_at).total_seconds(), 0.0) if oldest is not None else 0.0
+    yield judge(
+        "letters due",
+        f"for {waits:,.0f} s" if oldest is not None else "none wait",
+        warning=waits > LETTER_SECONDS,
+        todo="See that a worker runs, and that FEEDSITE_EMAIL_URL names a server that answers.",
+    )
+
+
+def deliveries(now: datetime) -> Findings:
+    """Check the deliveries: how many wait, for how long, and how many were given up."""
+    pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
+    yield judge(
+        "deliveries",
+        f"{pending:,} pending, the oldest for {max(oldest, 0):.0f} s",
+        warning=oldest > 60,
+        todo="See that workers run, and that the feeds server answers.",
+    )
+    yield judge(
+        "parked deliveries", f"{parked:,}", warning=parked > 0, todo="Admin → Deliveries says why; retry them there."
+    )
+
+
+def upkeep_of_relations(now: datetime) -> Findings:
+    """Check that mutes end and imports of lists come further."""
+    over = Mute.objects.filter(expires_at__lt=now - LATE)[:LATE_SEEN].count()
+    yield judge(
+        "timed mutes",
+        f"{over:,} expired, not yet removed" if over else "end in time",
+        warning=over > 0,
+        todo="See that beat and a worker run (relations.end_mutes).",
+    )
+    stuck = CsvImport.objects.filter(finished_at=None, created_at__lt=now - LATE)[:LATE_SEEN].count()
+    yield judge(
+        "imports of lists",
+        f"{stuck:,} wait for long" if stuck else "none waits for long",
+        warning=stuck > 0,
+        todo="See that beat and a worker run (relations.sweep_imports).",
+    )
+
+
+def imports_of_archives(now: datetime) -> Findings:
+    """Name the imports of archives that no worker has brought further for long."""
+    running = ArchiveImport.objects.filter(finished_at=None).alias(moved_at=Coalesce("tried_at", "created_at"))
+    stuck = list(running.filter(moved_at__lt=now - LATE).order_by("pk").values_list("pk", flat=True)[:LATE_SEEN])
+    named = ", ".join(map(str, stuck[:LATE_NAMED])) + (" …" if stuck[LATE_NAMED:] else "")
+    yield judge(
+        "imports of archives",
+        f"{len(stuck):,} have come no further for long (id {named})" if stuck else "come further",
+        warning=bool(stuck),
+        todo="See that beat and a worker run (moving.sweep), that it has the folder imports/, and its log.",
+    )
