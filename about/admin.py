@@ -23,7 +23,7 @@ from about.models import Rule, SiteSettings
 from about.site import current
 from media.actions import MediaError
 from media.decoder import BusyError
-from media.store import StoreError
+from media.files import StoreError
 from web.admin import QuickListAdmin, ask, is_writing
 
 PREVIEW = "_preview"

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from about import announcing, colours
 from about.site import current
-from media.store import CACHING
+from media.files import CACHING
 from web.pages import PageRequest, go_on, show, uncounted
 
 

@@ -11,8 +11,8 @@ from accounts.models import User
 from media import actions as media
 from media.actions import MediaError
 from media.decoder import BusyError
+from media.files import StoreError
 from media.models import MediaFile, Use
-from media.store import StoreError
 
 
 class FacesError(Exception):

@@ -30,7 +30,7 @@ from accounts.models import User
 from accounts.presenting import FacesError, present
 from accounts.step_up import proven, proven_by_factor
 from media.actions import MediaError
-from media.store import CACHING
+from media.files import CACHING
 from web.pages import (
     FORM_METHODS,
     INVALID,

@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from clientapi.entities import Account, Facts, account_of
-from items.hydrate import Sender
+from items.bodies import Sender
 from items.visibility import for_followers
 from relations.rules import READER, may_know_of
 from relations.visibility import is_username

@@ -31,9 +31,9 @@ from clientapi.entities import (
     moment,
 )
 from clientapi.people import People, people
+from items.bodies import ItemBody
 from items.filter_book import Rule
 from items.filters import Listed, filters_of
-from items.hydrate import ItemBody
 from items.links import is_link
 from items.profile import answered_senders
 from items.versions import Version

@@ -22,7 +22,8 @@ from clientapi.reposters import reposters_page
 from clientapi.threads import thread_of
 from items import actions, attachments, idempotency
 from items.api import body_or_404, item_or_404, take_back_or_404
-from items.hydrate import ItemBody, hydrate, verified
+from items.bodies import ItemBody
+from items.hydrate import hydrate, verified
 from items.models import Item, ItemType, Visibility
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
 from items.text import MEDIA_AN_ITEM, TEXT_LENGTH, WARNING_LENGTH, ContentError

@@ -23,8 +23,9 @@ from clientapi.entities import Status
 from clientapi.paging import Wanted
 from clientapi.presenting import Presenter, filter_results
 from clientapi.streams import Hearer, Stream
+from items.bodies import ItemBody
 from items.filter_book import Book, Rule
-from items.hydrate import ItemBody, hydrate, marks
+from items.hydrate import hydrate, marks
 from items.visibility import visible
 from relations.rules import blocks
 from storage import ids

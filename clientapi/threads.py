@@ -8,7 +8,8 @@ from collections import defaultdict
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.hydrate import ItemBody, verified
+from items.bodies import ItemBody
+from items.hydrate import verified
 from storage.connections import fetch
 
 ABOVE, BELOW = 40, 200

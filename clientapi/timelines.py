@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from accounts.models import User
 from clientapi.paging import Wanted
 from clientapi.presenting import Reader
-from items.hydrate import ItemBody
+from items.bodies import ItemBody
 from items.kept import Kept, placed_page
 from items.listing import ItemPage
 from items.newest import newest_page

@@ -28,8 +28,8 @@ from items.models import Item, ItemType, Visibility
 from media import attaching
 from media.actions import MediaError, upload
 from media.decoder import BusyError, decoder
+from media.files import StoreError
 from media.models import Use
-from media.store import StoreError
 
 logger = logging.getLogger(__name__)
 

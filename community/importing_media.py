@@ -16,8 +16,8 @@ from community.problems import LineError
 from media import attaching
 from media.actions import MediaError, check_description, check_file, take_back, upload
 from media.decoder import BusyError, decoder
+from media.files import StoreError
 from media.models import MediaFile, Use
-from media.store import StoreError
 from media.sweeping import without_row
 
 TRIES = 24

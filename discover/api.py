@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from accounts.api import signed_in
 from discover import feed
-from items.hydrate import ItemBody
+from items.bodies import ItemBody
 from web.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, StrictSerializer, TextField, body
 
 REQUEST_ID_LENGTH = 64

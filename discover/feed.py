@@ -25,8 +25,9 @@ from discover import reasons
 from discover.cache import CandidateList, Entry
 from discover.candidates import clean, mixed
 from discover.models import IssuedPage
+from items.bodies import ItemBody
 from items.filters import filtered
-from items.hydrate import ItemBody, ItemRow, body, columns
+from items.hydrate import ItemRow, body, columns
 from items.visibility import visible_alone
 from relations.rules import READER, mutes
 from runtime import metrics

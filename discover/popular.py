@@ -6,7 +6,8 @@ from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from discover.decay import log_decay, params
-from items.hydrate import ItemBody, verified
+from items.bodies import ItemBody
+from items.hydrate import verified
 from storage.connections import fetch
 
 SPARE = 4

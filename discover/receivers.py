@@ -11,16 +11,9 @@ from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
 from discover import export, feedback, indexing, recent
-from items.hydrate import ItemBody
+from items.bodies import ItemBody
 from items.models import Item, Visibility
-from items.signals import (
-    counts_folded,
-    item_edited,
-    item_imported,
-    item_published,
-    item_viewed,
-    item_withdrawn,
-)
+from items.signals import counts_folded, item_edited, item_imported, item_published, item_viewed, item_withdrawn
 from seen import played
 from seen.played import Play, PlayedUnavailableError, PlaysFullError
 from seen.usage import RECORDED

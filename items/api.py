@@ -13,7 +13,8 @@ from accounts.api import reader_of, signed_in
 from accounts.cards import UserCard
 from accounts.models import User
 from items import actions, idempotency
-from items.hydrate import ItemBody, hydrate
+from items.bodies import ItemBody
+from items.hydrate import hydrate
 from items.kept import Kept, kept_page
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility

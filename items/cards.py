@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from accounts.models import User
-from items.hydrate import ItemBody, Sender
+from items.bodies import ItemBody, Sender
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 
 from accounts.models import User
-from items.hydrate import ItemBody
+from items.bodies import ItemBody
 from items.text import mentions
 from relations.visibility import visible_names
 

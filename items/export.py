@@ -9,7 +9,8 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from items.hydrate import Counts, counts
+from items.bodies import Counts
+from items.hydrate import counts
 from items.versions import own_versions
 from items.visibility import VISIBLE
 from storage.connections import stream

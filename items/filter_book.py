@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
+from items.bodies import ItemBody
 from items.filters import folded_text
-from items.hydrate import ItemBody
 from items.matching import Matcher, Word, fold
 from items.models import FilterAction
 from storage.connections import fetch, id_array

@@ -17,21 +17,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
+from items.bodies import ItemBody
 from items.matching import Matcher, Word, fold
 from items.models import Filter, FilterAction
 from storage.connections import fetch
 from storage.events import FiltersChanged, announce
 from storage.ids import NO_BOUND
-
-if TYPE_CHECKING:
-    from items.hydrate import ItemBody
 
 FILTERS = 100
 """The filters that a user may have."""
@@ -201,7 +199,7 @@ def _compiled(owner_id: int, version: int) -> Filters:
     return Filters(fetch(READ, {"owner": owner_id}, into=_Rule._make))
 
 
-def filtered(items: "list[ItemBody]", reader: User | AnonymousUser) -> "list[ItemBody]":
+def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody]:
     """The items, each with the phrases of the reader's filters that it matches, and what these ask for."""
     version = reader.filters_version if isinstance(reader, User) else 0
     if not version or not items:
@@ -220,7 +218,7 @@ def filtered(items: "list[ItemBody]", reader: User | AnonymousUser) -> "list[Ite
     return items
 
 
-def folded_text(item: "ItemBody") -> str:
+def folded_text(item: ItemBody) -> str:
     """The text of an item that filters are looked for in; of a repost its original is asked."""
     return _folded(_parts(item))
 
@@ -233,7 +231,7 @@ def _bounded(text: str) -> str:
     return UNFOLDING.sub(" ", text) if len(UNFOLDING.findall(text)) > SIGNS else text
 
 
-def _parts(item: "ItemBody") -> Iterator[str]:
+def _parts(item: ItemBody) -> Iterator[str]:
     yield item.title
     content = item.content_fields
     for name in ("text", "warning"):

@@ -17,17 +17,17 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
+from items.bodies import ItemBody
 from items.filters import Listed
-from items.hydrate import ItemBody
 from items.matching import fold
 from items.models import PHRASE_LENGTH, FilterAction, Item, ItemType, Visibility
 from items.text import ARTICLE_LENGTH, TEXT_LENGTH, TITLE_LENGTH, WARNING_LENGTH, ContentError, check_content
 from media import actions as media
 from media.actions import PICTURES_AN_ITEM
 from media.decoder import BusyError
+from media.files import StoreError
 from media.models import Kind, MediaFile
 from media.objects import Focus, MediaObject, media_object, media_objects
-from media.store import StoreError
 from relations.visibility import is_following
 from web.rest import parse_id
 

@@ -8,23 +8,19 @@ See docs/decisions.md: Counts of items are staged in PostgreSQL and not in Redis
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from operator import itemgetter
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
-from django.utils.translation import gettext
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from accounts.cards import UserCard
 from accounts.models import User
+from items.bodies import Counts, ItemBody, Sender
 from items.filters import filtered
-from items.links import is_link
-from items.models import was_edited
 from items.visibility import VISIBLE
-from media.objects import MediaObject, media_objects
+from media.objects import media_objects
 from relations.rules import READER
 from storage.connections import fetch, id_array
-from web.times import Time
 
 
 def columns(item: str, sender: str) -> str:
@@ -161,115 +157,6 @@ WIDTH = MET + SAID
 """How many columns `COLUMNS` are."""
 id_of = itemgetter(Said._fields.index("id"))
 """The item of a row that begins with `COLUMNS` or `columns`; None where a join found none."""
-
-Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
-
-
-class Sender(UserCard):
-    """The sender of an item, as far as a feed shows them."""
-
-
-class Counts(msgspec.Struct):
-    """A reply counts under the item that it answers and under the one that its thread is about."""
-
-    likes: int
-    replies: int
-    reposts: int
-
-
-class ItemBody(msgspec.Struct):
-    """An item as every reader gets it (shared contract: an item). Ids are decimal strings, times UTC."""
-
-    id: str
-    type: str
-    title: str
-    content: Object
-    extra_info: Object
-    media: list[MediaObject]
-    visibility: str
-    sender: Sender
-    created_at: Time
-    modified_at: Time
-    reply_to: str | None
-    repost_of: "ItemBody | None"
-    counts: Counts
-    liked: bool
-    reposted: bool
-    bookmarked: bool
-    """Whether the reader keeps the item; no other user learns of it."""
-    reason: str | None
-    status: str | UnsetType = UNSET
-    """To its sender only."""
-    filtered: list[str] = []
-    """The phrases of the reader's filters that the item, or of a repost its original, matches (items.filters)."""
-    filter_action: str | UnsetType = UNSET
-    """The act that these filters ask for, if there are any: warn or hide."""
-
-    @property
-    def content_fields(self) -> dict[str, Any]:
-        """The content as a dict."""
-        fields: dict[str, Any] = msgspec.json.decode(self.content)
-        return fields
-
-    @property
-    def text(self) -> str:
-        """The text of the content, as people read it."""
-        text = self.content_fields.get("text", "")
-        return text if isinstance(text, str) else ""
-
-    @property
-    def url(self) -> str:
-        """The https link that the content names, or nothing."""
-        url = self.content_fields.get("url", "")
-        return url if isinstance(url, str) and is_link(url) else ""
-
-    @property
-    def warning(self) -> str:
-        """The sender's warning, under which the content is folded."""
-        warning = self.content_fields.get("warning", "")
-        return warning if isinstance(warning, str) else ""
-
-    @property
-    def is_sensitive(self) -> bool:
-        """Whether the pictures are veiled until a reader asks for them."""
-        return self.content_fields.get("sensitive") is True
-
-    @property
-    def removed(self) -> int:
-        """How many of its pictures moderators removed: to its sender, and to others where nothing else is left."""
-        if self.type not in ("image", "video"):
-            return 0
-        named = self.content_fields.get("media")
-        missing = len(named) - len(self.media) if isinstance(named, list) else 0
-        is_told = self.status is not UNSET or not (self.media or self.words)
-        return max(0, missing) if is_told else 0
-
-    @property
-    def is_veiled(self) -> bool:
-        """Whether its pictures are not to be seen at once: sensitive ones, and those under a warning."""
-        return self.is_sensitive or bool(self.warning)
-
-    @property
-    def words(self) -> str:
-        """The words that stand for the item where it is only named: never those under a warning or a filter."""
-        if self.filtered:
-            return gettext("Filtered: %(phrases)s") % {"phrases": ", ".join(self.filtered)}
-        return self.warning or self.text or self.title or self.url
-
-    @property
-    def is_hidden(self) -> bool:
-        """Whether the reader's filters leave it out of pages."""
-        return self.filter_action == "hide"
-
-    @property
-    def shown(self) -> "ItemBody":
-        """The item that a card shows and that its buttons act on: the original of a repost."""
-        return self.repost_of or self
-
-    @property
-    def is_edited(self) -> bool:
-        """Whether the item was changed after it was made."""
-        return was_edited(self.created_at, self.modified_at)
 
 
 def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> ItemBody:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from accounts.models import User
-from items.hydrate import COLUMNS, ORIGINALS, ItemBody, ItemRow, bodies
+from items.bodies import ItemBody
+from items.hydrate import COLUMNS, ORIGINALS, ItemRow, bodies
 from items.listing import SCAN, ItemPage
 from items.visibility import VISIBLE
 from storage.connections import fetch

@@ -13,7 +13,8 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.hydrate import COLUMNS, ORIGINALS, ItemBody, ItemRow, bodies, id_of
+from items.bodies import ItemBody
+from items.hydrate import COLUMNS, ORIGINALS, ItemRow, bodies, id_of
 from items.visibility import VISIBLE
 from storage.connections import fetch
 from storage.ids import NO_BOUND

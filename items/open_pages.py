@@ -32,7 +32,7 @@ from django.utils.cache import get_conditional_response, patch_cache_control, pa
 
 from about import announcing
 from about.site import current
-from items.hydrate import ItemBody
+from items.bodies import ItemBody
 from items.visibility import VISIBLE
 from storage import keys
 from storage.connections import fetch, id_array

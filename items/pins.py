@@ -9,7 +9,8 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 
 from accounts.models import User
-from items.hydrate import COLUMNS, ITEMS, ItemBody, ItemRow, bodies
+from items.bodies import ItemBody
+from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.models import Item, Pin, Status, Visibility
 from items.visibility import VISIBLE, public_post
 from storage.connections import fetch

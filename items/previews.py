@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from items.hydrate import ItemBody
+from items.bodies import ItemBody
 from items.templatetags.reading import excerpt
 
 DESCRIPTION_LETTERS = 200

@@ -9,7 +9,8 @@ from typing import Any
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.hydrate import COLUMNS, ITEMS, ItemBody, ItemRow, Sender, bodies
+from items.bodies import ItemBody, Sender
+from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.listing import ItemPage, ListedRow, Walk, bounds, listing, page_of, upward
 from items.models import Visibility
 from items.query import Query

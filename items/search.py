@@ -16,7 +16,8 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import connection, connections
 
 from accounts.models import User
-from items.hydrate import ItemBody, verified
+from items.bodies import ItemBody
+from items.hydrate import verified
 from items.listing import ItemPage
 from items.query import Query
 from items.text import TAGS_AN_ITEM

@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 
 from accounts.models import User
-from items.hydrate import ItemBody
+from items.bodies import ItemBody
 from items.models import Item
 from items.signals import item_viewed
 from web.pages import fetches_ahead

@@ -19,9 +19,10 @@ from accounts.access import signed_in
 from accounts.models import User
 from items import actions, attachments, idempotency
 from items.actions import BREADTH
+from items.bodies import ItemBody, Sender
 from items.cards import Card, cards
 from items.forms import EditForm, ItemForm
-from items.hydrate import ItemBody, Sender, hydrate
+from items.hydrate import hydrate
 from items.kept import Kept, kept_page
 from items.models import Item, Status, Visibility
 from items.open_pages import OpenPage, open_page

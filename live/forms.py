@@ -17,9 +17,9 @@ from live.actions import LONGEST_MINUTES, PLAN
 from live.models import TITLE_LENGTH, LiveSession, State
 from media import actions as media
 from media.decoder import BusyError
+from media.files import StoreError
 from media.models import DESCRIPTION_LENGTH, MediaFile, Use
 from media.objects import MediaObject, media_object, medium_of
-from media.store import StoreError
 from storage.ids import MAX_ID
 
 FORMAT = "%Y-%m-%dT%H:%M"

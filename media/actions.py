@@ -21,11 +21,12 @@ from django.utils.translation import gettext as _
 
 from media import videos
 from media.decoder import DecoderError, Picture, decoder, place
+from media.files import StoreError, new_name
 from media.kinds import kind_of
 from media.models import DESCRIPTION_LENGTH, FileMove, Kind, MediaFile, Use, file_names
 from media.offering import BlockedMediaError, offer, telling
 from media.signals import medium_described
-from media.store import StoreError, incoming, new_name, store
+from media.store import incoming, store
 from web.strict_json import check_text
 
 logger = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ def upload(
     """Check a file, write it anew, keep it, and return its row, which nothing uses yet.
 
     With a `key` that the owner used before for the same file, that row is returned. Raises MediaError,
-    KeyConflictError, media.decoder.BusyError and media.store.StoreError; nothing is kept then.
+    KeyConflictError, media.decoder.BusyError and media.files.StoreError; nothing is kept then.
     """
     kind = check_file(file, pictures_only=shape is not POSTED)
     check_description(description)

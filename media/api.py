@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from media import actions
 from media.captioning import remove_captions, set_captions
 from media.decoder import BusyError
+from media.files import StoreError
 from media.models import DESCRIPTION_LENGTH, Kind, MediaFile
 from media.objects import MediaObject, media_object
-from media.store import StoreError
 from web.openapi import IDEMPOTENCY_KEY
 from web.rest import (
     FILES_TYPE,

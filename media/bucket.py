@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from storages.backends.s3 import S3Storage
 from urllib3.exceptions import HTTPError
 
-from media.store import CACHING, NAME, TYPES, Stored, StoreError
+from media.files import CACHING, NAME, TYPES, Stored, StoreError
 from runtime.bucket_address import BucketAddress
 from storage.breaker import Breaker, OpenError
 

@@ -16,16 +16,17 @@ from django.utils.translation import gettext as _
 
 from media import webvtt
 from media.actions import MediaError, TooLargeError, UnknownKindError, drop_captions, take_back
+from media.files import StoreError
 from media.models import Kind, MediaFile
 from media.signals import medium_described
-from media.store import StoreError, incoming, store
+from media.store import incoming, store
 
 SIGNS = string.digits + string.ascii_lowercase
 
 
 def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile | None:
     """Keep a file of WebVTT, written anew, as the captions of the owner's video, in the place of those before; None if
-    the owner has no such video. Raises MediaError and media.store.StoreError; nothing has changed then.
+    the owner has no such video. Raises MediaError and media.files.StoreError; nothing has changed then.
     """
     text = _read(file)
     kept: list[str] = []
@@ -60,7 +61,7 @@ def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
 
 
 def said(facts: Mapping[str, Any]) -> str:
-    """The words of a video's captions, from its facts; "" without any. Raises media.store.StoreError."""
+    """The words of a video's captions, from its facts; "" without any. Raises media.files.StoreError."""
     if not facts.get("captions"):
         return ""
     try:

@@ -20,7 +20,8 @@ from typing import IO, Any
 
 from django.conf import settings
 
-from media.store import CACHING, NAME, TYPES, Store, StoreError, store
+from media.files import CACHING, NAME, TYPES, Store, StoreError
+from media.store import store
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Headers = list[tuple[str, str]]

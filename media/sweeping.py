@@ -9,8 +9,9 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from media.actions import forget, move_files
+from media.files import PREFIXES
 from media.models import FileMove, MediaFile, Use
-from media.store import PREFIXES, incoming, store
+from media.store import incoming, store
 from storage.connections import database_now
 
 UNUSED = timedelta(days=1)

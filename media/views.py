@@ -9,8 +9,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, St
 from django.views.decorators.http import require_safe
 
 from media import serving
+from media.files import TYPES
 from media.models import MediaFile
-from media.store import TYPES, store
+from media.store import store
 
 MAY_SEE = ("media.view_mediafile", "items.view_item", "items.change_item", "moderation.decide_case")
 """The permissions of which one is enough to see every file."""

@@ -18,8 +18,8 @@ from accounts.templatetags.people import handle_of
 from media.actions import MediaError
 from media.admin import shots
 from media.decoder import BusyError
+from media.files import StoreError
 from media.models import MediaFile
-from media.store import StoreError
 from moderation import hashes
 from moderation.models import PictureAttempt, PictureRule
 from moderation.rule_admin import RuleAdmin

@@ -22,7 +22,7 @@ from items.models import Item, Visibility
 from items.text import links
 from items.visibility import for_others
 from media import captioning
-from media.store import StoreError
+from media.files import StoreError
 from moderation import hashes
 from moderation.models import SenderKind
 from storage.connections import fetch

@@ -29,7 +29,7 @@ class Shown(NamedTuple):
 
 def shown(user_id: int, folder: Path, post: Post) -> Shown:
     """Keep the media of a post, which nothing uses yet. The first decides on the kind: up to four pictures, or one
-    video. Raises media.store.StoreError, and BusyError after minutes.
+    video. Raises media.files.StoreError, and BusyError after minutes.
 
     A file that was kept before, by a worker that was killed, is found by its key.
     """

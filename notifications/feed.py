@@ -29,7 +29,8 @@ import msgspec
 
 from accounts.cards import UserCard
 from accounts.models import User
-from items.hydrate import ITEMS, ItemBody, hydrate
+from items.bodies import ItemBody
+from items.hydrate import ITEMS, hydrate
 from items.visibility import VISIBLE
 from notifications.models import OF_MODERATORS
 from notifications.sessions import SessionCard, sessions

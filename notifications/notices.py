@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from accounts.cards import UserCard
 from accounts.models import User
-from items.hydrate import ItemBody, verified
+from items.bodies import ItemBody
+from items.hydrate import verified
 from notifications.feed import Entry
 from relations.people import followable_among
 

@@ -35,7 +35,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from accounts.models import User
 from media import store as media
-from media.store import NAME
+from media.files import NAME, PREFIXES, Stored, StoreError
 from runtime.disk import sync
 from runtime.embedded import ServerError, postgres_binaries
 from seen import forgetting, played
@@ -139,7 +139,7 @@ def backup(path: Path, *, now: datetime, progress: Progress) -> None:
         raise BackupError(f"{path} cannot be written: {error.strerror}.") from error
     except played.PlayedUnavailableError as error:
         raise BackupError(f"The server of plays does not answer: {error}") from error
-    except media.StoreError as error:
+    except StoreError as error:
         raise BackupError(f"The store of media does not answer: {error}") from error
 
 
@@ -221,9 +221,9 @@ def _plays() -> Iterator[bytes]:
                 yield _framed(encoder.encode(_dumped(client, batch)))
 
 
-def _media() -> Iterator[media.Stored]:
+def _media() -> Iterator[Stored]:
     """All files of media; none of a bucket, which its owner backs up."""
-    for prefix in () if media.store().is_remote else media.PREFIXES:
+    for prefix in () if media.store().is_remote else PREFIXES:
         yield from (stored for stored in media.store().listing(prefix) if NAME.fullmatch(stored.name))
 
 
@@ -267,7 +267,7 @@ def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
         raise BackupError(f"{path} cannot be restored: {error.strerror or error}.") from error
     except played.PlayedUnavailableError as error:
         raise BackupError(f"The server of plays does not answer: {error}") from error
-    except media.StoreError as error:
+    except StoreError as error:
         raise BackupError(f"The files of media cannot be written: {error}") from error
     return manifest
 

@@ -9,11 +9,11 @@ from django.utils.html import linebreaks
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from items.hydrate import ItemBody
+from items.bodies import ItemBody
 from items.profile import profile_page
 from items.templatetags.reading import excerpt
+from media.files import TYPES
 from media.objects import MediaObject
-from media.store import TYPES
 
 UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 ENTRIES = 20

@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accounts.models import User
+from items.bodies import ItemBody
 from items.filters import filtered
-from items.hydrate import ItemBody, ItemRow, body
+from items.hydrate import ItemRow, body
 from runtime import metrics
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
 from storage.queue import enqueue

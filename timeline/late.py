@@ -7,7 +7,7 @@ See docs/decisions.md: A post that is shown to more counts as new, also to earli
 
 from collections.abc import Sequence
 
-from items.hydrate import ItemBody
+from items.bodies import ItemBody
 from relations.rules import members
 from timeline.home import NEW_CAP
 from timeline.rules import shown

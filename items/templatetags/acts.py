@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language, ngettext, pgettext
 from django.utils.translation import gettext as _
 
-from items.hydrate import ItemBody
+from items.bodies import ItemBody
 from web.templatetags.icons import icon
 
 register = template.Library()

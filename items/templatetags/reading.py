@@ -12,9 +12,9 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from items.bodies import ItemBody
 from items.context_processors import Names
 from items.hits import hits
-from items.hydrate import ItemBody
 from items.query import Query
 from items.text import Kind, spans
 

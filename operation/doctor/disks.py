@@ -7,8 +7,8 @@ from itertools import islice, takewhile
 from django.conf import settings
 
 from media import store as media
+from media.files import PREFIXES
 from media.models import MediaFile
-from media.store import PREFIXES
 from media.sweeping import without_row
 from operation.doctor.findings import Findings, judge
 from seen.lmdb_store import LmdbStore

@@ -22,8 +22,9 @@ from items.actions import (
     undo_repost,
     unlike,
 )
+from items.bodies import Counts, ItemBody
 from items.counts import fold
-from items.hydrate import Counts, ItemBody, hydrate
+from items.hydrate import hydrate
 from items.models import CountChange, Item, ItemCounts, Like, Status, Visibility
 from items.signals import item_liked
 from tests.support.at_once import at_once

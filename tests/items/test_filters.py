@@ -14,8 +14,9 @@ from accounts.models import User
 from discover.feed import refresh
 from items import actions as items
 from items import filters
+from items.bodies import ItemBody
 from items.filters import Filters, _Rule, filtered
-from items.hydrate import ItemBody, hydrate
+from items.hydrate import hydrate
 from items.models import PHRASE_LENGTH, Filter, Item
 from items.profile import profile_page, replies_page, visible_item
 from items.text import ARTICLE_LENGTH

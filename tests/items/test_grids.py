@@ -8,7 +8,7 @@ import pytest
 from django.utils import translation
 from django.utils.html import escape
 
-from items.hydrate import Counts, ItemBody, Sender
+from items.bodies import Counts, ItemBody, Sender
 from items.templatetags.acts import buttons
 from items.templatetags.pictures import figures
 from media.objects import MediaObject, medium_of

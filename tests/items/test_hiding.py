@@ -10,7 +10,8 @@ from rest_framework.test import APIClient
 
 from accounts.models import User
 from items import actions, hiding, purge
-from items.hydrate import ItemBody, hydrate
+from items.bodies import ItemBody
+from items.hydrate import hydrate
 from items.models import Item
 from media import sweeping
 from media.models import NEVER, MediaFile

@@ -22,9 +22,10 @@ from accounts import purge
 from accounts.export import write_archive
 from accounts.models import Deletion, User
 from media import actions, bucket, sweeping
+from media.files import PREFIXES, StoreError, new_name
 from media.models import FileMove, MediaFile
 from media.serving import AT_ONCE_BYTES, PREFIX, served
-from media.store import PREFIXES, StoreError, new_name, store
+from media.store import store
 from operation import backup
 from operation.doctor import disks, examination
 from operation.doctor.findings import ERROR, OK, WARNING

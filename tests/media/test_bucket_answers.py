@@ -15,8 +15,8 @@ from rest_framework.test import APIClient
 
 from media import bucket, sweeping
 from media.bucket import Bucket
+from media.files import StoreError, new_name
 from media.models import FileMove, MediaFile
-from media.store import StoreError, new_name
 from runtime.bucket_address import parse
 from tests.support.api import API
 from tests.support.buckets import BucketServer

@@ -14,9 +14,9 @@ from accounts.export import write_archive
 from accounts.models import User
 from items import actions as items
 from media import actions, attaching, captioning, store
+from media.files import NAME, PREFIXES, StoreError
 from media.models import FileMove, MediaFile
 from media.serving import respond
-from media.store import NAME, StoreError
 from media.sweeping import sweep_files
 from tests.support.api import client_of
 from tests.support.factories import UserFactory
@@ -108,7 +108,7 @@ def test_captions_are_withdrawn_and_come_back_with_their_item(
 
 def test_captions_go_with_an_unused_video(client: APIClient, film: MediaFile, media_folder: Path) -> None:
     put(client, film)
-    assert sweep_files(store.PREFIXES) == 0
+    assert sweep_files(PREFIXES) == 0
     assert client.delete(f"{MEDIA}/{film.pk}").status_code == 204
     assert names(media_folder) == []
 

@@ -14,8 +14,9 @@ from django.utils import timezone
 
 from accounts.models import User
 from media import sweeping
+from media.files import PREFIXES
 from media.models import FileMove, MediaFile
-from media.store import PREFIXES, store
+from media.store import store
 from tests.support.api import API
 from tests.support.disks import on_small_disk
 from tests.support.effort import some, tries

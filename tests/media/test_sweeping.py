@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from accounts.models import User
 from media import actions, sweeping
+from media.files import PREFIXES, StoreError, new_name
 from media.models import FileMove, MediaFile
-from media.store import PREFIXES, StoreError, new_name, store
+from media.store import store
 from tests.support.pictures import files_of, jpeg, upload
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,7 +14,8 @@ from items import export
 from items.hydrate import hydrate
 from items.models import Item, ItemType, Status
 from media.captioning import set_captions
-from media.store import StoreError, store
+from media.files import StoreError
+from media.store import store
 from moderation import actions, pictures
 from moderation.models import Case, Decision, WordRule
 from notifications import actions as notifications

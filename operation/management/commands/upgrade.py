@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, SystemCheckEr
 from django.db import DatabaseError
 from django.utils import timezone
 
-from media.store import StoreError
+from media.files import StoreError
 from operation.upgrade import (
     UpgradeError,
     check_major,

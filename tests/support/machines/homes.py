@@ -31,7 +31,8 @@ from accounts.signals import account_purged
 from feedsite import celery
 from items import actions as items
 from items import counts
-from items.hydrate import Counts, hydrate
+from items.bodies import Counts
+from items.hydrate import hydrate
 from items.models import Item, Like, Status, Visibility
 from items.signals import item_submitted
 from relations import actions as relations
