@@ -88,44 +88,23 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.update(window_epoch=Draw())
 
 
-class UserManager(DjangoUserManager["User"]):
+_Verbs = DjangoUserManager.from_queryset(UserQuerySet)
+
+
+class UserManager(_Verbs["User"]):
     """The verbs of `UserQuerySet`, and Django's for making users."""
 
     def get_queryset(self) -> UserQuerySet:
         """All users."""
         return UserQuerySet(self.model, using=self._db)
 
-    def active(self) -> UserQuerySet:
-        """Users who may sign in and be seen (`UserQuerySet.active`)."""
-        return self.get_queryset().active()
-
-    def held(self) -> UserQuerySet:
-        """Users as they are now, held until the transaction ends (`UserQuerySet.held`)."""
-        return self.get_queryset().held()
-
     def advance_epoch_of(self, user_id: int) -> None:
         """Make the windows of this user unusable (`UserQuerySet.advance_epoch`)."""
-        self.get_queryset().filter(pk=user_id).advance_epoch()
-
-    def named(self, username: str) -> UserQuerySet:
-        """The user of this name (`UserQuerySet.named`)."""
-        return self.get_queryset().named(username)
-
-    def looking_like(self, username: str) -> UserQuerySet:
-        """Users whose names look like this one (`UserQuerySet.looking_like`)."""
-        return self.get_queryset().looking_like(username)
-
-    def with_email(self, address: str) -> UserQuerySet:
-        """Users with this e-mail address (`UserQuerySet.with_email`)."""
-        return self.get_queryset().with_email(address)
-
-    def called(self, name: str) -> UserQuerySet:
-        """Users whose names hold every word of `name` (`UserQuerySet.called`)."""
-        return self.get_queryset().called(name)
+        self.filter(pk=user_id).advance_epoch()
 
     def get_by_natural_key(self, username: str | None) -> "User":
         """Sign in without regard to the name's case, as names are unique without it."""
-        return self.get_queryset().named(username or "").get()
+        return self.named(username or "").get()
 
     def create_superuser(self, username: str, password: str | None = None, **fields: Any) -> "User":  # type: ignore[override]
         """A new superuser, of the highest level."""
