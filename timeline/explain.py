@@ -339,9 +339,9 @@ def _next_page(reader: User) -> NextPage:
             walk = walked(reader, last_id=None, limit=PAGE)
             times.append(time.perf_counter() - begin)
     return NextPage(
-        sources=sorted(walk.sources),
-        missed=walk.missed or "" if "sql" in walk.sources else "",
-        items=len(walk.shown[:PAGE]),
+        sources=sorted(walk.findings.sources),
+        missed=walk.findings.missed or "" if "sql" in walk.findings.sources else "",
+        items=len(walk.progress.shown[:PAGE]),
         statements=asked.statements,
         round_trips=asked.round_trips,
         milliseconds=round(1000 * statistics.median(times[WARM:]), 2),

@@ -7,7 +7,6 @@ See docs/decisions.md: A list is read by the statements of home.
 """
 
 from accounts.models import User
-from storage.window import INFINITY
 from timeline import home
 from timeline.fold import count_new
 from timeline.home import Page, Walk, from_sql, page_of
@@ -18,8 +17,7 @@ def list_page(reader: User, list_id: int, *, last_id: int | None = None, limit: 
     """The items below `last_id` (exclusive, need not exist) of one of the reader's lists, newest first, at most
     `limit`.
     """
-    top = INFINITY if last_id is None else last_id
-    walk = Walk(reader, limit, top, top, list_id=list_id)
+    walk = Walk.of(reader, limit, last_id, list_id)
     from_sql(walk)
     return page_of(walk)
 
