@@ -18,7 +18,7 @@ from django.contrib.auth.hashers import make_password
 from django.db import connection, transaction
 
 from accounts.models import Level, User
-from community import demo_notifications, demo_order, demo_sessions
+from community import demo_notifications, demo_order, demo_pictures, demo_sessions
 from discover import filling
 from items.indexing import copy_index
 from items.models import Item, ItemCounts, ItemType, Like, Visibility
@@ -273,7 +273,7 @@ class NotEmptyError(Exception):
 
 @transaction.atomic
 def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
-    """Make a community of `size` users, which takes a second, or ten with faces and pictures.
+    """Make a community of `size` users, which takes a second, or a few with faces and pictures.
 
     Raises NotEmptyError if the site has users.
     """
@@ -291,10 +291,8 @@ def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
     follows = _follows(chance, users, now)
     items = _items(chance, users, now)
     if has_pictures:
-        from community import demo_pictures  # loads what draws; most starts of a site draw nothing
-
-        demo_pictures.faces(users)
-        demo_pictures.illustrate(items, random.Random(SEED))  # noqa: S311 (made-up pictures, no secrets)
+        demo_pictures.faces(users, items)
+        demo_pictures.illustrate(items)
     Item.objects.bulk_create(items, batch_size=2000)
     copy_index((item.pk, item.title, item.text) for item in items if not item.repost_of)
     likes = _likes(chance, users, items, now)

@@ -1,28 +1,18 @@
 # ruff: noqa: RUF001 - Chinese sentences have Chinese commas
 """The pictures of the demo community: faces, banners, and pictures of what the posts tell of.
 
-All are drawn by program, and go the way of every upload (media.actions). The same seed draws the same pictures.
+The files in `pictures/` go the way of every upload (media.actions).
 """
 
 import contextlib
-import io
 import logging
-import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
-from zlib import crc32
-
-import numpy as np
-from PIL import Image
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 from accounts.faces import set_face
 from accounts.models import User
-from community.demo_canvas import Canvas
-from community.demo_faces import cat_sign, face, lighthouse_sign, weather_sign
-from community.demo_scenes import SCENES, animation
-from community.demo_things import THINGS
 from items import attachments
 from items.models import Item, ItemType, Visibility
 from media import attaching
@@ -33,30 +23,36 @@ from media.models import Use
 
 logger = logging.getLogger(__name__)
 
-MOST_FACES, MOST_POSTS, TIMES = 30, 18, 2
-"""Bounds of the time that a demo takes: users with faces, posts with pictures, and posts with the same scenes."""
-SHARE = 0.7
-"""The share of the posts with a picture, of those that tell of something that can be drawn."""
-WIDE, TALL, SQUARE, PANORAMA, BANNER = (660, 440), (440, 620), (480, 480), (840, 360), (900, 300)
-MOVING = "lighthouse, moving"
-PAINTERS: dict[str, Callable[[Canvas], None]] = {**SCENES, **THINGS}
-SEEDS = {"mira": 3, "tomas": 2, "lin-wei": 12, "oriel": 8, "bastian": 18, "wanda": 7}
-SIGNS = {"harbor-news": lighthouse_sign, "weather-desk": weather_sign, "su-he": cat_sign}
+FOLDER = Path(__file__).with_name("pictures")
+MOST_POSTS = 18
+"""Posts with pictures beside the features, which bounds the time that a demo takes."""
+FACES = {
+    "mira": "face-mira",
+    "tomas": "face-tomas",
+    "lin-wei": "face-lin-wei",
+    "oriel": "face-oriel",
+    "bastian": "face-bastian",
+    "wanda": "face-wanda",
+    "harbor-news": "face-harbor-news",
+    "weather-desk": "face-weather-desk",
+    "su-he": "face-su-he",
+}
+MORE_FACES = tuple(f"face-{number}" for number in range(1, 9))
+"""For the others who post most."""
 FACELESS = "site-admin"
 BANNERS = {
     "mira": "mill",
-    "tomas": "bridge",
-    "lin-wei": "sea",
+    "tomas": "bridge-dawn",
+    "lin-wei": "sea-evening",
     "harbor-news": "ferry",
     "weather-desk": "clouds",
 }
 
 
 class Shot(NamedTuple):
-    """A picture of a scene: its size in pixels, and what it shows in words."""
+    """A file in `FOLDER`, without its ending, and what it shows in words."""
 
-    scene: str
-    size: tuple[int, int]
+    name: str
     words: str
 
 
@@ -75,47 +71,45 @@ class Feature(NamedTuple):
 
 
 SHOWN: dict[str, tuple[Shot, ...]] = {
-    "The first ferry was ten minutes late": (Shot("ferry", WIDE, "A ferry with a red funnel in the fog."),),
-    "Found a 1962 tram map": (Shot("tram map", WIDE, "A folded map with seven tram lines that cross a river."),),
-    "Three loaves out of the oven": (
-        Shot("bread", WIDE, "Three loaves on a floured board. The left one is straight."),
-    ),
-    "Somebody left a chessboard": (Shot("chess", SQUARE, "A chessboard from above, with seventeen pieces left."),),
-    "The new footbridge opens": (Shot("bridge", PANORAMA, "A bridge of two towers over still water at dawn."),),
-    "Counted eleven swifts": (Shot("mill", TALL, "Swifts around an old windmill, dark before a red sky."),),
+    "The first ferry was ten minutes late": (Shot("ferry", "A ferry with a red funnel in the fog."),),
+    "Found a 1962 tram map": (Shot("tram-map", "A folded map with seven tram lines that cross a river."),),
+    "Three loaves out of the oven": (Shot("bread", "Three loaves on a floured board. The left one is straight."),),
+    "Somebody left a chessboard": (Shot("chess", "A chessboard from above, with seventeen pieces left."),),
+    "The new footbridge opens": (Shot("bridge-dawn", "A bridge of two towers over still water at dawn."),),
+    "Counted eleven swifts": (Shot("mill", "Swifts around an old windmill, dark before a red sky."),),
     "Rode the coast road": (
-        Shot("coast", WIDE, "A road along a green slope, and the sea below."),
-        Shot("hills", TALL, "Hill behind hill in the haze of the morning."),
-        Shot("sea", SQUARE, "A white sail before the setting sun."),
-        Shot("clouds", WIDE, "White clouds over a meadow."),
+        Shot("coast", "A road along a green slope, and the sea below."),
+        Shot("hills", "Hill behind hill in the haze of the morning."),
+        Shot("sea", "A white sail before the setting sun."),
+        Shot("clouds", "White clouds over a meadow."),
     ),
-    "Learned today that lighthouses": (Shot("lighthouse", TALL, "A striped lighthouse at night, its light on."),),
-    "The market has apricots": (Shot("apricots", SQUARE, "A crate full of ripe apricots."),),
+    "Learned today that lighthouses": (Shot("lighthouse", "A striped lighthouse at night, its light on."),),
+    "The market has apricots": (Shot("apricots", "A crate full of ripe apricots."),),
     "Half the street came out": (
-        Shot("moon", WIDE, "A full moon over dark pines."),
-        Shot("town", WIDE, "The lit windows of the town, mirrored in the water."),
+        Shot("moon", "A full moon over dark pines."),
+        Shot("town", "The lit windows of the town, mirrored in the water."),
     ),
-    "They painted the pier": (Shot("sea", PANORAMA, "A sailing boat on a calm evening."),),
+    "They painted the pier": (Shot("sea-evening", "A sailing boat on a calm evening."),),
     "The museum has a whole room": (
-        Shot("doorknob", SQUARE, "A round doorknob on a painted door."),
-        Shot("doorknob", SQUARE, "Another doorknob, on another door."),
-        Shot("doorknob", SQUARE, "A third one. They differ more than one thinks."),
+        Shot("doorknob-1", "A round doorknob on a painted door."),
+        Shot("doorknob-2", "Another doorknob, on another door."),
+        Shot("doorknob-3", "A third one. They differ more than one thinks."),
     ),
-    "A rainbow, a hailstorm": (Shot("rainbow", WIDE, "A rainbow over fields and a white house."),),
+    "A rainbow, a hailstorm": (Shot("rainbow", "A rainbow over fields and a white house, and a paler one above it."),),
     "Walked home the long way": (
-        Shot("town", TALL, "Roofs and lit windows at dusk."),
-        Shot("storm", TALL, "The same roofs in the rain, a minute later."),
+        Shot("town", "Roofs and lit windows at dusk."),
+        Shot("storm", "The same roofs in the rain, a minute later."),
     ),
-    "Morning: fog on the water": (Shot("ferry", PANORAMA, "Fog on the water, and a ferry in it."),),
-    "Tonight clear": (Shot("moon", PANORAMA, "A full moon and many stars."),),
-    "Showers from the south-west": (Shot("storm", WIDE, "Rain over the harbour's roofs."),),
-    "Dry and mild": (Shot("clouds", PANORAMA, "Few clouds in a blue sky."),),
-    "The bridge will be lifted": (Shot("bridge", WIDE, "The bridge before sunrise, without traffic."),),
-    "早班渡轮": (Shot("ferry", WIDE, "雾中的渡轮，红色烟囱。"),),
-    "今天的云": (Shot("clouds", WIDE, "草地上方的白云。"), Shot("hills", WIDE, "晨雾里层层的山。")),
-    "在旧书店": (Shot("tram map", SQUARE, "一张有七条线路的旧电车地图。"),),
-    "雨停了": (Shot("two rainbows", PANORAMA, "田野上的两道彩虹和一座白房子。"),),
-    "市场里又有杏子": (Shot("apricots", WIDE, "一箱熟透的杏子。"),),
+    "Morning: fog on the water": (Shot("ferry", "Fog on the water, and a ferry in it."),),
+    "Tonight clear": (Shot("moon", "A full moon and many stars."),),
+    "Showers from the south-west": (Shot("storm", "Rain over the harbour's roofs."),),
+    "Dry and mild": (Shot("clouds", "Few clouds in a blue sky."),),
+    "The bridge will be lifted": (Shot("bridge", "The bridge before sunrise, without traffic."),),
+    "早班渡轮": (Shot("ferry", "雾中的渡轮，红色烟囱。"),),
+    "今天的云": (Shot("clouds", "草地上方的白云。"), Shot("hills", "晨雾里层层的山。")),
+    "在旧书店": (Shot("tram-map", "一张有七条线路的旧电车地图。"),),
+    "雨停了": (Shot("rainbow", "田野上的两道彩虹和一座白房子。"),),
+    "市场里又有杏子": (Shot("apricots", "一箱熟透的杏子。"),),
 }
 """By the beginning of a post's text."""
 FEATURES = (
@@ -124,7 +118,7 @@ FEATURES = (
         0,
         ItemType.IMAGE,
         "The lighthouse museum opens its night tours again. Bring a coat, and somebody to be brave for.",
-        (Shot(MOVING, (320, 240), "The light of a lighthouse turns once around at night."),),
+        (Shot("lighthouse-moving", "The light of a lighthouse turns once around at night."),),
     ),
     Feature(
         "tomas",
@@ -132,10 +126,10 @@ FEATURES = (
         ItemType.IMAGE,
         "Sixty kilometres, four stops, one flat tyre. The bridge was worth all of them.",
         (
-            Shot("coast", WIDE, "A road along a green slope above a turquoise sea."),
-            Shot("bridge", WIDE, "A red bridge over still water at dawn."),
-            Shot("mill", WIDE, "An old windmill before the evening sky."),
-            Shot("sea", WIDE, "A sailing boat in front of the setting sun."),
+            Shot("coast", "A road along a green slope above a turquoise sea."),
+            Shot("bridge", "A red bridge over still water at dawn."),
+            Shot("mill", "An old windmill before the evening sky."),
+            Shot("sea", "A sailing boat in front of the setting sun."),
         ),
     ),
     Feature(
@@ -157,7 +151,7 @@ FEATURES = (
         1,
         ItemType.IMAGE,
         "She has moved in above the kitchen window, and I have decided to be brave about it.",
-        (Shot("spider", WIDE, "A brown garden spider with three pale spots, in the middle of her web."),),
+        (Shot("spider", "A brown garden spider with three pale spots, in the middle of her web."),),
         warning="A spider, large",
         is_sensitive=True,
     ),
@@ -174,9 +168,9 @@ FEATURES = (
         ItemType.IMAGE,
         "江边的傍晚，从落日等到月亮。",
         (
-            Shot("sea", WIDE, "落日和一只白帆。"),
-            Shot("town", WIDE, "对岸亮起的窗，映在水里。"),
-            Shot("moon", TALL, "松林上的满月。"),
+            Shot("sea", "落日和一只白帆。"),
+            Shot("town", "对岸亮起的窗，映在水里。"),
+            Shot("moon", "松林上的满月。"),
         ),
     ),
     Feature(
@@ -184,64 +178,54 @@ FEATURES = (
         3,
         ItemType.IMAGE,
         "The yard behind the bakery after the meeting about the new oven. No one was hurt, the sky was.",
-        (Shot("storm", WIDE, "Heavy rain over dark roofs."), Shot("rainbow", WIDE, "A rainbow, ten minutes later.")),
+        (Shot("storm", "Heavy rain over dark roofs."), Shot("rainbow", "Two rainbows, ten minutes later.")),
         is_sensitive=True,
     ),
 )
 
 
 class Plan(NamedTuple):
-    """An item that is to show pictures, and its content then; none where it is told without."""
+    """An item that is to show pictures, and its content then. A feature without pictures has no shots."""
 
     item: Item
     content: dict[str, Any]
     shots: Sequence[Shot]
 
 
-def faces(users: Sequence[User]) -> None:
-    """Give the first of these users, who are saved, faces, and some of them banners."""
-    chosen = [user for user in users if user.username != FACELESS][:MOST_FACES]
-    with _drawing() as pool, _decoding():
-        drawn: list[tuple[User, Use, Future[io.BytesIO]]] = []
-        for user in chosen:
-            name = user.username
-            seed = SEEDS.get(name, crc32(name.encode()))
-            drawn.append((user, Use.AVATAR, pool.submit(_face, name, seed)))
-            if name in BANNERS:
-                drawn.append((user, Use.BANNER, pool.submit(_file, Shot(BANNERS[name], BANNER, ""), seed)))
-        for user, use, file in drawn:
-            set_face(user=user, use=use, file=file.result())
+def faces(users: Sequence[User], items: Sequence[Item]) -> None:
+    """Give some of these users, who are saved, faces and banners: those with a face of their own, and the others who
+    post most of these items.
+    """
+    posts = Counter(item.sender.username for item in items)
+    others = [user for user in users if user.username not in FACES and user.username != FACELESS]
+    others.sort(key=lambda user: -posts[user.username])
+    own = [(user, FACES[user.username]) for user in users if user.username in FACES]
+    with _decoding():
+        for user, name in (*own, *zip(others, MORE_FACES, strict=False)):
+            with _file(name) as file:
+                set_face(user=user, use=Use.AVATAR, file=file)
+        for user in users:
+            if user.username in BANNERS:
+                with _file(BANNERS[user.username]) as file:
+                    set_face(user=user, use=Use.BANNER, file=file)
 
 
-def illustrate(items: Sequence[Item], chance: random.Random) -> None:
-    """Put pictures into some of these items, which are not saved and stand oldest first, and bring the features in."""
+def illustrate(items: Sequence[Item]) -> None:
+    """Put pictures into some of these items, which are not saved and stand oldest first, and bring the features in.
+
+    Of the posts that begin alike the newest gets the pictures.
+    """
     posts = [item for item in reversed(items) if not (item.repost_of or item.reply_to)]
-    with _drawing() as pool, _decoding():
-        plans = [*_featured(posts)]
+    with _decoding():
+        plans = list(_featured(posts))
         taken = {plan.item.pk for plan in plans}
-        shown: Counter[str] = Counter()
+        left = dict(SHOWN)
         for item in posts:
-            key = next((key for key in SHOWN if item.text.startswith(key)), None)
-            if key is None or item.pk in taken or shown[key] == TIMES or chance.random() > SHARE:
-                continue
-            shown[key] += 1
-            plans.append(Plan(item, item.content, SHOWN[key]))
-            if shown.total() == MOST_POSTS:
-                break
-        drawn = [[pool.submit(_file, shot, chance.randrange(2**32)) for shot in plan.shots] for plan in plans]
-        for plan, files in zip(plans, drawn, strict=True):
-            if plan.shots:
-                _show(plan, [file.result() for file in files])
-
-
-@contextlib.contextmanager
-def _drawing() -> Iterator[ThreadPoolExecutor]:
-    """A thread that draws ahead, on one core, while a child decodes what was drawn, on another."""
-    pool = ThreadPoolExecutor(1, "drawing")
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
+            key = next((key for key in left if item.text.startswith(key)), None)
+            if key is not None and item.pk not in taken and len(SHOWN) - len(left) < MOST_POSTS:
+                plans.append(Plan(item, item.content, left.pop(key)))
+        for plan in plans:
+            _show(plan)
 
 
 @contextlib.contextmanager
@@ -271,35 +255,18 @@ def _featured(posts: Sequence[Item]) -> Iterator[Plan]:
         yield Plan(item, content, feature.shots)
 
 
-def _show(plan: Plan, files: Sequence[io.BytesIO]) -> None:
+def _show(plan: Plan) -> None:
     """Make an item one of pictures, with the content of its plan. It stays as it is where one cannot be kept."""
+    if not plan.shots:
+        return
     item = plan.item
-    rows = [
-        upload(owner_id=item.sender_id, file=file, description=shot.words)
-        for shot, file in zip(plan.shots, files, strict=True)
-    ]
+    rows = []
+    for shot in plan.shots:
+        with _file(shot.name) as file:
+            rows.append(upload(owner_id=item.sender_id, file=file, description=shot.words))
     item.type, item.content = ItemType.IMAGE, plan.content | {"media": [str(row.pk) for row in rows]}
     attaching.use(attachments.claimed(item), item_id=item.pk)
 
 
-def _face(username: str, seed: int) -> io.BytesIO:
-    """The file of an avatar."""
-    return _encoded(SIGNS.get(username, face)(seed))
-
-
-def _file(shot: Shot, seed: int) -> io.BytesIO:
-    """The file of a picture."""
-    if shot.scene == MOVING:
-        frames = animation(*shot.size, seed)
-        file = io.BytesIO()
-        frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=110, loop=0)
-        return file
-    canvas = Canvas(*shot.size, np.random.default_rng(seed))
-    PAINTERS[shot.scene](canvas)
-    return _encoded(canvas.finished())
-
-
-def _encoded(image: Image.Image) -> io.BytesIO:
-    file = io.BytesIO()
-    image.save(file, "JPEG", quality=92)
-    return file
+def _file(name: str) -> IO[bytes]:
+    return (FOLDER / f"{name}.webp").open("rb")

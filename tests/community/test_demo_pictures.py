@@ -1,4 +1,4 @@
-"""The demo community's faces and pictures: drawn by program, and in the state that uploading leaves."""
+"""The demo community's faces and pictures: the files in the repository, and the state that uploading leaves."""
 
 import io
 import logging
@@ -6,16 +6,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from django.core.management import call_command
-from PIL import Image
+from PIL import Image, ImageSequence
 
 from accounts.models import User
 from community import demo, demo_pictures
-from community.demo_canvas import Canvas
-from community.demo_faces import face
-from community.demo_pictures import MOST_FACES, MOST_POSTS, PAINTERS, SIGNS
+from community.demo_pictures import BANNERS, FACES, FEATURES, FOLDER, MORE_FACES, MOST_POSTS, SHOWN
 from items.models import Item, ItemDocument, ItemType
 from items.text import check_content
 from media.models import MediaFile, Use
@@ -50,19 +47,19 @@ def test_a_demo_with_faces_and_pictures(made: Path) -> None:
 def _faces(rows: list[MediaFile]) -> None:
     users = {user.pk: user for user in User.objects.all()}
     avatars = [row for row in rows if row.use == Use.AVATAR]
-    assert len(avatars) == MOST_FACES
+    assert len(avatars) == len(FACES) + len(MORE_FACES)
     assert all(users[row.owner_id].avatar["id"] == str(row.pk) for row in avatars)
-    assert len({row.sha256 for row in avatars}) == MOST_FACES, "no two have the same face"
-    for name in ("mira", "tomas", "lin-wei", *SIGNS):
+    assert len({row.sha256 for row in avatars}) == len(avatars), "no two have the same face"
+    for name in FACES:
         assert any(user.avatar for user in users.values() if user.username == name), name
-    assert sum(row.use == Use.BANNER for row in rows) == 5
+    assert sum(row.use == Use.BANNER for row in rows) == len(BANNERS)
     assert any(not user.avatar for user in users.values()), "some are drawn as letters"
 
 
 def _posts(rows: list[MediaFile]) -> None:
     items = list(Item.objects.exclude(type__in=[ItemType.TEXT, ItemType.REPOST]))
     pictured = [item for item in items if item.type == ItemType.IMAGE]
-    assert 15 < len(pictured) <= MOST_POSTS + len(demo_pictures.FEATURES)
+    assert 15 < len(pictured) <= MOST_POSTS + len(FEATURES)
     counts = Counter(len(item.media) for item in pictured)
     assert all(counts[number] >= least for number, least in SOME.items()), counts
     for item in items:
@@ -94,34 +91,25 @@ def _aspect(row: MediaFile) -> str:
     return "tall" if ratio < 0.9 else "wide" if ratio > 1.1 else "square"
 
 
-@pytest.mark.slow
-def test_the_same_seed_draws_the_same() -> None:
-    for seed in (1, 2):
-        assert face(seed).tobytes() == face(seed).tobytes()
-    assert face(1).tobytes() != face(2).tobytes()
+def test_the_files() -> None:
+    """Every file is used and every name has its file; a clone stays small."""
+    files = {path.stem: path.stat().st_size for path in FOLDER.iterdir()}
+    shots = [shot for shots in (*SHOWN.values(), *(feature.shots for feature in FEATURES)) for shot in shots]
+    assert set(files) == {*FACES.values(), *MORE_FACES, *BANNERS.values(), *(shot.name for shot in shots)}
+    assert len(files) <= 40
+    assert sum(files.values()) <= 1_200_000
+    assert all(shot.words for shot in shots)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scene", PAINTERS)
-def test_scenes(scene: str) -> None:
-    """A scene fills its canvas in every aspect, differs by its seed, and is more than a surface of one colour."""
-    drawn = {}
-    for width, height in ((240, 160), (120, 200), (300, 120)):
-        for seed in (1, 1, 2):
-            canvas = Canvas(width, height, np.random.default_rng(seed))
-            PAINTERS[scene](canvas)
-            image = canvas.finished()
-            assert image.size == (width, height)
-            assert drawn.setdefault((width, seed), image.tobytes()) == image.tobytes()
-            low, high = image.convert("L").getextrema()
-            assert high - low > 60  # type: ignore[operator]  # one band
-        assert drawn[width, 1] != drawn[width, 2]
+def test_every_beginning_of_a_post_begins_one() -> None:
+    texts = (*demo.LEADS, *demo.CHINESE_POSTS, *demo.NEWS, *demo.FORECASTS)
+    assert [key for key in SHOWN if not any(text.startswith(key) for text in texts)] == []
 
 
 def test_the_light_turns() -> None:
-    frames = demo_pictures.animation(80, 60, seed=1)
-    assert len({frame.tobytes() for frame in frames}) > len(frames) // 2
-    assert all(isinstance(frame, Image.Image) for frame in frames)
+    with Image.open(FOLDER / "lighthouse-moving.webp") as image:
+        frames = {frame.convert("RGB").tobytes() for frame in ImageSequence.Iterator(image)}
+    assert len(frames) > 10
 
 
 @pytest.mark.long
@@ -143,10 +131,12 @@ def test_a_picture_that_is_refused_leaves_its_post_as_it_was(
     db: None, media_folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The third shot of a feature is larger than the site allows."""
-    monkeypatch.setattr(demo_pictures, "MOST_FACES", 0)
-    settings.MEDIA_PIXELS = 500 * 600
-    small, large = demo_pictures.Shot("sea", (200, 100), "small"), demo_pictures.Shot("sea", (800, 400), "large")
-    feature = demo_pictures.FEATURES[1]
+    monkeypatch.setattr(demo_pictures, "FACES", {})
+    monkeypatch.setattr(demo_pictures, "MORE_FACES", ())
+    monkeypatch.setattr(demo_pictures, "BANNERS", {})
+    settings.MEDIA_PIXELS = 500 * 500
+    small, large = demo_pictures.Shot("chess", "small"), demo_pictures.Shot("sea", "large")
+    feature = FEATURES[1]
     monkeypatch.setattr(demo_pictures, "FEATURES", [feature._replace(shots=(small, small, large))])
     demo.make(size=24, has_pictures=True)
     assert not Item.objects.filter(content__text=feature.text).exists()

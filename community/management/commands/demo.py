@@ -20,11 +20,11 @@ class Command(BaseCommand):
     help = "Make a small made-up community, with logins that are printed and kept in the data folder."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The number of users, whether a site with users is an error, and whether pictures are drawn."""
+        """The number of users, whether a site with users is an error, and whether it gets pictures."""
         parser.add_argument("--users", type=int, default=60, help="How many users (default 60).")
         parser.add_argument("--if-empty", action="store_true", help="Do nothing, in silence, where there are users.")
         parser.add_argument(
-            "--no-pictures", action="store_true", help="Draw no faces and no pictures: a second's work."
+            "--no-pictures", action="store_true", help="Leave out faces and pictures. This takes a second."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
