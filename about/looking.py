@@ -33,7 +33,7 @@ OPEN_ADDRESSES = frozenset(
         *("/api/v1/site", "/api/v1/users", "/api/v1/auth/token", "/api/v1/auth/password-reset", "/favicon.ico"),
         # An app learns here where it is, and registers before its user signs in.
         *("/api/v1/instance", "/api/v1/instance/", "/api/v2/instance", "/api/v2/instance/", "/api/v1/apps"),
-        *("/api/v1/apps/verify_credentials", "/api/schema/mastodon"),
+        "/api/v1/apps/verify_credentials",
     }
 )
 API = "/api/"

@@ -181,7 +181,6 @@ PAGES = [
     "/settings/data",
     "/settings/delete",
     "/api/schema",
-    "/api/schema/mastodon",
     "/api/docs",
     "/favicon.ico",
     "/avatars/v1/banner-1.svg",
