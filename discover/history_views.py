@@ -24,7 +24,8 @@ from items.cards import Card, cards
 from items.profile import visible_item
 from items.views import item_or_404, take_back_or_404
 from storage.connections import FeedsUnavailableError
-from web.pages import PageRequest, go_on, limited, position, show, wants_part
+from web.pages import PageRequest, go_on, limited, show, wants_part
+from web.rest import position
 
 
 def _pause(reader: User) -> str:

@@ -44,7 +44,7 @@ from relations.people import followable_among
 from relations.suggestions import suggestions
 from web import rates
 from web.pages import PageRequest, fetches_ahead, show, too_many, wants_part
-from web.rest import PAGE, parse_id
+from web.rest import PAGE, once, parse_id
 
 WALK = re.compile(r"[A-Za-z0-9_-]{22}")
 PAGES = 10_000
@@ -85,22 +85,15 @@ def discover(request: PageRequest, reader: User) -> HttpResponse:
 
 
 # --- Parameters ------------------------------------------------------------------------------------------
-def _once(asked: QueryDict, name: str) -> str:
-    values = asked.getlist(name)
-    if len(values) > 1:
-        raise BadRequest(f"{name} is given twice")
-    return values[0] if values else ""
-
-
 def _walk(asked: QueryDict) -> str | None:
-    walk = _once(asked, "walk")
+    walk = once(asked, "walk")
     if walk and not WALK.fullmatch(walk):
         raise BadRequest("walk is none of this site's")
     return walk or None
 
 
 def _number(asked: QueryDict) -> int:
-    text = _once(asked, "page")
+    text = once(asked, "page")
     number = parse_id(text) if text else 1
     if number is None or number > PAGES:
         raise BadRequest("page is not the number of one")

@@ -22,7 +22,8 @@ from items.text import canonical_tag
 from items.user_search import search_users
 from relations.views import followed_among, requested_among
 from web import rates
-from web.pages import INVALID, PageRequest, position, show, too_many
+from web.pages import INVALID, PageRequest, show, too_many
+from web.rest import once, position
 from web.strict_json import check_text
 
 FIRST_PEOPLE = 5
@@ -89,10 +90,7 @@ def search(request: PageRequest) -> HttpResponse:
 
 def _asked(request: PageRequest) -> str:
     """The query, without spaces around it. Raises BadRequest."""
-    values = request.GET.getlist("q")
-    if len(values) > 1:
-        raise BadRequest("q is given twice")
-    asked = values[0].strip() if values else ""
+    asked = once(request.GET, "q").strip()
     try:
         check_text(asked)
     except ValueError as error:

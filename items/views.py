@@ -47,10 +47,10 @@ from web.pages import (
     limited,
     named_ids,
     next_page,
-    position,
     show,
     wants_part,
 )
+from web.rest import position
 
 
 def item_or_404(item_id: int, reader: User | AnonymousUser) -> Item:

@@ -6,7 +6,7 @@ import msgspec
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import exceptions, serializers
+from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.api import signed_in
@@ -15,7 +15,7 @@ from live.hydrate import SessionBody
 from live.snapshot import SnapshotExpiredError, UnknownSnapshotError
 from live.walk import Page
 from web.openapi import LAST_ID
-from web.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, Problem, limit, position
+from web.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, Problem, limit, once, position
 
 EXPIRED = "snapshot_expired"
 PAGE_SIZE = OpenApiParameter(
@@ -69,13 +69,6 @@ def keep_after(response: HttpResponse, page: Page) -> HttpResponse:
     return response
 
 
-def _session_id(request: Request) -> str | None:
-    values = request.query_params.getlist("session_id")
-    if len(values) > 1:
-        raise serializers.ValidationError({"session_id": ["Give it once."]})
-    return (values and values[0]) or None
-
-
 class LiveFeedView(ApiView):
     """The feed of live sessions over HTTP."""
 
@@ -93,7 +86,11 @@ class LiveFeedView(ApiView):
         newest end first. Live and upcoming sessions stay in the order, and `shown_as`, of the first page.
         """
         reader = signed_in(request)
-        session_id, last_id, count = _session_id(request), position(request), limit(request, "page_size")
+        session_id, last_id, count = (
+            once(request.GET, "session_id") or None,
+            position(request),
+            limit(request, "page_size"),
+        )
         try:
             page = live_page(reader, session_id=session_id, last_id=last_id, page_size=count, now=timezone.now())
         except UnknownSnapshotError as error:

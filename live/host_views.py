@@ -24,8 +24,8 @@ from live.models import LiveSession, Review, State
 from live.views import answer_card, impossible, poll, session_or_404
 from media.offering import telling
 from storage import ids
-from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, position, show
-from web.rest import PAGE
+from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show
+from web.rest import PAGE, position
 
 TWICE = timedelta(minutes=10)
 """A session that equals one which its host planned so shortly before is the same form, sent twice."""

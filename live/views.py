@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
-from django.core.exceptions import BadRequest
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -33,8 +32,8 @@ from live.walk import Page
 from relations.suggestions import suggestions
 from relations.visibility import standing
 from storage import ids
-from web.pages import INVALID, PageRequest, go_on, limited, position, show, wants_part
-from web.rest import PAGE, PAGE_LIMIT, parse_id
+from web.pages import INVALID, PageRequest, go_on, limited, show, wants_part
+from web.rest import PAGE, limit, once, parse_id, position
 
 LOOKS = ("card", "whole", "own", "strip")
 SHOWN = 200
@@ -52,7 +51,7 @@ def live(request: PageRequest, reader: User) -> HttpResponse:
     Following pages name it by `session_id`. Where that has expired, the list begins anew and says so.
     """
     now = timezone.now()
-    last_id, size, session_id = position(request), _page_size(request), _once(request, "session_id") or None
+    last_id, size, session_id = position(request), limit(request, "page_size"), once(request.GET, "session_id") or None
     try:
         page = live_page(reader, session_id=session_id, last_id=last_id, page_size=size, now=now)
     except UnknownSnapshotError:
@@ -115,14 +114,14 @@ def news(request: PageRequest) -> HttpResponse:
     """The news of an open page: how many sessions went live `since` it was made, but for the `known` ones, and which of
     those that it `has` are not as it shows them. 204 while there is no news.
     """
-    since, known = position(request, "since"), _once(request, "known")
-    shown = _versions(_once(request, "has"))
+    since, known = position(request, "since"), once(request.GET, "known")
+    shown = _versions(once(request.GET, "has"))
     changed = hosting.changed_among(shown, request.user)
     count, capped = 0, False
     if since and isinstance(request.user, User):
         at = datetime.fromtimestamp(min(since, ids.MAX_ID >> ids.SEQUENCE_BITS) / 1000, UTC)
         count, capped = hosting.started_since(request.user, at, known=[*_ids(known)])
-    if not changed and _once(request, "shows") == str(count):
+    if not changed and once(request.GET, "shows") == str(count):
         return HttpResponse(status=204)
     context = {"count": count, "capped": capped, "since": since or "", "known": known}
     response = show(request, "live/_news.html", context | poll())
@@ -137,17 +136,6 @@ def poll() -> dict[str, Any]:
 
 
 # --- Parameters ------------------------------------------------------------------------------------------
-def _once(request: PageRequest, name: str) -> str:
-    values = request.GET.getlist(name)
-    if len(values) > 1:
-        raise BadRequest(f"{name} is given twice")
-    return values[0] if values else ""
-
-
-def _page_size(request: PageRequest) -> int:
-    return min(position(request, "page_size") or PAGE, PAGE_LIMIT)
-
-
 def _ids(text: str) -> list[int]:
     """Ids with commas between them; what is none counts as not said."""
     found = (parse_id(part) for part in text[: SHOWN * 20].split(","))

@@ -16,7 +16,8 @@ from notifications.forms import KindsForm
 from notifications.models import CHOOSABLE, Silenced
 from notifications.notices import notices
 from relations.people import WAITING_CAP, waiting_requests
-from web.pages import INVALID, PageRequest, fetches_ahead, limited, position, show, wants_part
+from web.pages import INVALID, PageRequest, fetches_ahead, limited, show, wants_part
+from web.rest import position
 
 
 @require_safe

@@ -22,7 +22,8 @@ from public import atom, sitemap
 from public.column import column_of
 from relations.views import user_or_404
 from timeline.views import home
-from web.pages import PageRequest, position, show, wants_part
+from web.pages import PageRequest, show, wants_part
+from web.rest import position
 
 COLUMN_SECONDS = 60
 """How long a browser keeps the column."""

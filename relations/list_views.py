@@ -16,8 +16,8 @@ from relations.lists import Listed
 from relations.models import Follow, List
 from relations.views import user_or_404
 from relations.visibility import is_username, visible_user
-from web.pages import INVALID, PageRequest, limited, position, show
-from web.rest import MAX_POSITION, PAGE
+from web.pages import INVALID, PageRequest, limited, show
+from web.rest import MAX_POSITION, PAGE, position
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
 

@@ -18,8 +18,8 @@ from relations.forms import MuteForm
 from relations.models import Follow, FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
 from relations.visibility import is_username, standing, visible_user
-from web.pages import INVALID, PageRequest, go_on, limited, position, show, wants_part
-from web.rest import PAGE
+from web.pages import INVALID, PageRequest, go_on, limited, show, wants_part
+from web.rest import PAGE, position
 
 VERBS: dict[str, Callable[[User, User], bool]] = {
     "follow": lambda reader, other: actions.follow(follower=reader, followee=other),

@@ -28,7 +28,7 @@ from accounts.models import User
 from storage.events import Listener, Position
 from stream.dialects import Dialect, Hearer
 from stream.news import PAGES
-from web.rest import MAX_POSITION, ApiView, OutageError, position
+from web.rest import MAX_POSITION, ApiView, OutageError, once, position
 
 ITEM = OpenApiParameter(
     "item",
@@ -99,7 +99,7 @@ class StreamView(ApiView):
         """
         reader, since = signed_in(request), last_event_id(request)
         listener = Listener(reader.pk, position(request, "item") or 0, position(request, "session") or 0)
-        ticket = once(request, "ticket")
+        ticket = once(request.GET, "ticket")
         if getattr(request._request, "keeps_lines_open", False):
             origin = origin_of(read_ticket(ticket), reader)
             return Admission(grant_of(request, reader), listener, since=since, origin=origin)
@@ -133,17 +133,9 @@ def origin_of(ticket: Ticket | None, reader: User) -> str:
     return ticket.origin if is_ours else ""
 
 
-def once(request: Request, name: str) -> str:
-    """A parameter of the query, or nothing. Raises ValidationError if it is repeated."""
-    values = request.query_params.getlist(name)
-    if len(values) > 1:
-        raise serializers.ValidationError({name: ["Give it once."]})
-    return values[0] if values else ""
-
-
 def last_event_id(request: Request) -> Position | None:
     """The event after which to go on, or None. Raises ValidationError."""
-    text = once(request, "last_event_id")
+    text = once(request.GET, "last_event_id")
     text = request.headers.get("Last-Event-ID") or text
     try:
         return Position.parse(text) if text else None

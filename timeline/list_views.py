@@ -12,8 +12,8 @@ from timeline.late import arrivals, with_late
 from timeline.lists import list_new_count, list_page
 from timeline.position import place_of
 from timeline.views import cards_of
-from web.pages import PageRequest, position, show
-from web.rest import PAGE
+from web.pages import PageRequest, show
+from web.rest import PAGE, position
 
 
 @require_safe

@@ -23,8 +23,8 @@ from timeline.home import Page, home_page, new_count
 from timeline.late import arrivals, with_late
 from timeline.position import forget_place, note_position, offer_of, place_of
 from timeline.welcome import PEOPLE, people_for
-from web.pages import INVALID, PageRequest, limited, position, show, wants_part
-from web.rest import PAGE, parse_id
+from web.pages import INVALID, PageRequest, limited, show, wants_part
+from web.rest import PAGE, parse_id, position
 
 FOUND = 20
 """Users whom the page of people proposes."""

@@ -11,7 +11,6 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
 from django.conf import settings
-from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.template import loader
@@ -25,7 +24,7 @@ from django_htmx.middleware import HtmxDetails
 from web import rates
 from web.headers import nonce
 from web.requests import is_user_known, known_user
-from web.rest import ApiView, parse_id, scope_of
+from web.rest import ApiView, ParameterError, once, parse_id, scope_of
 
 P = ParamSpec("P")
 
@@ -58,30 +57,15 @@ def fetches_ahead(request: HttpRequest) -> bool:
     return request.headers.get("Sec-Purpose", "").startswith("prefetch")
 
 
-def position(request: HttpRequest, name: str = "last_id") -> int | None:
-    """The position in a list that the query names, or None; no item need be there. Raises BadRequest."""
-    values = request.GET.getlist(name)
-    if len(values) > 1:
-        raise BadRequest(f"{name} is given twice")
-    if not values or not values[0]:
-        return None
-    number = parse_id(values[0])
-    if number is None:
-        raise BadRequest(f"{name} is not an id")
-    return number
-
-
 def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
-    """The ids, separated by commas, that the query names; none if it names none. Raises BadRequest, also for more than
-    `most`.
+    """The ids, separated by commas, that the query names; none if it names none. Raises ParameterError, also for more
+    than `most`.
     """
-    values = request.GET.getlist(name)
-    if len(values) > 1:
-        raise BadRequest(f"{name} is given twice")
-    named = values[0].split(",", most) if values and values[0] else []
+    text = once(request.GET, name)
+    named = text.split(",", most) if text else []
     ids = [number for number in map(parse_id, named) if number is not None]
     if len(ids) < len(named) or len(ids) > most:
-        raise BadRequest(f"{name} are at most {most} ids, separated by commas")
+        raise ParameterError(name, f"Give at most {most} ids, separated by commas.")
     return ids
 
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 from django.core.exceptions import (
+    BadRequest,
     RequestDataTooBig,
     SuspiciousOperation,
 )
@@ -21,7 +22,7 @@ from django.core.exceptions import (
     ValidationError as DjangoValidationError,
 )
 from django.db import InterfaceError, OperationalError
-from django.http import HttpResponse, QueryDict, UnreadablePostError
+from django.http import HttpRequest, HttpResponse, QueryDict, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
@@ -227,7 +228,15 @@ def invalid(error: DjangoValidationError) -> serializers.ValidationError:
     return serializers.ValidationError(serializers.as_serializer_error(error))
 
 
-# --- Addresses -------------------------------------------------------------------------------------------
+# --- Parameters ----------------------------------------------------------------------------------------
+class ParameterError(BadRequest):
+    """A parameter is repeated or has a wrong value. A page answers 400, the API names the parameter and the reason."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name, self.reason = name, reason
+
+
 def parse_id(text: str) -> int | None:
     """The id that `text` spells in decimal as the API does, or None."""
     if not NUMBER.fullmatch(text) or int(text) > MAX_POSITION:
@@ -235,25 +244,31 @@ def parse_id(text: str) -> int | None:
     return int(text)
 
 
-def _number(request: Request, name: str, rule: str) -> int | None:
-    values = request.query_params.getlist(name)
+def once(query: QueryDict, name: str) -> str:
+    """A parameter of a query or form; "" where it is missing. Raises ParameterError if it is repeated."""
+    values = query.getlist(name)
     if len(values) > 1:
-        raise serializers.ValidationError({name: ["Give it once."]})
-    if not values or not values[0]:
+        raise ParameterError(name, "Give it once.")
+    return values[0] if values else ""
+
+
+def _number(request: HttpRequest, name: str, rule: str) -> int | None:
+    text = once(request.GET, name)
+    if not text:
         return None
-    number = parse_id(values[0])
+    number = parse_id(text)
     if number is None:
-        raise serializers.ValidationError({name: [rule]})
+        raise ParameterError(name, rule)
     return number
 
 
-def position(request: Request, name: str = "last_id") -> int | None:
-    """The position in a list that the query names, or None; no item need be there. Raises ValidationError."""
+def position(request: HttpRequest, name: str = "last_id") -> int | None:
+    """The position in a list that the query names, or None. No item needs to be there. Raises ParameterError."""
     return _number(request, name, "An id is a decimal number from 1 to 2^53.")
 
 
-def limit(request: Request, name: str = "limit") -> int:
-    """How many to list: 20, or what the query asks for, at most 100. Raises ValidationError."""
+def limit(request: HttpRequest, name: str = "limit") -> int:
+    """How many to list: 20, or what the query asks for, at most 100. Raises ParameterError."""
     asked = _number(request, name, "A whole number from 1; more than 100 count as 100.")
     return PAGE if asked is None else min(asked, PAGE_LIMIT)
 
@@ -288,6 +303,8 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     if isinstance(exc, OUTAGES):
         logger.error("A server failed a request: %s", exc)
         exc = OutageError()
+    elif isinstance(exc, ParameterError):
+        exc = serializers.ValidationError({exc.name: [exc.reason]})
     elif isinstance(exc, RequestDataTooBig):
         exc = PayloadTooLargeError()
     elif isinstance(exc, SuspiciousOperation | MultiPartParserError | UnreadablePostError):
