@@ -1,22 +1,51 @@
-"""Counts what PostgreSQL is asked, by the ORM and past it (storage.connections.fetch)."""
+"""The statements that PostgreSQL is asked, by the ORM and past it (storage.connections.fetch)."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import psycopg
+from django.conf import settings
+
+from storage.connections import numbered
+
+FOLDER = settings.BASE_DIR / "tests" / "statements"
+"""The long statements, which tests/architecture/test_statements.py writes."""
+MOST = 40
+"""Lines of a statement that needs no file."""
 
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
     """The statements of the block, as a list that fills."""
     seen: list[str] = []
-    execute = psycopg.Cursor.execute
 
-    def count(cursor: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
-        seen.append(str(query))
-        return execute(cursor, query, *args, **kwargs)
+    def noting(execute: Any) -> Any:
+        def note(cursor: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+            seen.append(query.decode() if isinstance(query, bytes) else str(query))
+            return execute(cursor, query, *args, **kwargs)
 
-    with patch.object(psycopg.Cursor, "execute", count):
+        return note
+
+    with (
+        patch.object(psycopg.Cursor, "execute", noting(psycopg.Cursor.execute)),
+        patch.object(psycopg.ServerCursor, "execute", noting(psycopg.ServerCursor.execute)),
+    ):
         yield seen
+
+
+def is_long(statement: str) -> bool:
+    return len(statement.strip("\n").splitlines()) > MOST
+
+
+def as_sent(statement: str) -> str:
+    """The statement with the placeholders of PostgreSQL, also where psycopg fills them in."""
+    return numbered(statement)[0].decode().strip("\n").rstrip() + "\n"
+
+
+def without_file(executed: Iterable[str]) -> list[str]:
+    """The long ones of these statements that have no file. Ids that stand in a statement do not count."""
+    kept = {re.sub(r"\d+", "0", path.read_text()) for path in FOLDER.glob("*.sql")}
+    return [one for one in map(as_sent, filter(is_long, executed)) if re.sub(r"\d+", "0", one) not in kept]

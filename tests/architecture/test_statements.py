@@ -1,0 +1,221 @@
+"""Every statement of more than 40 lines stands whole in tests/statements/, as PostgreSQL gets it.
+
+`TEST_GOLDEN=write pytest tests/architecture/test_statements.py` writes the files anew. To look at a plan, type
+`EXPLAIN (GENERIC_PLAN)` in psql, then `\\i tests/statements/home-1.sql` and `;`. No parameter needs a value.
+"""
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from accounts.actions import issue_token
+from clientapi import streaming
+from clientapi.streams import Hearer, Stream
+from items import actions as items
+from items import search
+from items.hydrate import hydrate
+from live import actions as live
+from moving import listed
+from relations import actions as relations
+from relations import lists
+from storage.events import Listener, Position, Published
+from stream import news
+from tests.support.clients import Caller
+from tests.support.factories import UserFactory, say
+from tests.support.statements import FOLDER, as_sent, is_long, statements
+from timeline import oracle, pull
+from timeline.explain import explain_home
+from timeline.fold import folds_and_originals
+from timeline.hydrate import verify_bodies, verify_ids
+
+
+class Site:
+    """A reader who follows a sender, and a little of everything that pages show."""
+
+    def __init__(self) -> None:
+        self.reader = UserFactory(pk=1_000_000, username="reader")  # the id stands in statements of the ORM
+        self.sender, self.other = UserFactory(username="sender"), UserFactory(username="other")
+        for follower, followee in ((self.reader, self.sender), (self.other, self.reader), (self.sender, self.reader)):
+            relations.follow(follower=follower, followee=followee)
+        self.post = say(self.sender, "some words #busy #rare @reader")
+        self.reply = say(self.other, "an answer", reply_to=self.post)
+        self.own = say(self.reader, "of one's own #busy", reply_to=self.post)
+        self.newest = say(self.sender, "more words #busy")
+        say(self.other, "yet more #busy")
+        items.like(user=self.other, item=self.own)
+        items.like(user=self.reader, item=self.post)
+        items.bookmark(user=self.reader, item=self.post)
+        self.list = lists.create(owner=self.reader, title="Close")
+        lists.add(owner=self.reader, list_id=self.list.pk, member=self.sender)
+        now = timezone.now()
+        live.create(host=self.sender, title="soon", starts_at=now + timedelta(hours=1), now=now)
+        self.page, self.app = Client(), Caller(self.reader)
+        self.page.force_login(self.reader)
+        self.token = {"Authorization": f"Token {issue_token(user=self.reader)}"}
+
+
+Call = Callable[[Site], object]
+
+
+def page(path: str, *, is_stranger: bool = False) -> Call:
+    def get(site: Site) -> None:
+        client = Client() if is_stranger else site.page
+        response = client.get(path.format(site=site))
+        assert response.status_code == 200, response.status_code
+        if response.streaming:
+            list(response)
+
+    return get
+
+
+def app(path: str) -> Call:
+    return lambda site: site.app.get(path.format(site=site))
+
+
+def _streamed(site: Site) -> None:
+    reader, post, reply = site.reader.pk, site.post.pk, site.reply.pk
+    events = [(Position(1, 0), Published(site.newest.pk)), (Position(1, 1), Published(reply))]
+    news.news_for([Listener(reader=reader, item=item, session=None) for item in (None, post)], events)
+    public = Stream(("public",), is_public=True)
+    streaming.news_for([Hearer(reader, (public,), is_socket=False)], events)
+    (body,) = hydrate([reply], site.reader)
+    streaming._answered([(reply, reader)], {reply: body})
+
+
+def _exported(site: Site) -> None:
+    list(Client().get("/api/v1/users/me/export", headers=site.token))
+
+
+def _reported(site: Site) -> None:
+    path, report = f"/api/v1/items/{site.newest.pk}/report", {"reason": "spam"}
+    Client().post(path, report, "application/json", headers=site.token)
+
+
+def _reported_by_app(site: Site) -> None:
+    site.app.post("v1/reports", {"account_id": str(site.sender.pk), "status_ids": [str(site.post.pk)]})
+
+
+WALKS: dict[str, Callable[..., object]] = {
+    "window": lambda reader, post, list_id: pull.pull_bodies(
+        reader, below=post, count=9, bodies=9, for_window=True, list_id=list_id
+    ),
+    "bodies": lambda reader, post, list_id: pull.pull_bodies(reader, below=post, count=9, bodies=9, list_id=list_id),
+    "below": lambda reader, post, list_id: pull.pull_below(reader, below=post, count=9, list_id=list_id),
+    "above": lambda reader, post, list_id: pull.pull_above(reader, since=1, count=9, enough=3, list_id=list_id),
+    "around": lambda reader, post, list_id: pull.around(reader, last_id=post, above=9, below=9, list_id=list_id),
+    "verified": lambda reader, post, list_id: verify_bodies(reader, [post], list_id=list_id),
+    "verified-last": lambda reader, post, list_id: verify_bodies(reader, [post], below=post, list_id=list_id),
+    "verified-ids": lambda reader, post, list_id: verify_ids(reader, [post], list_id=list_id),
+}
+"""What a page of home, or of a list, may ask for beside windows."""
+
+
+def home(walk: Callable[..., object]) -> Call:
+    return lambda site: walk(site.reader.pk, site.newest.pk, 0)
+
+
+def in_list(walk: Callable[..., object]) -> Call:
+    return lambda site: walk(site.reader.pk, site.newest.pk, site.list.pk)
+
+
+def _folded(site: Site) -> None:
+    folds_and_originals(site.reader.pk, last_id=site.newest.pk, count=9, reposts=[site.newest.pk])
+
+
+CALLS: dict[str, Call] = {
+    **{f"home-{name}": home(walk) for name, walk in WALKS.items()},
+    **{f"list-{name}": in_list(walk) for name, walk in WALKS.items()},
+    "home-folded": _folded,
+    "home": page("/"),
+    "inbox": lambda site: pull.pull_entries(site.reader.pk, 100),
+    "oracle": lambda site: oracle.entry_ids(site.reader.pk),
+    "explain-home": lambda site: explain_home(site.reader, item_id=site.post.pk),
+    "stream": _streamed,
+    "publish": lambda site: say(site.reader, "@sender", reply_to=site.newest),
+    "item": page("/items/{site.post.pk}"),
+    "item-open": page("/items/{site.post.pk}", is_stranger=True),
+    "item-open-again": page("/items/{site.post.pk}", is_stranger=True),
+    "item-open-kept": page("/items/{site.post.pk}", is_stranger=True),
+    "reply": page("/items/{site.reply.pk}"),
+    "report": page("/items/{site.post.pk}/report"),
+    "report-api": _reported,
+    "report-app": _reported_by_app,
+    "moved": lambda site: listed._posts(site.reader, [f"{settings.SITE_URL}/items/{site.post.pk}"]),
+    "profile": page("/@sender"),
+    "profile-replies": page("/@other/replies"),
+    "profile-media": page("/@sender/media"),
+    "account": app("v1/accounts/{site.sender.pk}"),
+    "account-statuses": app("v1/accounts/{site.sender.pk}/statuses"),
+    "account-statuses-upward": app("v1/accounts/{site.sender.pk}/statuses?min_id=1"),
+    "account-media-upward": app("v1/accounts/{site.sender.pk}/statuses?only_media=1&min_id=1"),
+    "account-posts-upward": app("v1/accounts/{site.sender.pk}/statuses?exclude_replies=1&min_id=1"),
+    "account-tagged": app("v1/accounts/{site.sender.pk}/statuses?tagged=busy"),
+    "account-tagged-upward": app("v1/accounts/{site.sender.pk}/statuses?tagged=busy&min_id=1"),
+    "public": app("v1/timelines/public"),
+    "public-upward": app("v1/timelines/public?min_id=1"),
+    "tag-upward": app("v1/timelines/tag/busy?min_id=1"),
+    "tags": app("v1/timelines/tag/busy?any[]=rare&all[]=busy&none[]=other"),
+    "tags-upward": app("v1/timelines/tag/busy?any[]=rare&none[]=other&min_id=1"),
+    "trending": app("v1/trends/tags"),
+    "search-word": page("/search?q=words"),
+    "search-words": page("/search?q=some+words"),
+    "search-nothing": page("/search?q=nonesuch"),
+    "search-phrase": page("/search?q=%22some+words%22"),
+    "search-tag": page("/search?q=%23busy"),
+    "search-tags": page("/search?q=words+%23busy+%23rare"),
+    "search-sender": page("/search?q=from:sender+words"),
+    "bookmarks": page("/bookmarks"),
+    "bookmarks-upward": app("v1/bookmarks?min_id=1"),
+    "likes": page("/likes"),
+    "likes-upward": app("v1/favourites?min_id=1"),
+    "notifications": page("/notifications"),
+    "notifications-mentions": page("/notifications/mentions"),
+    "notifications-app": app("v1/notifications"),
+    "notifications-app-upward": app("v1/notifications?min_id=1"),
+    "notifications-app-mentions": app("v1/notifications?types[]=mention"),
+    "notifications-app-mentions-upward": app("v1/notifications?types[]=mention&min_id=1"),
+    "discover": page("/discover"),
+    "history": page("/history"),
+    "not-interested": page("/history/not-interested"),
+    "live": page("/live"),
+    "export": _exported,
+}
+"""The name of a file, and what sends its statement. Where a call sends several that no call before it sent, they have
+numbers. What a later call shares with an earlier one stands in the earlier one's file.
+"""
+
+
+def sent(site: Site) -> dict[str, str]:
+    """The long statements of all calls, by the names of their files."""
+    found: dict[str, str] = {}
+    for name, call in CALLS.items():
+        with statements() as seen:
+            call(site)
+        new = [text for text in dict.fromkeys(map(as_sent, filter(is_long, seen))) if text not in found.values()]
+        for number, text in enumerate(new, 1):
+            found[f"{name}-{number}" if len(new) > 1 else name] = text
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_long_statements_stand_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "WALK", 1)  # so that a search of three posts goes on behind its first stretch
+    found = sent(Site())
+    if os.environ.get("TEST_GOLDEN") == "write":
+        for path in FOLDER.glob("*.sql"):
+            path.unlink()
+        for name, text in found.items():
+            (FOLDER / f"{name}.sql").write_text(text)
+    kept = {path.stem: path.read_text() for path in FOLDER.glob("*.sql")}
+    changed = sorted(name for name in found | kept if found.get(name) != kept.get(name))
+    assert changed == [], "write the files anew (see the docstring of this module) and read what git diff says"
+    connection.ensure_connection()
+    for text in found.values():
+        connection.connection.execute(f"EXPLAIN (GENERIC_PLAN) {text}".encode())

@@ -1,0 +1,45 @@
+    SELECT used.place
+    FROM unnest($1::int[], $2::text[], $3::bigint[]) AS used (place, tag, item_id)
+    JOIN items_itemtag t ON t.tag = used.tag AND t.item_id = used.item_id
+    JOIN items_item i ON i.id = used.item_id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE (
+    (
+    ((i.sender_id = $4 AND i.status <> 'deleted') OR (
+        i.status = 'published' AND s.is_active
+        AND (i.visibility = 'public' OR (i.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $4 AND f.followee_id = i.sender_id  /* hashable */)
+            AND (i.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $4  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $4 OFFSET 0))))
+     AND (i.root_id IS NULL OR i.sender_id = $4 OR EXISTS (
+        SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
+        WHERE root.id = i.root_id AND 
+    ((root.sender_id = $4 AND root.status <> 'deleted') OR (
+        root.status = 'published' AND rs.is_active
+        AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $4 AND f.followee_id = root.sender_id  /* hashable */)
+            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $4  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $4 OFFSET 0))))
+     OFFSET 0)))
+     AND 
+    (i.repost_of_id IS NULL OR EXISTS (
+        SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
+        WHERE o.id = i.repost_of_id AND o.status = 'published' AND 
+    (
+    ((o.sender_id = $4 AND o.status <> 'deleted') OR (
+        o.status = 'published' AND os.is_active
+        AND (o.visibility = 'public' OR (o.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $4 AND f.followee_id = o.sender_id  /* hashable */)
+            AND (o.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = o.sender_id AND f.followee_id = $4  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $4 OFFSET 0))))
+     AND (o.root_id IS NULL OR o.sender_id = $4 OR EXISTS (
+        SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
+        WHERE root.id = o.root_id AND 
+    ((root.sender_id = $4 AND root.status <> 'deleted') OR (
+        root.status = 'published' AND rs.is_active
+        AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $4 AND f.followee_id = root.sender_id  /* hashable */)
+            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $4  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $4 OFFSET 0))))
+     OFFSET 0)))
+      OFFSET 0))
+    ) GROUP BY used.place
