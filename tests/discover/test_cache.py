@@ -1,13 +1,12 @@
 """The LIST of candidates, on the real server."""
 
-from typing import Any
-
 import pytest
 import redis
 from django.conf import settings
 
 from discover.cache import CandidateList, Entry
-from storage import connections, keys
+from storage import keys
+from storage.connections import count_asked
 from tests.support.patience import SHORT
 
 ENTRIES = [Entry(number, f"tag:{number}|x") for number in range(1, 8)]
@@ -56,12 +55,10 @@ def test_reasons_out_of_step_stay_with_their_items(cache: CandidateList, feeds: 
     assert cache.pop(3)[0] == [ENTRIES[1], ENTRIES[2], Entry(4, "")]
 
 
-def test_each_call_is_one_round_trip(cache: CandidateList, monkeypatch: pytest.MonkeyPatch) -> None:
-    trips: list[Any] = []
-    send = connections._send
-    monkeypatch.setattr(connections, "_send", lambda *args: trips.append(args) or send(*args))
-    cache.push(ENTRIES)
-    cache.pop(2)
-    cache.put_back(ENTRIES[:1])
-    cache.drop()
-    assert len(trips) == 4
+def test_each_call_is_one_round_trip(cache: CandidateList) -> None:
+    with count_asked() as asked:
+        cache.push(ENTRIES)
+        cache.pop(2)
+        cache.put_back(ENTRIES[:1])
+        cache.drop()
+    assert asked.round_trips == 4

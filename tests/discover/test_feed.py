@@ -21,6 +21,7 @@ from items.models import Item
 from relations import actions as relations
 from seen import played
 from storage import connections, keys
+from storage.connections import count_asked
 from tests.support import servers
 from tests.support.at_once import at_once
 from tests.support.patience import SHORT
@@ -110,36 +111,21 @@ def test_an_empty_cache_is_refreshed_silently(reader: User, publish: Publish, fe
     assert shown(load_more(reader, limit=4)) == made[4:8]
 
 
-def test_load_more_pops_once(reader: User, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_more_pops_once(reader: User, publish: Publish) -> None:
     publish(50)
     refresh(reader, limit=20)
-    sent: list[list[Any]] = []
-    send = connections._send
-    monkeypatch.setattr(
-        connections,
-        "_send",
-        lambda client, commands, *patience: sent.append(commands) or send(client, commands, *patience),
-    )
-    with statements() as asked:
+    with statements() as executed, count_asked() as asked:
         load_more(reader, limit=20)
-    assert [command[0] for commands in sent for command in commands] == ["LPOP", "LPOP", "LLEN"]
-    assert len(sent) == 1
-    assert len(asked) == 3, "lock, page, what was issued"
+    assert asked.round_trips == 1
+    assert len(executed) == 3, "lock, page, what was issued"
 
 
 @pytest.mark.slow
-def test_a_refresh_takes_a_constant_number_of_calls(
-    reader: User, publish: Publish, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trips: list[int] = []
-    send = connections._send
-    monkeypatch.setattr(connections, "_send", lambda *args: trips.append(1) or send(*args))
-
+def test_a_refresh_takes_a_constant_number_of_calls(reader: User, publish: Publish) -> None:
     def cost() -> tuple[int, int]:
-        trips.clear()
-        with statements() as asked:
+        with statements() as executed, count_asked() as asked:
             refresh(reader, limit=20)
-        return len(trips), len(asked)
+        return asked.round_trips, len(executed)
 
     refresh(reader, limit=20)  # whatever is found out once a process
     publish(30)

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +24,7 @@ from live.snapshot import Snapshot, SnapshotExpiredError, UnknownSnapshotError, 
 from live.walk import Page
 from relations import actions as relations
 from storage import connections, keys
+from storage.connections import count_asked
 from tests.support.patience import SHORT
 from tests.support.servers import Valkey, dead
 from tests.support.sessions import seen, session
@@ -65,25 +65,10 @@ def shown(found: Page) -> list[tuple[int, str]]:
     return [(int(item.id), item.shown_as) for item in found.items]
 
 
-@contextmanager
-def round_trips(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many commands each round trip to Redis had, as a list that fills."""
-    made: list[int] = []
-    send = connections._send
-
-    def count(client: redis.Redis, commands: Any, *patience: Any) -> Any:
-        made.append(len(commands))
-        return send(client, commands, *patience)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(connections, "_send", count)
-        yield made
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 9])
 def test_a_page_costs_the_same_whatever_the_reader_follows(
-    count: int, reader: User, workers: Workers, monkeypatch: pytest.MonkeyPatch, feeds: redis.Redis
+    count: int, reader: User, workers: Workers, feeds: redis.Redis
 ) -> None:
     for host in hosts_of(reader, count):
         for state in (State.LIVE, State.UPCOMING, State.REPLAY, State.REPLAY):
@@ -95,9 +80,9 @@ def test_a_page_costs_the_same_whatever_the_reader_follows(
     spent: list[tuple[list[str], int, int]] = []
 
     def cost(**at: Any) -> Page:
-        with statements() as queries, round_trips(monkeypatch) as trips:
+        with statements() as queries, count_asked() as asked:
             found = live_page(user, **{"page_size": 3, "now": timezone.now()} | at)
-        spent.append((found.sources, len(queries), len(trips)))
+        spent.append((found.sources, len(queries), asked.round_trips))
         found.keep()
         return found
 

@@ -15,8 +15,8 @@ from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from runtime.embedded import wait_for
-from storage import connections, deliveries, keys
-from storage.connections import feeds_for_tasks, pipelined
+from storage import deliveries, keys
+from storage.connections import Asked, count_asked, feeds_for_tasks, pipelined
 from storage.window import OWN_MEMBERS, Entry, Window
 from tests.support.factories import ItemFactory
 from tests.support.servers import Valkey, restart
@@ -37,33 +37,6 @@ Say = Callable[..., Item]
 @pytest.fixture(autouse=True)
 def _workers(workers: Workers) -> Workers:
     return workers
-
-
-class Calls:
-    """Counts what a page asks of its servers."""
-
-    def __init__(self) -> None:
-        self.queries: list[str] = []
-        self.trips = 0
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    calls = Calls()
-    fetch, send = connections.fetch, connections._send
-
-    def counting_fetch(query: str, params: Any = (), **options: Any) -> Any:
-        calls.queries.append(query)
-        return fetch(query, params, **options)
-
-    def counting_send(client: redis.Redis, commands: Any, *patience: Any) -> Any:
-        calls.trips += bool(commands)
-        return send(client, commands, *patience)
-
-    for module in ("timeline.truth", "timeline.pull", "timeline.senders", "items.hydrate"):
-        monkeypatch.setattr(f"{module}.fetch", counting_fetch)
-    monkeypatch.setattr(connections, "_send", counting_send)
-    return calls
 
 
 def test_a_published_item_is_in_every_home_before_any_worker_ran(reader: User, follow: Any, say: Say) -> None:
@@ -96,7 +69,7 @@ def test_a_home_is_built_when_it_is_read_and_then_served_from_the_inbox(
 @pytest.mark.slow
 @pytest.mark.parametrize("followees", [1, 30])
 def test_a_page_costs_one_statement_and_one_round_trip(
-    reader: User, follow: Any, say: Say, workers: Workers, calls: Calls, followees: int
+    reader: User, follow: Any, say: Say, workers: Workers, followees: int
 ) -> None:
     for _ in range(followees):
         sender = seen()
@@ -107,17 +80,16 @@ def test_a_page_costs_one_statement_and_one_round_trip(
     workers.work()
     reader = User.objects.get(pk=reader.pk)
     for trips in (2, 1):  # deliveries were completed since this connection asked last, or were not
-        calls.queries.clear()
-        calls.trips = 0
-        page = home_page(reader)
+        with count_asked() as asked:
+            page = home_page(reader)
         assert (page.sources, len(page.items), page.has_more) == (["inbox"], 20, True)
-        assert (len(calls.queries), calls.trips) == (1, trips)
+        assert asked == Asked(statements=1, round_trips=trips)
 
 
 @pytest.mark.slow
 @pytest.mark.sessions
 def test_pages_below_the_floor_cost_a_statement_more(
-    reader: User, follow: Any, say: Say, workers: Workers, calls: Calls, settings: Any
+    reader: User, follow: Any, say: Say, workers: Workers, settings: Any
 ) -> None:
     settings.LEVEL_CAPS = {3: 10}
     sender = seen()
@@ -129,22 +101,21 @@ def test_pages_below_the_floor_cost_a_statement_more(
     last_id = published[9]
     found = []
     for statements in (2, 1, 1):  # the rows pulled with the first page are the tail of the others
-        calls.queries.clear()
-        calls.trips = 0
-        page = home_page(reader, last_id=last_id)
+        with count_asked() as asked:
+            page = home_page(reader, last_id=last_id)
         found += [int(item.id) for item in page.items]
         assert page.last_id
         last_id = page.last_id
         assert page.sources == ["sql"]
-        assert len(calls.queries) == statements
-        assert calls.trips <= 2
+        assert asked.statements == statements
+        assert asked.round_trips <= 2
     assert found == published[10:70]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("older", [True, False])
 def test_a_page_that_ends_with_the_inbox_knows_whether_more_follows(
-    reader: User, follow: Any, say: Say, workers: Workers, settings: Any, calls: Calls, older: bool
+    reader: User, follow: Any, say: Say, workers: Workers, settings: Any, older: bool
 ) -> None:
     settings.LEVEL_CAPS = {3: 20}
     sender = seen()
@@ -155,11 +126,11 @@ def test_a_page_that_ends_with_the_inbox_knows_whether_more_follows(
     if not older:
         for item in published[20:]:
             items.delete(item=item)
-    calls.queries.clear()
-    page = home_page(reader)
+    with count_asked() as asked:
+        page = home_page(reader)
     assert (page.sources, page.has_more) == (["inbox"], older)
     assert [int(item.id) for item in page.items] == [item.pk for item in published[:20]]
-    assert len(calls.queries) == 1
+    assert asked.statements == 1
     assert read(reader, last_id=page.last_id) == [item.pk for item in published[20:] if older]
 
 
@@ -351,7 +322,6 @@ def test_many_big_vs_cost_one_round_trip_more_and_very_many_two(
     follow: Any,
     say: Say,
     workers: Workers,
-    calls: Calls,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(reading, "OUTBOXES_MOST", most)
@@ -366,18 +336,17 @@ def test_many_big_vs_cost_one_round_trip_more_and_very_many_two(
     read(reader)
     workers.work()
     reader.refresh_from_db()
-    calls.queries.clear()
-    calls.trips = 0
-    page = home_page(reader)
+    with count_asked() as asked:
+        page = home_page(reader)
     assert page.sources == ["inbox", "outbox"]
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)[:20]
-    assert (len(calls.queries), calls.trips) == (1, trips)  # the hint; inbox and outboxes; of very many, some deeper
+    assert asked == Asked(statements=1, round_trips=trips)  # the hint; inbox and outboxes; of very many, some deeper
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hint", ["", "{}", "{},7", "7,8", "{}, x,,-1", "\xff", "9" * 5000, None])
 def test_a_hint_of_the_followed_big_vs_may_say_anything(
-    hint: str | None, follow: Any, say: Say, workers: Workers, feeds: redis.Redis, calls: Calls
+    hint: str | None, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
     reader, stars = seen(level=2), [seen(is_big_v=True) for _ in range(2)]
     for star in stars:
@@ -393,16 +362,16 @@ def test_a_hint_of_the_followed_big_vs_may_say_anything(
         feeds.delete(key)
     else:
         feeds.set(key, hint.format(stars[0].pk))
-    calls.queries.clear()
-    page = home_page(reader)
+    with count_asked() as asked:
+        page = home_page(reader)
     assert page.sources == ["inbox", "outbox"]
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)
-    assert len(calls.queries) <= 2
+    assert asked.statements <= 2
     assert feeds.get(key) == right, "the page corrects it"
     assert 0 < feeds.ttl(key) <= Window.ttl
-    calls.queries.clear()
-    home_page(reader)
-    assert len(calls.queries) == 1
+    with count_asked() as asked:
+        home_page(reader)
+    assert asked.statements == 1
 
 
 @pytest.mark.slow
@@ -463,7 +432,7 @@ def test_a_lowered_level_notes_whose_outboxes_will_be_merged(
 
 @pytest.mark.slow
 def test_more_outboxes_than_a_pull_costs_are_not_merged(
-    follow: Any, say: Say, workers: Workers, calls: Calls, monkeypatch: pytest.MonkeyPatch
+    follow: Any, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "OUTBOXES_MOST", 2)
     reader, stars = seen(level=2), [seen(is_big_v=True) for _ in range(3)]
@@ -472,11 +441,11 @@ def test_more_outboxes_than_a_pull_costs_are_not_merged(
         say(star)
     workers.work()
     for statements in (2, 1):  # the first page learns how many there are
-        calls.queries.clear()
-        page = home_page(User.objects.get(pk=reader.pk))
+        with count_asked() as asked:
+            page = home_page(User.objects.get(pk=reader.pk))
         assert page.sources == ["sql"]
         assert [int(item.id) for item in page.items] == home_ids(reader.pk)
-        assert len(calls.queries) == statements
+        assert asked.statements == statements
     assert read(reader, limit=1) == home_ids(reader.pk)[:1]
 
 
