@@ -25,6 +25,7 @@ from seen.usage import usage
 from storage import connections, events, postgresql
 from tests.support import migrated, pooler, servers
 from tests.support.clusters import ValkeyCluster, feeds_on
+from tests.support.members import ann, api, author, bob, other, owner, reader  # noqa: F401
 from tests.support.workers import empty_queue
 from timeline import truth
 from web import rates

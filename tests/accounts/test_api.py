@@ -22,13 +22,6 @@ def ann() -> User:
     return UserFactory(username="Ann")
 
 
-@pytest.fixture
-def api(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {actions.issue_token(user=ann)}")
-    return client
-
-
 def test_sign_up_and_log_in() -> None:
     client = APIClient()
     response = client.post(f"{API}/users", {"username": "Bob_1-x", "password": PASSWORD})

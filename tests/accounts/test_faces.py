@@ -22,11 +22,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture
-def ann() -> User:
-    return UserFactory.create(username="ann")
-
-
-@pytest.fixture
 def client(ann: User) -> APIClient:
     return client_of(ann)
 

@@ -19,7 +19,7 @@ from accounts.locale import place_name, zone_of
 from accounts.models import User
 from items.models import Item
 from items.templatetags.reading import ago, full_time
-from tests.support.factories import ItemFactory, UserFactory
+from tests.support.factories import ItemFactory
 from tests.support.pictures import upload
 from tests.support.statements import statements
 
@@ -27,11 +27,6 @@ pytestmark = pytest.mark.django_db
 
 CHINESE: Any = {"HTTP_ACCEPT_LANGUAGE": "zh-CN,zh;q=0.9,en;q=0.5"}
 NOON = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
-
-
-@pytest.fixture
-def reader() -> User:
-    return UserFactory(username="reader")
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,6 @@ def copies(feeds: redis.Redis) -> list[bytes]:
     return list(feeds.scan_iter("cache:*:session:*"))
 
 
-@pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
 FAULTS = pytest.mark.parametrize("fault", [frozen, dead, full])
 
 

@@ -47,13 +47,6 @@ def page(client: Client, ann: User) -> Client:
     return client
 
 
-@pytest.fixture
-def api(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {actions.issue_token(user=ann)}")
-    return client
-
-
 def works(password: str) -> bool:
     return Client().login(username="ann", password=password)
 

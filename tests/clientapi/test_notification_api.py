@@ -18,16 +18,6 @@ from tests.support.factories import UserFactory, say
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
-def bob() -> User:
-    return UserFactory(username="bob")
-
-
 def listed(user: User) -> list[tuple[str, str]]:
     """Type and name of each notification that the user's app shows."""
     return [(one["type"], one["account"]["username"]) for one in Caller(user).get("v1/notifications")]

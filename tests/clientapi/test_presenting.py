@@ -25,11 +25,6 @@ pytestmark = pytest.mark.django_db
 PAGE = 20
 
 
-@pytest.fixture
-def reader() -> User:
-    return UserFactory(username="reader")
-
-
 def full_home(reader: User, senders: int = PAGE) -> list[Item]:
     people = [UserFactory() for _ in range(senders)]
     for one in people:

@@ -62,11 +62,6 @@ def up(caller: Caller, path: str, begin: int) -> list[int]:
     raise AssertionError("the walk does not end")
 
 
-@pytest.fixture
-def reader() -> User:
-    return UserFactory(username="reader")
-
-
 def crowd(reader: User, chance: random.Random, said: int) -> list[User]:
     """People whom the reader follows, mutes, blocks, and does not know, and what they said and reposted."""
     people = [UserFactory() for _ in range(5)]

@@ -1,4 +1,4 @@
 """The fixtures of these tests, from tests/support."""
 
 from tests.support.impression_servers import chosen, kind, module_server, server, use  # noqa: F401
-from tests.support.recommending import ann, api, newest_first, opensearch, page, publish, reader  # noqa: F401
+from tests.support.recommending import newest_first, opensearch, page, publish  # noqa: F401

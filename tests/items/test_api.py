@@ -28,11 +28,6 @@ def ann() -> User:
 
 
 @pytest.fixture
-def bob() -> User:
-    return UserFactory(username="bob")
-
-
-@pytest.fixture
 def api(ann: User) -> APIClient:
     return client_of(ann)
 

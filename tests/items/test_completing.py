@@ -16,11 +16,6 @@ from tests.support.statements import statements
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def reader() -> Any:
-    return UserFactory.create(username="reader")
-
-
 def texts(typed: str, reader: User) -> list[str]:
     return [one.text for one in completions(typed, reader)]
 

@@ -17,11 +17,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def owner() -> User:
-    return UserFactory(username="owner")
-
-
-@pytest.fixture
 def api(owner: User) -> APIClient:
     return client_of(owner)
 

@@ -14,11 +14,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def author() -> User:
-    return UserFactory(username="author")
-
-
-@pytest.fixture
 def reader(client: Client, author: User) -> User:
     reader = UserFactory(username="reader")
     relations.follow(follower=reader, followee=author)

@@ -33,11 +33,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def author() -> User:
-    return UserFactory(username="author")
-
-
-@pytest.fixture
 def reader(author: User) -> User:
     reader = UserFactory(username="reader")
     relations.follow(follower=reader, followee=author)

@@ -20,11 +20,6 @@ from tests.support.pictures import jpeg, mp4, upload
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_folder")]
 
 
-@pytest.fixture
-def ann() -> User:
-    return UserFactory.create(username="ann")
-
-
 def composer(owner: User, files: dict[str, Any] | None = None, **fields: Any) -> ItemForm:
     """A composer as a browser sends it: lists are fields of one name."""
     data = QueryDict(mutable=True)

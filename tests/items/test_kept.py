@@ -23,11 +23,6 @@ LISTS = [("bookmark", "bookmarks"), ("like", "likes")]
 
 
 @pytest.fixture
-def reader() -> User:
-    return UserFactory(username="reader")
-
-
-@pytest.fixture
 def api(reader: User) -> APIClient:
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}")

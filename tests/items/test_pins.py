@@ -23,11 +23,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def author() -> User:
-    return UserFactory(username="author")
-
-
-@pytest.fixture
 def api(author: User) -> APIClient:
     return client_of(author)
 

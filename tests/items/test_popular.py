@@ -23,11 +23,6 @@ pytestmark = pytest.mark.django_db
 STRANGER = AnonymousUser()
 
 
-@pytest.fixture
-def reader() -> User:
-    return UserFactory(username="reader")
-
-
 def use(tag: str, users: int, **fields: Any) -> list[Item]:
     return [say(UserFactory(), f"words #{tag}", **fields) for _ in range(users)]
 

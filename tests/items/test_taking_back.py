@@ -35,11 +35,6 @@ NEVER_WAS = 5_000_000_000
 
 
 @pytest.fixture
-def reader() -> User:
-    return UserFactory.create(username="reader")
-
-
-@pytest.fixture
 def stranger() -> User:
     return UserFactory.create(username="stranger")
 

@@ -20,11 +20,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def ann() -> Any:
-    return UserFactory.create(username="ann")
-
-
-@pytest.fixture
 def bob(ann: Any) -> Any:
     bob = UserFactory.create(username="bob")
     follow(follower=bob, followee=ann)

@@ -37,11 +37,6 @@ def reader(client: Client) -> Any:
     return reader
 
 
-@pytest.fixture
-def other() -> Any:
-    return UserFactory.create(username="other")
-
-
 # --- Publishing ------------------------------------------------------------------------------------------
 def test_publishing_goes_on_to_the_item_or_back(client: Client, reader: Any) -> None:
     response = client.post("/items/new", composed("one\r\n\r\ntwo\rthree 中文"))

@@ -5,18 +5,11 @@ from rest_framework.test import APIClient
 
 from accounts.models import User
 from tests.support.api import client_of
-from tests.support.factories import UserFactory
 
 
 @pytest.fixture(autouse=True)
 def _files_of_its_own(media_folder: object) -> None:
     """Every test of this folder has one."""
-
-
-@pytest.fixture
-def ann() -> User:
-    """A user."""
-    return UserFactory.create(username="ann")
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from items import actions as items
 from notifications import actions, feed
@@ -22,20 +21,8 @@ API = "/api/v1/me/notifications"
 
 
 @pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
 def bob() -> User:
     return UserFactory(username="bob", display_name="Bobby", is_big_v=True)
-
-
-@pytest.fixture
-def api(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
-    return client
 
 
 def unread(api: APIClient) -> Any:

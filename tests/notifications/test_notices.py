@@ -14,16 +14,6 @@ from tests.support.statements import statements
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def ann() -> User:
-    return UserFactory.create(username="ann")
-
-
-@pytest.fixture
-def bob() -> User:
-    return UserFactory.create(username="bob")
-
-
 def rows(reader: User) -> list[Notice]:
     return notices(notifications_page(reader).items, reader)
 

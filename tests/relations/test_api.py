@@ -5,7 +5,6 @@ from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from relations import actions, people
 from relations.models import Block, Follow, Mute
@@ -20,20 +19,8 @@ RELATIONS = {"follow": Follow, "block": Block, "mute": Mute}
 
 
 @pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
 def bob() -> User:
     return UserFactory(username="Bob", display_name="Bobby")
-
-
-@pytest.fixture
-def api(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
-    return client
 
 
 @pytest.mark.parametrize("name", RELATIONS)

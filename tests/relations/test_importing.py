@@ -28,11 +28,6 @@ HOST = "testserver"
 
 
 @pytest.fixture
-def reader() -> User:
-    return UserFactory(username="reader")
-
-
-@pytest.fixture
 def client(reader: User) -> Client:
     client = Client()
     client.force_login(reader)

@@ -15,11 +15,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def owner() -> User:
-    return UserFactory(username="owner")
-
-
-@pytest.fixture
 def friend(owner: User) -> User:
     friend = UserFactory(username="friend")
     actions.follow(follower=owner, followee=friend)

@@ -16,11 +16,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def owner() -> User:
-    return UserFactory(username="owner")
-
-
-@pytest.fixture
 def friend(owner: User) -> User:
     friend = UserFactory(username="friend")
     actions.follow(follower=owner, followee=friend)

@@ -25,12 +25,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def ann() -> User:
-    """The user who asks."""
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
 def lea() -> User:
     """The user whose account is locked."""
     return UserFactory(username="lea", is_locked=True)

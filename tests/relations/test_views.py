@@ -31,11 +31,6 @@ def reader(client: Client) -> Any:
     return reader
 
 
-@pytest.fixture
-def other() -> Any:
-    return UserFactory.create(username="other")
-
-
 ACTS: dict[str, Callable[[User, User], bool]] = {
     "unmute": lambda reader, other: mute(muter=reader, muted=other),
     "unblock": lambda reader, other: block(blocker=reader, blocked=other),

@@ -54,11 +54,6 @@ kinds = st.sampled_from(
 
 
 @pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
 def item(ann: User) -> Item:
     bob = UserFactory(username="bob")
     relations.follow(follower=ann, followee=bob)

@@ -13,7 +13,6 @@ from django.core.management import call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from items import actions as items
 from items.models import Item
@@ -97,24 +96,12 @@ def test_the_page(settings: Any) -> None:
 
 
 @pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
 def item(ann: User) -> Item:
     item = items.publish(sender=ann, content={"text": "words"}, extra_info={"a": 1})
     ItemFactory(sender=ann, reply_to=item)
     ItemFactory(sender=ann, repost_of=item)
     items.publish(sender=UserFactory(), content={"text": "@ann"})
     return item
-
-
-@pytest.fixture
-def api(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
-    return client
 
 
 CALLS: list[tuple[str, str, Any, int]] = [

@@ -41,11 +41,6 @@ def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Red
     played.client().flushdb()
 
 
-@pytest.fixture
-def ann() -> User:
-    return UserFactory.create(username="ann")
-
-
 def api_of(user: User) -> APIClient:
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")

@@ -107,11 +107,6 @@ def seen(channel: grpc.Channel) -> SeenStub:
 
 
 @pytest.fixture
-def ann() -> User:
-    return UserFactory.create(username="ann")
-
-
-@pytest.fixture
 def service() -> User:
     user = UserFactory.create(username="ranking")
     user.user_permissions.add(Permission.objects.get(codename="act_for_others"))

@@ -66,11 +66,6 @@ def server(running: Replica, transactional_db: None, settings: Any) -> Iterator[
     connections[replica.REPLICA].close()
 
 
-@pytest.fixture
-def ann() -> User:
-    return UserFactory.create(username="ann")
-
-
 def client_of(user: User | None) -> APIClient:
     client = APIClient()
     if user:

@@ -77,11 +77,6 @@ def listen(streams: StreamServer) -> Iterator[Listen]:
 
 
 @pytest.fixture
-def author() -> User:
-    return UserFactory(username="author")
-
-
-@pytest.fixture
 def fan(author: User) -> User:
     fan = UserFactory(username="fan")
     relations.follow(follower=fan, followee=author)

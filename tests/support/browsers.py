@@ -300,12 +300,6 @@ def is_live(page: Page) -> None:
 
 
 @pytest.fixture
-def author() -> User:
-    """A user whose posts `reader` sees at home."""
-    return UserFactory.create(username="author")
-
-
-@pytest.fixture
 def reader(author: User) -> User:
     """A follower of `author`."""
     reader = UserFactory.create(username="reader")

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from discover import indexing, opensearch_server, recallers
 from discover import opensearch as recall_from_opensearch
@@ -50,23 +48,6 @@ def like(user: User, *items: Item, at: datetime = NOW - timedelta(minutes=5)) ->
     """Likes of late."""
     for item in items:
         Like.objects.create(user=user, item=item, created_at=at)
-
-
-@pytest.fixture
-def reader() -> User:
-    return UserFactory.create(username="reader")
-
-
-@pytest.fixture
-def ann() -> User:
-    return UserFactory.create(username="ann")
-
-
-@pytest.fixture
-def api(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
-    return client
 
 
 @pytest.fixture

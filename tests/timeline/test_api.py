@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from items import actions as items
 from relations import actions as relations
@@ -17,22 +16,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
 def bob(ann: User) -> User:
     bob = UserFactory(username="bob")
     relations.follow(follower=ann, followee=bob)
     return bob
-
-
-@pytest.fixture
-def api(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
-    return client
 
 
 def publish(sender: User, count: int) -> list[str]:

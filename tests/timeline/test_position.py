@@ -23,11 +23,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def author() -> User:
-    return UserFactory(username="author")
-
-
-@pytest.fixture
 def reader(author: User, client: Client) -> User:
     reader = UserFactory(username="reader")
     relations.follow(follower=reader, followee=author)

@@ -20,11 +20,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def other() -> Any:
-    return UserFactory.create(username="other")
-
-
-@pytest.fixture
 def reader(client: Client, other: Any) -> Any:
     reader = UserFactory.create(username="reader")
     client.force_login(reader)

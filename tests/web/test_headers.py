@@ -101,11 +101,6 @@ def test_pages_of_last_resort_keep_their_style(ann: User, monkeypatch: pytest.Mo
         assert f'<style nonce="{nonce}">' in response.content.decode()
 
 
-@pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
 @pytest.mark.parametrize(
     ("host", "secure", "listens"),
     [

@@ -16,7 +16,6 @@ from live import actions as live
 from relations import views as relation_views
 from tests.support.addresses import page_patterns
 from tests.support.effort import EVERYTHING
-from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -42,11 +41,6 @@ ODD = {
 }
 BROKEN = ["=", "&&&", "%", "%zz=%zz", "a=" * 50]
 VERBS = {"relate": [*relation_views.VERBS], "history-change": [*history_views.VERBS]}
-
-
-@pytest.fixture
-def reader() -> Any:
-    return UserFactory.create(username="reader")
 
 
 @pytest.fixture

@@ -37,11 +37,6 @@ COOKIE = settings.SESSION_COOKIE_NAME
 
 
 @pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
 def few(settings: LazySettings) -> None:
     """Three of each within the hour."""
     settings.RATES = dict.fromkeys(settings.RATES, "3/hour")

@@ -15,7 +15,6 @@ from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from items.models import Item
 from runtime.embedded import wait_for
@@ -23,7 +22,7 @@ from runtime.option_kinds import parse_rate
 from storage import connections
 from tests.support import servers
 from tests.support.api import API
-from tests.support.factories import PASSWORD, ItemFactory, UserFactory
+from tests.support.factories import PASSWORD, ItemFactory
 from tests.support.patience import waits_once_a_second
 from tests.support.statements import statements
 from web import rates
@@ -36,20 +35,8 @@ LISTS = ["/timeline/home", "/users/ann/items", "/users/ann/followers", "/users/a
 
 
 @pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
 def item(ann: User) -> Item:
     return ItemFactory(sender=ann)
-
-
-@pytest.fixture
-def api(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
-    return client
 
 
 def is_problem(response: Any, status: int) -> dict[str, Any]:

@@ -1,0 +1,46 @@
+"""Members that many tests need. A test that needs one who differs has a fixture of its own by the same name."""
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from tests.support.factories import UserFactory
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory(username="ann")
+
+
+@pytest.fixture
+def api(ann: User) -> APIClient:
+    """A client with a token of `ann`."""
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
+    return client
+
+
+@pytest.fixture
+def author() -> User:
+    return UserFactory(username="author")
+
+
+@pytest.fixture
+def bob() -> User:
+    return UserFactory(username="bob")
+
+
+@pytest.fixture
+def other() -> User:
+    return UserFactory(username="other")
+
+
+@pytest.fixture
+def owner() -> User:
+    return UserFactory(username="owner")
+
+
+@pytest.fixture
+def reader() -> User:
+    return UserFactory(username="reader")
