@@ -92,7 +92,7 @@ def test_options_over_the_api(api: APIClient, ann: User, bob: User) -> None:
     assert api.put(path, {"expires_in": 3600, "notifications": False}, format="json").status_code == 204
     mute = Mute.objects.get()
     assert mute.expires_at is not None
-    assert abs(mute.expires_at - mute.created_at - HOUR) < timedelta(seconds=1)
+    assert abs(mute.expires_at - mute.created_at - HOUR) < timedelta(minutes=5)
     profile = api.get(f"{API}/users/bob").json()
     assert [profile["muting"], profile["muting_notifications"]] == [True, False]
     assert profile["muted_until"].endswith("Z")
