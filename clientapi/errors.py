@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from rest_framework import exceptions
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
@@ -57,7 +57,7 @@ def answer_to(exc: Exception, context: dict[str, Any]) -> Response | None:
 def _words(exc: Exception, response: Response) -> str:
     if isinstance(exc, exceptions.Throttled):
         return "Too many requests"
-    if isinstance(exc, exceptions.NotFound):
+    if isinstance(exc, exceptions.NotFound | Http404):
         return NOT_FOUND
     if isinstance(exc, exceptions.ValidationError):
         return f"Validation failed: {'; '.join(_flat(response.data))}"[:LENGTH]

@@ -177,7 +177,7 @@ class FiltersView(ClientView):
         fields = changed_fields(Params(request), is_first=self.is_first)
         with _answers():
             made = filters.create(owner=owner, **{"whole_word": False} | fields)
-        return FeedResponse(_shown(filter_or_404(str(made.pk), owner), is_first=self.is_first))
+        return FeedResponse(_shown(filter_or_404(made.pk, owner), is_first=self.is_first))
 
 
 class FirstFiltersView(FiltersView):

@@ -70,7 +70,7 @@ class ListsView(ClientView):
         owner, params = caller_of(request), Params(request)
         with _answers():
             made = lists.create(owner=owner, title=_title(params), is_exclusive=params.flag("exclusive"))
-        return FeedResponse(list_of(list_or_404(str(made.pk), owner)))
+        return FeedResponse(list_of(list_or_404(made.pk, owner)))
 
 
 class ListView(ClientView):

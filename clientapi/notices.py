@@ -20,7 +20,7 @@ from items.hydrate import hydrate
 from notifications.models import Kind
 from notifications.ungrouped import ToldAct, WantedActs, acts_page, unread_acts
 from storage import ids
-from storage.ids import NO_BOUND
+from storage.paging import below
 
 TYPES = {
     Kind.LIKE: "favourite",
@@ -74,10 +74,9 @@ def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage
     """The notifications below `max_id`, or directly above `min_id`."""
     if not chosen.kinds:
         return NoticePage([], None, None)
-    below = NO_BOUND if asked.max_id is None else asked.max_id
-    wanted = WantedActs(chosen.kinds, below, asked.above, chosen.account_id, asked.goes_up)
+    wanted = WantedActs(chosen.kinds, below(asked.max_id), asked.above, chosen.account_id, asked.goes_up)
     found = acts_page(reader, wanted, limit=asked.limit)
-    acts = sorted(found.acts, reverse=True)
+    acts = sorted(found.shown, reverse=True)
     newest, oldest = (acts[0].id, acts[-1].id) if acts else (None, None)
     return NoticePage(acts, *asked.beside(newest, oldest, found.last_id, found.has_more))
 
@@ -85,7 +84,7 @@ def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage
 def one(reader: User, notice_id: int) -> ToldAct | None:
     """The act of the notification of this id; None where there is none."""
     wanted = WantedActs(EVERYTHING.kinds, below=notice_id + 1, above=notice_id - 1)
-    return next(iter(acts_page(reader, wanted, limit=1).acts), None)
+    return next(iter(acts_page(reader, wanted, limit=1).shown), None)
 
 
 def unread(reader: User) -> int:

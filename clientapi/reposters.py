@@ -14,7 +14,7 @@ from accounts.rows import user_columns, user_of
 from clientapi.paging import Wanted
 from relations.rules import READER, unblocked
 from storage.connections import fetch
-from storage.ids import NO_BOUND
+from storage.paging import below
 
 SCAN = 300
 """Reposts that a page looks through."""
@@ -42,8 +42,7 @@ def _reposters(order: str) -> str:
 def reposters_page(item_id: int, reader: User | AnonymousUser, asked: Wanted) -> Reposters:
     """Users who reposted the item, on the page that is asked for by their ids."""
     order = "ASC" if asked.goes_up else "DESC"
-    below = NO_BOUND if asked.max_id is None else asked.max_id
-    params = {"item": item_id, "reader": reader.pk or 0, "above": asked.above, "below": below}
+    params = {"item": item_id, "reader": reader.pk or 0, "above": asked.above, "below": below(asked.max_id)}
     rows = fetch(_reposters(order), params)
     users: list[User] = []
     last, has_more = None, False

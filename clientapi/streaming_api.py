@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from django.conf import settings
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.http.request import split_domain_port
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -90,7 +90,7 @@ def _answer(held: frozenset[str], hearer: Hearer, text: str) -> tuple[Hearer, by
         return hearer, _refusal(str(error), 400)
     except ScopeError:
         return hearer, _refusal(OUTSIDE, 403)
-    except exceptions.NotFound:
+    except (exceptions.NotFound, Http404):
         return hearer, _refusal(NOT_FOUND, 404)
 
 

@@ -55,7 +55,7 @@ class Hearer(NamedTuple):
 
 
 def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", list_id: str = "") -> Stream:
-    """The stream of this name. `held`: the scopes of the token. Raises UnknownError and ScopeError; NotFound for a
+    """The stream of this name. `held`: the scopes of the token. Raises UnknownError and ScopeError; Http404 for a
     list that is not the reader's.
     """
     if name not in SCOPES:

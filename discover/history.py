@@ -3,6 +3,7 @@ themself.
 """
 
 from datetime import datetime
+from operator import itemgetter
 from typing import NamedTuple
 
 from accounts.models import User
@@ -12,7 +13,7 @@ from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.listing import ItemPage
 from items.visibility import VISIBLE
 from storage.connections import fetch, id_array
-from storage.ids import NO_BOUND
+from storage.paging import as_text, below, part_of
 
 VIEWED = f"""
     SELECT {COLUMNS} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS viewed (id, place)
@@ -58,11 +59,10 @@ def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) 
     """The items that `reader` is not interested in, before `last_id` (exclusive; of their saying so), the last said
     first.
     """
-    below = NO_BOUND if last_id is None else last_id
-    rows = fetch(UNWANTED, {"reader": reader.pk, "below": below, "count": limit + 1})
-    shown = [(said_id, ItemRow.of(columns)) for said_id, *columns in rows[:limit]]
-    items = bodies([row for _, row in shown], reader)
-    return ItemPage(items, str(shown[-1][0]) if shown else None, len(rows) > limit)
+    rows = fetch(UNWANTED, {"reader": reader.pk, "below": below(last_id), "count": limit + 1})
+    found = [(said_id, ItemRow.of(columns)) for said_id, *columns in rows]
+    part = part_of(found, limit, itemgetter(0))
+    return ItemPage(bodies([row for _, row in part.shown], reader), as_text(part.last_id), part.has_more)
 
 
 def why(reader: User, item_id: int) -> str | None:

@@ -2,20 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import exceptions, serializers
+from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.api import signed_in
 from accounts.models import User
+from accounts.owned import missing_as_404, own_or_404
 from items import filters
 from items.filters import Listed
-from items.models import PHRASE_LENGTH, Filter, FilterAction
+from items.models import PHRASE_LENGTH, FilterAction
+from storage.paging import as_text, part_of
 from web.openapi import PAGED
 from web.rest import (
     ApiView,
@@ -88,22 +91,17 @@ class NewFilter(FilterEdit):
 def _answers() -> Iterator[None]:
     """Turn the verbs' refusals into answers of the API."""
     try:
-        yield
-    except Filter.DoesNotExist as error:
-        raise exceptions.NotFound from error
+        with missing_as_404():
+            yield
     except filters.NothingToFindError as error:
         raise serializers.ValidationError({"phrase": ["It holds nothing to find."]}) from error
     except filters.FilterCapError as error:
         raise ConflictError(f"You have {filters.FILTERS} filters, which is the limit.") from error
 
 
-def filter_or_404(text: str, owner: User) -> Listed:
-    """The caller's filter of this id. Raises NotFound, the same for another's and for every other id."""
-    number = parse_id(text)
-    found = filters.filter_of(owner, number) if number else None
-    if found is None:
-        raise exceptions.NotFound
-    return found
+def filter_or_404(filter_id: str | int, owner: User) -> Listed:
+    """The owner's filter of this id. Raises Http404, the same for another's and for every other id."""
+    return own_or_404(filters.filter_of, owner, filter_id)
 
 
 class FiltersView(ApiView):
@@ -113,10 +111,10 @@ class FiltersView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """The caller's filters, newest first; expired ones too, until they are deleted."""
         owner, last_id, count = signed_in(request), position(request), limit(request)
-        found = filters.filters_of(owner, last_id=last_id, limit=count + 1)
-        page = found[:count]
-        last = str(page[-1].id) if page else None
-        return FeedResponse(FilterPage([FilterBody.of(one) for one in page], last, len(found) > count))
+        page = part_of(filters.filters_of(owner, last_id=last_id, limit=count + 1), count, attrgetter("id"))
+        return FeedResponse(
+            FilterPage([FilterBody.of(one) for one in page.shown], as_text(page.last_id), page.has_more)
+        )
 
     @extend_schema(
         operation_id="create_filter",
@@ -128,7 +126,7 @@ class FiltersView(ApiView):
         owner, fields = signed_in(request), body(request, NewFilter)
         with _answers():
             made = filters.create(owner=owner, **fields)
-        return FeedResponse(FilterBody.of(filter_or_404(str(made.pk), owner)), status=201)
+        return FeedResponse(FilterBody.of(filter_or_404(made.pk, owner)), status=201)
 
 
 class FilterView(ApiView):

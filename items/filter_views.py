@@ -1,29 +1,18 @@
 """The pages of the settings on which one manages filters."""
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import signed_in
 from accounts.models import User
+from accounts.owned import missing_as_404
 from items import filters
-from items.filters import Listed
+from items.filter_api import filter_or_404
 from items.forms import FilterForm
-from items.models import Filter
-from web.pages import INVALID, PageRequest, limited, show
-from web.rest import MAX_POSITION
-
-FORM_METHODS = ["GET", "HEAD", "POST"]
-
-
-def filter_or_404(filter_id: int, owner: User) -> Listed:
-    """The owner's filter of this id; else the same page as for every other id."""
-    found = filters.filter_of(owner, filter_id) if filter_id <= MAX_POSITION else None
-    if found is None:
-        raise Http404
-    return found
+from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
 
 
 @signed_in
@@ -52,10 +41,8 @@ def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpRespo
     listed = filter_or_404(filter_id, reader)
     form = FilterForm(request.POST if request.method == "POST" else None, known=listed)
     if form.is_valid():
-        try:
+        with missing_as_404():
             filters.change(owner=reader, filter_id=listed.id, **form.chosen)
-        except Filter.DoesNotExist:
-            raise Http404 from None
         messages.success(request, _("Saved."))
         return redirect("settings-filters")
     context = {"filter": listed, "form": form}
@@ -68,9 +55,7 @@ def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpRespo
 def delete_filter(request: PageRequest, reader: User, filter_id: int) -> HttpResponse:
     """Delete a filter."""
     listed = filter_or_404(filter_id, reader)
-    try:
+    with missing_as_404():
         filters.delete(owner=reader, filter_id=listed.id)
-    except Filter.DoesNotExist:
-        raise Http404 from None
     messages.success(request, _("Deleted."))
     return redirect("settings-filters")

@@ -29,7 +29,7 @@ from items.matching import Matcher, Word, fold
 from items.models import Filter, FilterAction
 from storage.connections import fetch
 from storage.events import FiltersChanged, announce
-from storage.ids import NO_BOUND
+from storage.paging import below
 
 FILTERS = 100
 """The filters that a user may have."""
@@ -154,7 +154,7 @@ class Listed(NamedTuple):
 
 def filters_of(owner: User, *, last_id: int | None = None, limit: int = FILTERS) -> list[Listed]:
     """The owner's filters below `last_id`, newest first."""
-    return fetch(LISTING, {"owner": owner.pk, "below": last_id or NO_BOUND, "count": limit}, into=Listed._make)
+    return fetch(LISTING, {"owner": owner.pk, "below": below(last_id), "count": limit}, into=Listed._make)
 
 
 def filter_of(owner: User, filter_id: int) -> Listed | None:

@@ -7,6 +7,7 @@ See docs/decisions.md: A page has a bound of work, and answers short at it.
 """
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from accounts.models import User
@@ -15,7 +16,7 @@ from items.hydrate import COLUMNS, ORIGINALS, ItemRow, bodies
 from items.listing import SCAN, ItemPage
 from items.visibility import VISIBLE
 from storage.connections import fetch
-from storage.ids import NO_BOUND
+from storage.paging import as_text, below, part_of
 
 Kept = Literal["bookmark", "like"]
 
@@ -76,7 +77,7 @@ class _Row(NamedTuple):
 def kept_page(reader: User, kept: Kept, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
     """Items that the reader keeps, or likes, below `last_id`: the id of a bookmark or like, and not of an item."""
     page = placed_page(reader, kept, last_id=last_id, limit=limit)
-    return ItemPage(page.items, None if page.last_id is None else str(page.last_id), page.has_more)
+    return ItemPage(page.items, as_text(page.last_id), page.has_more)
 
 
 def placed_page(
@@ -92,15 +93,11 @@ def placed_page(
     `min_id` those directly above it, newest first all the same.
     """
     statement, above = (STATEMENTS, since_id) if min_id is None else (ABOVE, max(since_id, min_id))
-    below = NO_BOUND if last_id is None else last_id
-    params = {"reader": reader.pk, "above": above, "below": below, "scan": SCAN, "count": limit + 1}
+    params = {"reader": reader.pk, "above": above, "below": below(last_id), "scan": SCAN, "count": limit + 1}
     rows = fetch(statement[kept], params, into=_Row.of)
-    bound = rows[0].bound
     found = [(row.relation_id, row.item) for row in rows if row.relation_id is not None and row.item]
-    shown = found[:limit]
-    last = bound if bound is not None else shown[-1][0] if shown else None
-    has_more = bound is not None or len(found) > limit
-    if min_id is not None:
-        shown.reverse()
+    part = part_of(found, limit, itemgetter(0), bound=rows[0].bound)
+    shown = part.shown if min_id is None else part.shown[::-1]
     places: list[int | None] = [place for place, _item in shown] or [None]
-    return KeptPage(bodies([item for _place, item in shown], reader), places[0], places[-1], last, has_more)
+    items = bodies([item for _place, item in shown], reader)
+    return KeptPage(items, places[0], places[-1], part.last_id, part.has_more)

@@ -7,6 +7,7 @@ See docs/decisions.md: A page has a bound of work, and answers short at it.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from items.bodies import ItemBody
 from items.hydrate import COLUMNS, ORIGINALS, ItemRow, bodies, id_of
 from items.visibility import VISIBLE
 from storage.connections import fetch
-from storage.ids import NO_BOUND
+from storage.paging import Part, as_text, below, part_of
 
 SCAN = 500
 """Candidates that one page looks through."""
@@ -78,12 +79,13 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str
 
 def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int) -> ItemPage:
     """The page of the rows of a `listing` for which `count` is `limit` + 1: the one more proves that there is more."""
-    bound = rows[0].bound
+    part = _part(rows, limit)
+    return ItemPage(bodies(part.shown, reader), as_text(part.last_id), part.has_more)
+
+
+def _part(rows: Sequence[ListedRow], limit: int) -> Part[ItemRow]:
     found = [row.item for row in rows if row.item]
-    shown = found[:limit]
-    if bound is not None:
-        return ItemPage(bodies(shown, reader), str(bound), has_more=True)
-    return ItemPage(bodies(shown, reader), str(shown[-1].id) if shown else None, len(found) > limit)
+    return part_of(found, limit, attrgetter("id"), bound=rows[0].bound)
 
 
 def upward(
@@ -102,13 +104,8 @@ def upward(
     """
     asked = params | bounds(reader, above=min_id, last_id=last_id, limit=limit)
     rows = fetch(query, asked, into=ListedRow.of)
-    bound = rows[0].bound
-    found = [row.item for row in rows if row.item]
-    shown = found[:limit]
-    items = bodies(list(reversed(shown)), reader)
-    if bound is not None:
-        return ItemPage(items, str(bound), has_more=True)
-    return ItemPage(items, str(shown[-1].id) if shown else None, len(found) > limit)
+    part = _part(rows, limit)
+    return ItemPage(bodies(part.shown[::-1], reader), as_text(part.last_id), part.has_more)
 
 
 class Walk(NamedTuple):
@@ -137,5 +134,4 @@ def bounds(
     reader: User | AnonymousUser, *, above: int = 0, last_id: int | None = None, limit: int = 20
 ) -> dict[str, object]:
     """The parameters of every listing."""
-    below = NO_BOUND if last_id is None else last_id
-    return {"reader": reader.pk or 0, "above": above, "below": below, "scan": SCAN, "count": limit + 1}
+    return {"reader": reader.pk or 0, "above": above, "below": below(last_id), "scan": SCAN, "count": limit + 1}

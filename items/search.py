@@ -24,6 +24,7 @@ from items.text import TAGS_AN_ITEM
 from items.visibility import VISIBLE
 from relations.visibility import visible_user
 from storage.ids import NO_BOUND
+from storage.paging import as_text, below, part_of
 from storage.replica import PRIMARY, lagging
 
 WALK = 8_000
@@ -70,7 +71,7 @@ def search_items(
     See docs/decisions.md: A search looks at a thousand candidates.
     See docs/decisions.md: A search asks the index for no more than it can look at.
     """
-    below = NO_BOUND if last_id is None else last_id
+    top = below(last_id)
     names = {name.lower() for name in query.senders}
     sender = visible_user(query.senders[0], reader) if len(names) == 1 else None
     if query.is_empty or len(names) > 1 or (names and sender is None) or len(query.tags) > TAGS_AN_ITEM:
@@ -78,16 +79,14 @@ def search_items(
     found: list[ItemBody] = []
     for turn in itertools.count():
         count = limit + 1 - len(found)
-        propose = partial(_proposal, query, sender.pk if sender else None, reader, below, count)
+        propose = partial(_proposal, query, sender.pk if sender else None, reader, top, count)
         ids, bound = lagging(reader.pk, propose) if turn < PROPOSALS else propose(PRIMARY)
         found += verified(ids, reader)
         if len(found) > limit or bound or len(ids) < count:
             break
-        below = ids[-1]  # of what lagged, some is gone
-    shown = found[:limit]
-    if len(found) <= limit and bound:
-        return ItemPage(shown, str(bound), True)
-    return ItemPage(shown, shown[-1].id if shown else None, len(found) > limit)
+        top = ids[-1]  # of what lagged, some is gone
+    part = part_of(found, limit, lambda item: int(item.id), bound=bound or None)
+    return ItemPage(list(part.shown), as_text(part.last_id), part.has_more)
 
 
 def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:

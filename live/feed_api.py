@@ -14,6 +14,7 @@ from live.feed import live_page
 from live.hydrate import SessionBody
 from live.snapshot import SnapshotExpiredError, UnknownSnapshotError
 from live.walk import Page
+from storage.paging import as_text
 from web.openapi import LAST_ID
 from web.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, Problem, limit, once, position
 
@@ -97,9 +98,8 @@ class LiveFeedView(ApiView):
             raise exceptions.NotFound from error
         except SnapshotExpiredError as error:
             raise ExpiredError from error
-        scanned = None if page.last_id is None else str(page.last_id)
         response = FeedResponse(
-            LiveFeedPage(page.items, scanned, page.session_id, page.has_more),
+            LiveFeedPage(page.items, as_text(page.last_id), page.session_id, page.has_more),
             headers={"X-Feed-Source": ",".join(page.sources)},
         )
         return keep_after(response, page)

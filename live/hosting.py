@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
@@ -13,7 +14,7 @@ from live.hydrate import COLUMNS, SESSIONS, SessionBody, SessionRow, bodies
 from live.visibility import VISIBLE, shown
 from relations.rules import READER, followees, is_wanted, may_be_proposed, mutes
 from storage.connections import fetch, id_array
-from storage.ids import NO_BOUND
+from storage.paging import as_text, below, part_of
 
 STARTED_CAP = 99
 LOOKED_AT = 100
@@ -79,10 +80,9 @@ def live_now(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
 
 def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, limit: int) -> HostPage:
     """Replays, and what came to nothing, below `last_id`."""
-    below = NO_BOUND if last_id is None else last_id
-    params = {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1}
-    found = bodies(fetch(PAST, params, into=SessionRow._make))
-    return HostPage(found[:limit], found[:limit][-1].id if found else None, len(found) > limit)
+    params = {"host": host.pk, "reader": reader.pk or 0, "below": below(last_id), "count": limit + 1}
+    part = part_of(fetch(PAST, params, into=SessionRow._make), limit, attrgetter("id"))
+    return HostPage(bodies(part.shown), as_text(part.last_id), part.has_more)
 
 
 def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:

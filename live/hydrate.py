@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +18,8 @@ from live.visibility import VISIBLE, hidden, of_interest
 from media.objects import MediaObject, medium_of
 from notifications.sessions import SessionCard
 from storage.connections import fetch, id_array
-from storage.ids import MAX_ID, NO_BOUND
+from storage.ids import MAX_ID
+from storage.paging import as_text, below, part_of
 from web.times import Time
 
 SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
@@ -163,11 +165,9 @@ def sessions_of(
     """The sessions of `host` below `last_id` (exclusive) as far as `reader` may see them, newest first; what was
     cancelled or missed only if they are the host.
     """
-    below = NO_BOUND if last_id is None else last_id
-    params = {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1}
-    rows = fetch(OF_HOST, params, into=SessionRow._make)
-    page = bodies(rows[:limit])
-    return SessionPage(page, page[-1].id if page else None, len(rows) > limit)
+    params = {"host": host.pk, "reader": reader.pk or 0, "below": below(last_id), "count": limit + 1}
+    part = part_of(fetch(OF_HOST, params, into=SessionRow._make), limit, attrgetter("id"))
+    return SessionPage(bodies(part.shown), as_text(part.last_id), part.has_more)
 
 
 def shown(session_id: str) -> str:

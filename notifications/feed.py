@@ -23,6 +23,7 @@ also where most who gave them were banned since.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -36,7 +37,8 @@ from notifications.models import OF_MODERATORS
 from notifications.sessions import SessionCard, sessions
 from relations.rules import READER, asks, follows, is_told, of_many
 from storage.connections import fetch, id_array
-from storage.ids import NO_BOUND, SEQUENCE_BITS, moment
+from storage.ids import SEQUENCE_BITS, moment
+from storage.paging import as_text, below, part_of
 from web.times import Time
 
 ACTORS_SHOWN = 3
@@ -87,15 +89,32 @@ ACT_SHOWN = f"""
 NEWEST_ACTS = f"""
     (SELECT * FROM notifications_act act WHERE act.notification_id = n.id ORDER BY act.id DESC LIMIT {ACTS_SCAN})
 """  # noqa: S608
-# The entries that a page looks through, and the last of them where that is its bound.
-PAGE = f"""
-    WITH scanned AS MATERIALIZED (
+
+
+def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> str:
+    """The statement of a page, for rows of a bound and what is shown. `scanned` are the rows that the page looks
+    through, `shown` those of them that it shows, and the column `at` has their place in the list. The bound is the
+    place of the last row that was looked at, where more rows may be there.
+    """
+    last = "min" if order == "DESC" else "max"
+    return f"""
+    WITH scanned AS MATERIALIZED ({scanned}),
+    bound AS (SELECT CASE WHEN count(*) = %(scan)s THEN {last}({at}) END AS {at} FROM scanned)
+    SELECT bound.{at}, page.* FROM bound LEFT JOIN LATERAL (
+        {shown}
+        ORDER BY {at} {order} LIMIT %(count)s
+    ) page ON true
+    """  # noqa: S608
+
+
+def _entries(kinds: str) -> str:
+    """The statement of a page of entries whose kind fulfils this condition."""
+    scanned = f"""
         SELECT n.* FROM notifications_notification n
-        WHERE n.recipient_id = %(reader)s AND n.position < %(below)s AND {{kinds}}
+        WHERE n.recipient_id = %(reader)s AND n.position < %(below)s AND {kinds}
         ORDER BY n.position DESC LIMIT %(scan)s
-    ),
-    bound AS (SELECT CASE WHEN count(*) = %(scan)s THEN min(position) END AS position FROM scanned)
-    SELECT bound.position, page.* FROM bound LEFT JOIN LATERAL (
+    """  # noqa: S608
+    shown = f"""
         SELECT n.position, n.kind, n.item_id, n.session_id, n.text, shown.newest, shown.count, shown.actors,
             shown.newest > {MARK}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
@@ -113,11 +132,12 @@ PAGE = f"""
             ) act
         ) shown (newest, count, actors)
         WHERE {ITEM_SHOWN} AND shown.count > 0
-        ORDER BY n.position DESC LIMIT %(count)s
-    ) page ON true
-"""  # noqa: S608
-EVERYTHING = PAGE.format(kinds="true")
-CONVERSATIONS = PAGE.format(kinds="n.kind IN ('mention', 'reply')")
+    """  # noqa: S608
+    return page_statement(scanned, shown, "position")
+
+
+EVERYTHING = _entries("true")
+CONVERSATIONS = _entries("n.kind IN ('mention', 'reply')")
 UNREAD = f"""
     SELECT count(*) FROM (
         SELECT FROM (
@@ -171,7 +191,7 @@ KindName = Annotated[
 
 
 class _Row(NamedTuple):
-    """A row of `PAGE`: its bound, and an entry, of which all is NULL where the page is empty."""
+    """A row of `_entries`: its bound, and an entry, of which all is NULL where the page is empty."""
 
     bound: int | None
     position: int
@@ -236,20 +256,16 @@ def notifications_page(
     reader: User, *, last_id: int | None = None, limit: int = 20, conversations: bool = False
 ) -> NotificationPage:
     """The entries below `last_id` (exclusive), newest first; of `conversations` only the replies and mentions."""
-    below = NO_BOUND if last_id is None else last_id
-    params = {"reader": reader.pk, "below": below, "count": limit + 1, "scan": limit + 1 + SCAN}
+    params = {"reader": reader.pk, "below": below(last_id), "count": limit + 1, "scan": limit + 1 + SCAN}
     found = fetch(told(CONVERSATIONS if conversations else EVERYTHING), params, into=_Row._make)
-    bound = found[0].bound
     rows = sorted((row for row in found if row.position is not None), key=lambda row: -row.position)
-    page = rows[:limit]
-    ids = list(dict.fromkeys(row.item_id for row in page if row.item_id))
+    page = part_of(rows, limit, attrgetter("position"), bound=found[0].bound)
+    ids = list(dict.fromkeys(row.item_id for row in page.shown if row.item_id))
     items = {int(item.id): item for item in hydrate(ids, reader)}
-    started = [row.session_id for row in page if row.session_id]
+    started = [row.session_id for row in page.shown if row.session_id]
     cards = sessions.cards(started, reader) if started else {}
-    entries = [_entry(row, items, cards) for row in page]
-    if len(rows) <= limit and bound is not None:
-        return NotificationPage(entries, str(bound), has_more=True)
-    return NotificationPage(entries, str(page[-1].position) if page else None, len(rows) > limit)
+    entries = [_entry(row, items, cards) for row in page.shown]
+    return NotificationPage(entries, as_text(page.last_id), page.has_more)
 
 
 def new_count(reader: User, *, since_id: int, conversations: bool = False) -> tuple[int, bool]:

@@ -13,13 +13,15 @@ See docs/decisions.md: Apps list acts, pages list entries.
 
 from collections.abc import Collection, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from accounts.models import User
-from notifications.feed import ACT_SHOWN, ITEM_SHOWN, MARK, SCAN, told
+from notifications.feed import ACT_SHOWN, ITEM_SHOWN, MARK, SCAN, page_statement, told
 from notifications.models import Kind
 from storage.connections import fetch
 from storage.ids import NO_BOUND
+from storage.paging import Part, part_of
 
 WIDE = 1_000
 """Acts that a page looks through besides, should most of the newest be hidden ones."""
@@ -43,19 +45,13 @@ ACTS_OF_CONVERSATIONS = f"""
         ORDER BY n.position {{order}} LIMIT %(scan)s
     ) c LEFT JOIN notifications_act a ON a.notification_id = c.id
 """  # noqa: S608
-# The acts that a page looks through, and the last of them where that is its bound.
-PAGE = f"""
-    WITH scanned AS MATERIALIZED ({{acts}}),
-    bound AS (SELECT CASE WHEN count(*) = %(scan)s THEN {{last}}(id) END AS id FROM scanned)
-    SELECT bound.id, page.* FROM bound LEFT JOIN LATERAL (
-        SELECT a.id, shown.kind, shown.item_id, a.actor_id FROM scanned a CROSS JOIN LATERAL (
-            SELECT n.kind, n.item_id FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id
-            WHERE n.id = a.notification_id AND n.kind = ANY(%(kinds)s::varchar[])
-                AND (%(actor)s::bigint IS NULL OR a.actor_id = %(actor)s) AND {ITEM_SHOWN} AND {ACT_SHOWN}
-            OFFSET 0
-        ) shown
-        ORDER BY a.id {{order}} LIMIT %(count)s
-    ) page ON true
+SHOWN = f"""
+    SELECT a.id, shown.kind, shown.item_id, a.actor_id FROM scanned a CROSS JOIN LATERAL (
+        SELECT n.kind, n.item_id FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id
+        WHERE n.id = a.notification_id AND n.kind = ANY(%(kinds)s::varchar[])
+            AND (%(actor)s::bigint IS NULL OR a.actor_id = %(actor)s) AND {ITEM_SHOWN} AND {ACT_SHOWN}
+        OFFSET 0
+    ) shown
 """  # noqa: S608
 
 
@@ -69,7 +65,7 @@ class ToldAct(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row of `PAGE`: its bound, and an act, or none where the page is empty."""
+    """A row of `_statement`: its bound, and an act, or none where the page is empty."""
 
     bound: int | None
     act: ToldAct | None
@@ -78,16 +74,6 @@ class _Row(NamedTuple):
     def of(cls, row: Sequence[Any]) -> "_Row":
         bound, act_id, *columns = row
         return cls(bound, None if act_id is None else ToldAct(act_id, *columns))
-
-
-class ActPage(NamedTuple):
-    """A part of the list, in the order of the walk. `last_id` is the id of the last act that was looked at. `has_more`
-    is true if another act is shown, or may be beyond the bound of the page's work.
-    """
-
-    acts: list[ToldAct]
-    last_id: int | None
-    has_more: bool
 
 
 class WantedActs(NamedTuple):
@@ -102,8 +88,8 @@ class WantedActs(NamedTuple):
     upward: bool = False
 
 
-def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> ActPage:
-    """The acts that the reader is told of; two statements at most where there are any."""
+def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> Part[ToldAct]:
+    """The acts that the reader is told of, in the order of the walk; two statements at most where there are any."""
     found: list[ToldAct] = []
     bound: int | None = None
     for turn, scan in enumerate((limit + 1 + SCAN, *[WIDE] * WIDEST)):
@@ -114,10 +100,7 @@ def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> ActPage:
         if bound is None or len(found) > limit:
             break
         wanted = wanted._replace(above=bound) if wanted.upward else wanted._replace(below=bound)
-    page = found[:limit]
-    if len(found) <= limit and bound is not None:
-        return ActPage(page, bound, has_more=True)
-    return ActPage(page, page[-1].id if page else None, len(found) > limit)
+    return part_of(found, limit, attrgetter("id"), bound=bound)
 
 
 def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> tuple[list[ToldAct], int | None]:
@@ -133,11 +116,11 @@ def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> 
 @cache
 def _statement(is_of_conversations: bool, is_upward: bool) -> str:
     acts = ACTS_OF_CONVERSATIONS if is_of_conversations else ACTS
-    order, last = ("ASC", "max") if is_upward else ("DESC", "min")
-    return told(PAGE.format(acts=acts.format(order=order), order=order, last=last))
+    order = "ASC" if is_upward else "DESC"
+    return told(page_statement(acts.format(order=order), SHOWN, "id", order))
 
 
 def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> int:
     """How many acts of these kinds are newer than the reader's mark, at most `cap`, by bounded work as of a page."""
     ((mark,),) = fetch(f"SELECT {MARK}", {"reader": reader.pk})
-    return len(acts_page(reader, WantedActs(kinds, above=mark), limit=cap).acts)
+    return len(acts_page(reader, WantedActs(kinds, above=mark), limit=cap).shown)

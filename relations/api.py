@@ -17,6 +17,7 @@ from relations import actions
 from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
 from relations.visibility import is_username, users_visible_to, visible_user
+from storage.paging import as_text
 from web.openapi import EMPTY_BODY, PAGED
 from web.rest import (
     ApiView,
@@ -263,7 +264,7 @@ class MutesView(ApiView):
             for one in page.people
             if one.pk in found
         ]
-        return FeedResponse(MutedPage(cards, None if page.last_id is None else str(page.last_id), page.has_more))
+        return FeedResponse(MutedPage(cards, as_text(page.last_id), page.has_more))
 
 
 class FollowerView(ApiView):
@@ -340,6 +341,6 @@ def user_page(user: User, listed: Listed, reader: User | AnonymousUser, last_id:
     page = people_page(user, listed, reader, last_id=last_id, limit=count)
     return UserPage(
         [UserCard.of(one) for one in page.people],
-        None if page.last_id is None else str(page.last_id),
+        as_text(page.last_id),
         page.has_more,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 
 import msgspec
 from django.http import HttpResponse
@@ -12,11 +13,13 @@ from rest_framework.request import Request
 from accounts.api import signed_in
 from accounts.cards import UserCard
 from accounts.models import User
+from accounts.owned import missing_as_404, own_or_404
 from relations import actions, lists
 from relations.api import UserPage, user_or_404
 from relations.lists import Listed
-from relations.models import TITLE_LENGTH, List
+from relations.models import TITLE_LENGTH
 from relations.visibility import is_username, users_visible_to
+from storage.paging import as_text, part_of
 from web.openapi import PAGED
 from web.rest import (
     ApiView,
@@ -75,9 +78,8 @@ class ListEdit(StrictSerializer):
 def _answers() -> Iterator[None]:
     """Turn the verbs' refusals into answers of the API."""
     try:
-        yield
-    except List.DoesNotExist as error:
-        raise exceptions.NotFound from error
+        with missing_as_404():
+            yield
     except actions.SelfRelationError as error:
         raise exceptions.ParseError("That is you.") from error
     except lists.NotFollowedError as error:
@@ -88,13 +90,9 @@ def _answers() -> Iterator[None]:
         raise ConflictError(f"The list has {lists.MEMBERS} members, which is the limit.") from error
 
 
-def list_or_404(text: str, owner: User) -> Listed:
-    """The caller's list of this id. Raises NotFound, the same for another's and for every other id."""
-    number = parse_id(text)
-    found = lists.list_of(owner, number) if number else None
-    if found is None:
-        raise exceptions.NotFound
-    return found
+def list_or_404(list_id: str | int, owner: User) -> Listed:
+    """The owner's list of this id. Raises Http404, the same for another's and for every other id."""
+    return own_or_404(lists.list_of, owner, list_id)
 
 
 class ListsView(ApiView):
@@ -104,10 +102,8 @@ class ListsView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """The caller's lists, newest first."""
         owner, last_id, count = signed_in(request), position(request), limit(request)
-        found = lists.lists_of(owner, last_id=last_id, limit=count + 1)
-        page = found[:count]
-        last = str(page[-1].id) if page else None
-        return FeedResponse(ListPage([ListBody.of(one) for one in page], last, len(found) > count))
+        page = part_of(lists.lists_of(owner, last_id=last_id, limit=count + 1), count, attrgetter("id"))
+        return FeedResponse(ListPage([ListBody.of(one) for one in page.shown], as_text(page.last_id), page.has_more))
 
     @extend_schema(
         operation_id="create_list",
@@ -119,7 +115,7 @@ class ListsView(ApiView):
         owner, fields = signed_in(request), body(request, NewList)
         with _answers():
             made = lists.create(owner=owner, title=fields["title"], is_exclusive=fields["exclusive"])
-        return FeedResponse(ListBody.of(list_or_404(str(made.pk), owner)), status=201)
+        return FeedResponse(ListBody.of(list_or_404(made.pk, owner)), status=201)
 
 
 class ListView(ApiView):
@@ -163,8 +159,8 @@ class MembersView(ApiView):
         """The members of a list, those first who were put into it last."""
         owner, last_id, count = signed_in(request), position(request), limit(request)
         page = lists.members_page(owner, list_or_404(list_id, owner).id, last_id=last_id, limit=count)
-        last = None if page.last_id is None else str(page.last_id)
-        return FeedResponse(UserPage([UserCard.of(one) for one in page.people], last, page.has_more))
+        people = [UserCard.of(one) for one in page.people]
+        return FeedResponse(UserPage(people, as_text(page.last_id), page.has_more))
 
 
 class MemberView(ApiView):

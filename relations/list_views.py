@@ -10,24 +10,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import signed_in
 from accounts.models import User
+from accounts.owned import missing_as_404
 from relations import actions, lists
 from relations.forms import ListForm, MembershipForm
-from relations.lists import Listed
+from relations.list_api import list_or_404
 from relations.models import Follow, List
 from relations.views import user_or_404
 from relations.visibility import is_username, visible_user
-from web.pages import INVALID, PageRequest, limited, show
-from web.rest import MAX_POSITION, PAGE, position
-
-FORM_METHODS = ["GET", "HEAD", "POST"]
-
-
-def list_or_404(list_id: int, owner: User) -> Listed:
-    """The owner's list of this id; else the same page as for every other id."""
-    found = lists.list_of(owner, list_id) if list_id <= MAX_POSITION else None
-    if found is None:
-        raise Http404
-    return found
+from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
+from web.rest import PAGE, position
 
 
 @signed_in
@@ -57,15 +48,13 @@ def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     listed = list_or_404(list_id, reader)
     form = ListForm(request.POST or None, initial={"title": listed.title, "exclusive": listed.is_exclusive})
     if form.is_valid():
-        try:
+        with missing_as_404():
             lists.change(
                 owner=reader,
                 list_id=listed.id,
                 title=form.cleaned_data["title"],
                 is_exclusive=form.cleaned_data["exclusive"],
             )
-        except List.DoesNotExist:
-            raise Http404 from None
         messages.success(request, _("Saved."))
         return redirect("list", listed.id)
     page = lists.members_page(reader, listed.id, last_id=position(request), limit=PAGE)
@@ -81,10 +70,8 @@ def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpRespons
     listed = list_or_404(list_id, reader)
     if request.method != "POST":
         return show(request, "relations/list_delete.html", {"list": listed})
-    try:
+    with missing_as_404():
         lists.delete(owner=reader, list_id=listed.id)
-    except List.DoesNotExist:
-        raise Http404 from None
     messages.success(request, _("Deleted."))
     return redirect("lists")
 
@@ -114,10 +101,8 @@ def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpRespo
     member = User.objects.named(username).first() if is_username(username) else None
     if member is None:
         raise Http404
-    try:
+    with missing_as_404():
         lists.remove(owner=reader, list_id=listed.id, member=member)
-    except List.DoesNotExist:
-        raise Http404 from None
     return redirect("list-edit", listed.id)
 
 

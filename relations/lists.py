@@ -13,6 +13,7 @@ See docs/decisions.md: Members of lists hang on follows by a foreign key.
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -23,7 +24,7 @@ from relations import rules
 from relations.actions import SelfRelationError
 from relations.models import Follow, List, ListMember
 from storage.connections import fetch
-from storage.ids import NO_BOUND
+from storage.paging import below, part_of
 
 LISTS = 50
 """The lists that a user may have."""
@@ -167,7 +168,7 @@ ONE = f"{LISTED} AND l.id = %(list)s"
 
 def lists_of(owner: User, *, person_id: int = 0, last_id: int | None = None, limit: int = LISTS) -> list[Listed]:
     """The owner's lists below `last_id`, newest first, and whether a person is a member of each."""
-    params = {"owner": owner.pk, "person": person_id, "below": last_id or NO_BOUND, "count": limit}
+    params = {"owner": owner.pk, "person": person_id, "below": below(last_id), "count": limit}
     return fetch(LISTS_OF, params, into=Listed._make)
 
 
@@ -237,13 +238,11 @@ def members_page(
         "owner": owner.pk,
         "list": list_id,
         "above": above,
-        "below": NO_BOUND if last_id is None else last_id,
+        "below": below(last_id),
         "count": limit + 1,
     }
     rows = fetch(_members(order), params, into=_Member.of)
-    page = rows[:limit]
-    last = page[-1].id if page else None
-    if min_id is not None:
-        page.reverse()
-    newest, oldest = (page[0].id, page[-1].id) if page else (None, None)
-    return MembersPage([member.user for member in page], last, len(rows) > limit, newest, oldest)
+    part = part_of(rows, limit, attrgetter("id"))
+    shown = part.shown if min_id is None else part.shown[::-1]
+    newest, oldest = (shown[0].id, shown[-1].id) if shown else (None, None)
+    return MembersPage([member.user for member in shown], part.last_id, part.has_more, newest, oldest)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
@@ -13,7 +14,7 @@ from accounts.rows import user_columns, user_of
 from relations.models import Follow, FollowRequest, Mute
 from relations.rules import READER, may_know_of
 from storage.connections import fetch
-from storage.ids import NO_BOUND
+from storage.paging import below, part_of
 
 SCAN = 500
 """Relations that one page looks through, should most of them lead to people whom the reader may not know of."""
@@ -116,7 +117,7 @@ def people_page(
         "user": user.pk,
         "reader": reader.pk or 0,
         "above": above,
-        "below": NO_BOUND if last_id is None else last_id,
+        "below": below(last_id),
         "scan": SCAN,
         "count": limit + 1,
     }
@@ -124,13 +125,11 @@ def people_page(
     bound, way = found[0].bound, -1 if min_id is None else 1
     rows = [(row.relation_id, row.columns) for row in found if row.relation_id is not None]
     rows.sort(key=lambda row: way * row[0])
-    shown = rows[:limit]
-    last = bound if bound is not None else shown[-1][0] if shown else None
-    has_more = bound is not None or len(rows) > limit
-    if min_id is not None:
-        shown.reverse()
+    part = part_of(rows, limit, itemgetter(0), bound=bound)
+    shown = part.shown if min_id is None else part.shown[::-1]
     places: list[int | None] = [place for place, _columns in shown] or [None]
-    return PeoplePage([user_of(columns) for _place, columns in shown], last, has_more, places[0], places[-1])
+    people = [user_of(columns) for _place, columns in shown]
+    return PeoplePage(people, part.last_id, part.has_more, places[0], places[-1])
 
 
 def mutes_among(reader: User, people: Sequence[User]) -> dict[int, Mute]:

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from accounts.api import signed_in
 from items.listing import ItemPage
 from relations.list_api import list_or_404
+from storage.paging import as_text
 from timeline import home, lists
 from web.openapi import PAGED
 from web.rest import MAX_POSITION, ApiView, FeedResponse, limit, position
@@ -34,8 +35,8 @@ class NewCount(msgspec.Struct):
 
 
 def _answer(page: home.Page) -> FeedResponse:
-    scanned = None if page.last_id is None else str(page.last_id)
-    return FeedResponse(ItemPage(page.items, scanned, page.has_more), headers={"X-Feed-Source": ",".join(page.sources)})
+    answer = ItemPage(page.items, as_text(page.last_id), page.has_more)
+    return FeedResponse(answer, headers={"X-Feed-Source": ",".join(page.sources)})
 
 
 class HomeView(ApiView):

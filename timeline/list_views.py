@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from relations.list_views import list_or_404
+from relations.list_api import list_or_404
 from timeline.late import arrivals, with_late
 from timeline.lists import list_new_count, list_page
 from timeline.position import place_of

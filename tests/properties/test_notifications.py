@@ -112,7 +112,7 @@ def walked(reader: User, kinds: Collection[str], limit: int, *, upward: bool) ->
         if edge is not None:
             wanted = wanted._replace(above=edge) if upward else wanted._replace(below=edge)
         page = acts_page(reader, wanted, limit=limit)
-        found += page.acts
+        found += page.shown
         if not page.has_more:
             return found
         edge = page.last_id
