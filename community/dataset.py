@@ -12,7 +12,6 @@ A wrong line is left out and told to `Dataset.tell`, which raises it as a LineEr
 reading goes on behind the line.
 """
 
-import csv
 import gzip
 import hashlib
 import re
@@ -30,6 +29,7 @@ from community.problems import DatasetError, LineError, Problem
 from community.repeated import Rows
 from items.models import ItemType
 from items.text import ContentError, check_content
+from relations.csv_files import cells
 from storage import ids
 
 FILES = ("users.csv.gz", "follows.csv.gz", "posts.jsonl.gz")
@@ -159,7 +159,7 @@ class _File:
     def table(self, *columns: str) -> Iterator[dict[str, str]]:
         """The rows of a csv file, which must have these columns."""
         with closing(self._lines()) as lines:  # an error closes the file, too
-            rows = self._cells(lines)
+            rows = cells(lines, lambda error: self.tell(self.wrong(error, "csv")))
             header = next(rows, [])
             if missing := [column for column in columns if column not in header]:
                 self.tell(self.wrong(f"the column {missing[0]} is missing", "no column", missing[0], line=1))
@@ -169,16 +169,6 @@ class _File:
                     yield dict(zip(header, row, strict=True))
                 else:
                     self.tell(self.wrong(f"{len(row)} columns instead of {len(header)}", "columns"))
-
-    def _cells(self, lines: Iterator[str]) -> Iterator[list[str]]:
-        reader = csv.reader(lines, strict=True)
-        while True:
-            try:
-                yield next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                self.tell(self.wrong(error, "csv"))
 
 
 class Dataset:

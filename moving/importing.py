@@ -29,7 +29,7 @@ from items.text import ContentError
 from moving import extras, listed, outbox
 from moving.actions import ARCHIVE, folder_of
 from moving.archive import ArchiveError, unpack
-from moving.listed import Lists
+from moving.listed import Lists, Tally
 from moving.media import Shown, shown
 from moving.models import NOTES, ArchiveImport, BroughtItem, Listed, State
 from moving.outbox import ITEMS, LeftOutError, Outbox, OutboxError, Post
@@ -161,7 +161,7 @@ def _end(row: ArchiveImport, failure: str = "") -> None:
 
 # --- One part --------------------------------------------------------------------------------------------
 @dataclass
-class _Part:
+class _Part(Tally):
     """The posts of a part that may come in, and what is noted of the part."""
 
     posts: list[Post] = field(default_factory=list)
@@ -169,15 +169,6 @@ class _Part:
     """By the origin of a post."""
     items: dict[str, Item] = field(default_factory=dict)
     """Items that posts of the part reply to, or that came in with it, by their origin."""
-    brought: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
-    notes: list[list[str]] = field(default_factory=list)
-
-    def leave_out(self, why: str, address: str) -> None:
-        """Note that a post, or a picture of it, does not come in."""
-        self.left_out[why] += 1
-        if address and why not in ("before", "direct"):
-            self.notes.append([address, why])
 
 
 def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:

@@ -53,6 +53,8 @@ TOGETHER = 200
 """Addresses of one transaction."""
 ADDRESS_LENGTH = 500
 """Characters of an address that are told."""
+EXPECTED = frozenset({"before", "direct", "already", "foreign", "elsewhere"})
+"""Reasons of which the report tells the number and no names."""
 Entry = str | Line
 
 
@@ -67,19 +69,25 @@ class _Named(msgspec.Struct):
 
 
 @dataclass
-class _Part:
-    """The outcome of some entries."""
+class Tally:
+    """How many posts or entries of a part came in, how many did not by reason, and the names of those."""
 
     brought: int = 0
-    requested: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[list[str]] = field(default_factory=list)
 
     def leave_out(self, why: str, name: str = "") -> None:
-        """Count an entry that does not come in, and tell its name where its user would not expect that."""
+        """Count what does not come in, and note its name where its user would not expect that."""
         self.left_out[why] += 1
-        if name and why not in ("already", "foreign", "elsewhere"):
+        if name and why not in EXPECTED:
             self.notes.append([said(name, ADDRESS_LENGTH), why])
+
+
+@dataclass
+class _Part(Tally):
+    """The outcome of some entries."""
+
+    requested: int = 0
 
     def count(self, is_new: bool) -> None:
         """Count an entry that was done."""

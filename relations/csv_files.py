@@ -7,7 +7,7 @@ sentence for its user. Names are local: `name`, `@name` or `name@host` of this s
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import IO
@@ -113,22 +113,35 @@ def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
     """The lines of an uploaded file, each once. Users are of this site under `host` too. Raises CsvError."""
     lines: dict[tuple[str, str], Line] = {}
     columns = _places(COLUMNS[kind])
-    try:
-        for row in csv.reader(io.StringIO(_text(file), newline=""), strict=True):
-            if not row or not row[0].strip():
-                continue
-            if row[0].strip().removeprefix("#").casefold() in (ADDRESS.casefold(), TITLE.casefold()):
-                columns = _places(row)
-                continue
-            line = _line(_Row(row, columns), host)
-            lines.setdefault((line.title, line.name.lower()), line)
-            if len(lines) > ROWS:
-                raise CsvError("rows")
-    except csv.Error:
-        raise CsvError("format") from None
+    for row in cells(io.StringIO(_text(file), newline=""), _refuse):
+        if not row or not row[0].strip():
+            continue
+        if row[0].strip().removeprefix("#").casefold() in (ADDRESS.casefold(), TITLE.casefold()):
+            columns = _places(row)
+            continue
+        line = _line(_Row(row, columns), host)
+        lines.setdefault((line.title, line.name.lower()), line)
+        if len(lines) > ROWS:
+            raise CsvError("rows")
     if not lines:
         raise CsvError("empty")
     return list(lines.values())
+
+
+def cells(lines: Iterable[str], refuse: Callable[[csv.Error], None]) -> Iterator[list[str]]:
+    """The rows of a CSV file. The error of a row that cannot be read goes to `refuse`; then the next row is read."""
+    reader = csv.reader(lines, strict=True)
+    while True:
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            refuse(error)
+
+
+def _refuse(error: csv.Error) -> None:
+    raise CsvError("format") from error
 
 
 def _text(file: IO[bytes]) -> str:
