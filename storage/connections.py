@@ -30,9 +30,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from runtime import traces
-from runtime.cluster_address import names_cluster, parse
+from runtime.cluster_address import names_cluster
 from storage.breaker import FAILURES, Breaker
-from storage.cluster import Cluster, NodeDownError
+from storage.cluster import Cluster
 
 TASK_TIMEOUT_SECONDS = 5.0
 """Seconds that workers and commands wait for the feeds server."""
@@ -60,7 +60,7 @@ broker_breaker = Breaker(name="broker", failures=BROKER_FAILURES)
 def client_of(url: str, timeout: float) -> redis.Redis:
     """A client whose every call answers within `timeout` seconds or raises; it has a pool of its own."""
     if names_cluster(url):
-        return Cluster(parse(url), timeout, _scripts)
+        return Cluster(url, timeout)
     # RESP2 keeps scores as bytes, which the windows compare without parsing a double a delivery. A connection that
     # the server closed (a restart) is replaced once; a time-out is never tried again.
     return redis.Redis.from_url(
@@ -89,14 +89,11 @@ def feeds_for_tasks() -> redis.Redis:
 def feeds_errors() -> Iterator[None]:
     """Turn every way in which the feeds server can fail a page into `FeedsUnavailableError`.
 
-    While the breaker is open the body is not run at all. A node of a cluster that fails has a breaker of its own.
+    While the breaker is open the body is not run at all.
     """
     try:
         with feeds_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
-            try:
-                yield
-            except NodeDownError as error:
-                raise FeedsUnavailableError(str(error)) from error
+            yield
     except FAILURES as error:
         raise FeedsUnavailableError(str(error)) from error
     except (redis.OutOfMemoryError, redis.ReadOnlyError) as error:  # it will do it again when it can
@@ -315,11 +312,11 @@ def pipelined(
     """The replies to commands of one key each, in one round trip; raises the first error among them. A command may be
     RESP already.
 
-    Of one server all replies are there within `patience_seconds`, or TimeoutError is raised; without it each reply has
+    All replies of one server are there within `patience_seconds`, or TimeoutError is raised. Without it each reply has
     the client's time-out.
 
-    Scripts that a server does not know (it was restarted) are loaded and everything is sent to it again, so the
-    commands must be idempotent; what an error came after is not known to be done.
+    Scripts that a server does not know (it was restarted) are loaded, and everything is sent again. So the commands
+    must be idempotent. After an error it is not known what was done.
     """
     commands = list(commands)
     if not commands:
@@ -329,12 +326,6 @@ def pipelined(
     with traces.span("redis") as span:
         if span:
             _name_commands(span, commands)
-        if isinstance(client, Cluster):
-            replies = client.ask(commands)
-            for reply in replies:
-                if isinstance(reply, redis.RedisError):
-                    raise reply
-            return replies
         try:
             return _send(client, commands, patience_seconds)
         except redis.exceptions.NoScriptError:
@@ -372,8 +363,6 @@ def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]
     with traces.span("redis") as span:
         if span:
             _name_commands(span, commands)
-        if isinstance(client, Cluster):
-            return client.ask(commands)
         replies = _try(client, commands)
         if any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
             for source in _scripts.values():
@@ -396,10 +385,10 @@ def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
 
 @contextmanager
 def borrowed(client: redis.Redis) -> Iterator[Any]:
-    """A connection of the pool of one server's client, for RESP by hand: a pipeline object costs more CPU a page.
+    """A connection of the client's pool, for RESP by hand: a pipeline object costs more CPU a page.
 
-    One that the server has closed meanwhile is connected anew by the pool. After an error replies may still be under
-    way, so the connection is closed.
+    The pool reconnects one that the server has closed. After an error replies may still be under way, so the connection
+    is closed.
     """
     pool = client.connection_pool
     connection = pool.get_connection()
@@ -410,18 +399,3 @@ def borrowed(client: redis.Redis) -> Iterator[Any]:
         raise
     finally:
         pool.release(connection)
-
-
-@contextmanager
-def lanes(client: redis.Redis, names: Sequence[bytes]) -> Iterator[list[Any]]:
-    """For each of the keys a connection to the server that has it, for RESP by hand, as `borrowed`.
-
-    A command that a node of a cluster answers with MOVED or ASK was not run; `pipelined` finds the right node.
-    """
-    with traces.span("redis lanes"):
-        if isinstance(client, Cluster):
-            with client.lanes(names) as connections:
-                yield connections
-        else:
-            with borrowed(client) as connection:
-                yield [connection] * len(names)

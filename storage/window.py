@@ -40,7 +40,7 @@ See docs/decisions.md: A window under construction takes deliveries.
 See docs/decisions.md: A window remembers the run of its server.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -48,10 +48,10 @@ from typing import Any, ClassVar
 
 import redis
 from django.conf import settings
-from redis.exceptions import AskError
 
-from storage.cluster import Cluster
-from storage.connections import Command, lanes, pipelined, script
+from runtime import traces
+from storage.cluster import Cluster, Trip
+from storage.connections import Command, borrowed, pipelined, script
 from storage.replies import replies
 
 INFINITY = 2**53
@@ -374,8 +374,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
 
     ZSCORE and ZADD of one key each, and ZCARD for every `MEASURE_EVERY`th item: this works on a cluster and costs
     half of a script. Windows that are missing, below the floor, or over their cap by the slack are settled
-    at the end, in one more round trip. Windows that are on another node by now come after that. Doing it twice, late or
-    out of order changes nothing.
+    at the end, in one more round trip. Doing it twice, late or out of order changes nothing.
     """
     score = b"%d" % entry.item_id
     digits = len(score)
@@ -385,22 +384,16 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     keys = [key.encode() for key in windows]
     refused: list[int] = []
     unsettled: list[Command] = []
-    moved: list[int] = []
-    with lanes(client, keys) as connections:
-        answers = {connection: replies(connection) for connection in set(connections)}
+    with traces.span("redis deliveries"), borrowed(client) as connection:
+        answer = connection.replies() if isinstance(connection, Trip) else replies(connection)
         # Two chunks are under way: what Redis answered to one is looked at while it works on the next.
         for first in range(0, len(keys) + PIPELINE_LENGTH, PIPELINE_LENGTH):
-            chunk = slice(first, first + PIPELINE_LENGTH)
-            _send(connections[chunk], [template(key) for key in keys[chunk]])
+            if chunk := keys[first : first + PIPELINE_LENGTH]:
+                connection.send_packed_command([b"".join(map(template, chunk))])
             for position in range(max(first - PIPELINE_LENGTH, 0), min(first, len(keys))):
-                answer = answers[connections[position]]
                 floor, added, length = next(answer), next(answer), next(answer) if measured else 0
                 if added.__class__ is not int or isinstance(floor, Exception) or length.__class__ is not int:
-                    error = next(reply for reply in (floor, added, length) if isinstance(reply, Exception))
-                    if not isinstance(error, AskError):  # of which MovedError is one
-                        raise error
-                    moved.append(position)
-                    continue
+                    raise next(reply for reply in (floor, added, length) if isinstance(reply, Exception))
                 # `is_below` of scores of one length, without a call: there are as many as followers.
                 taken = floor is not None and (floor < score if len(floor) == digits else is_below(floor, score))
                 if not taken:
@@ -409,35 +402,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
                     unsettled.append(Window(windows[position]).settle(caps[position]))
     for first in range(0, len(unsettled), PIPELINE_LENGTH):
         pipelined(client, unsettled[first : first + PIPELINE_LENGTH])
-    for first in range(0, len(moved), PIPELINE_LENGTH):
-        part = moved[first : first + PIPELINE_LENGTH]
-        refused += _deliver_one_by_one(client, entry, {position: windows[position] for position in part}, caps)
     return refused
-
-
-def _send(connections: Sequence[Any], deliveries: Sequence[bytes]) -> None:
-    if len(set(connections)) == 1:
-        connections[0].send_packed_command([b"".join(deliveries)])
-        return
-    by_connection: dict[Any, list[bytes]] = {}
-    for connection, delivery in zip(connections, deliveries, strict=True):
-        by_connection.setdefault(connection, []).append(delivery)
-    for connection, some in by_connection.items():
-        connection.send_packed_command([b"".join(some)])
-
-
-def _deliver_one_by_one(
-    client: redis.Redis, entry: Entry, windows: Mapping[int, str], caps: Sequence[int]
-) -> Iterator[int]:
-    """Deliver an entry window by window, wherever the windows are by now."""
-    commands: list[Command] = []
-    for position, key in windows.items():
-        commands += [("ZSCORE", key, "floor"), ("ZADD", key, entry.item_id, entry.member)]
-        commands += [Window(key).settle(caps[position])]
-    floors = pipelined(client, commands)[::3]
-    for position, floor in zip(windows, floors, strict=True):
-        if floor is None or to_score(floor) >= entry.item_id:
-            yield position
 
 
 def is_below(floor: bytes, score: bytes) -> bool:

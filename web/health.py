@@ -9,8 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any
 
+import redis
 from celery import current_app
 from django.conf import settings
 from django.db import connection
@@ -21,7 +23,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from runtime import metrics
-from storage.cluster import Cluster
+from runtime.cluster_address import names_cluster, parse
 from storage.connections import client_of
 from storage.postgresql.base import probe
 
@@ -152,15 +154,17 @@ def postgresql_check() -> Callable[[], object]:
 
 
 def ping(url: str) -> None:
-    """Raises what redis-py raises. A cluster is well while any of its nodes says who has what: what pages lack of
-    others they take from PostgreSQL, and to be sent no visitors while a replica takes over would be no help.
+    """Raises what redis-py raises. A cluster is well while one of the named nodes answers: pages come from PostgreSQL
+    while another is down, so the site can take visitors.
     """
-    client = client_of(url, WAIT_SECONDS)
-    with closing(client):
-        if isinstance(client, Cluster):
-            client.primaries()
-        else:
-            client.ping()
+    if names_cluster(url):
+        address = parse(url)
+        nodes = [address.url_of(*node) for node in address.nodes]
+        if "ok" not in probed({node: partial(ping, node) for node in nodes}).values():
+            raise redis.ConnectionError("no node of the cluster answers")
+        return
+    with closing(client_of(url, WAIT_SECONDS)) as client:
+        client.ping()
 
 
 def _broker_check() -> None:
