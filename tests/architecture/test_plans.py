@@ -6,7 +6,6 @@ everything; each statement that it executes is explained there and then. docs/pl
 See docs/decisions.md: Plans are held by rows touched.
 """
 
-import os
 from collections import defaultdict
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from django.urls import URLResolver, get_resolver
 from feedsite import celery
 from items.models import Visibility
 from moderation import rules
-from tests.support import scenario, shards
+from tests.support import scenario
 from tests.support.grown import MANY, Grown
 from tests.support.plans import ROOT, Explained, Recorder, bare, explained, hashes_of_other_rows, texts, worst
 from tests.support.scenario import Scenario
@@ -256,8 +255,6 @@ def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(rules, "_list", None)  # the word list of an earlier test of this process
         monkeypatch.setattr(celery.app, "send_task", played.send_task)
         scenario.play(played)
-    if os.environ.get("TEST_SHARDS") == "1":
-        shards.write(ROOT / "docs" / "shards.md", recorder.explained)
     tasks = {task for task in celery.app.tasks if not task.startswith("celery.")}
     problems = {
         "refused": played.refused,
