@@ -18,7 +18,7 @@ from items.models import Visibility
 from moderation import rules
 from tests.support import scenario
 from tests.support.grown import MANY, Grown
-from tests.support.plans import ROOT, Explained, Recorder, bare, explained, hashes_of_other_rows, texts, worst
+from tests.support.plans import Explained, Recorder, bare, explained, hashes_of_other_rows, texts, worst
 from tests.support.scenario import Scenario
 from tests.support.statements import without_file
 
