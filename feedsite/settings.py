@@ -20,14 +20,13 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 env = environment.read(os.environ, BASE_DIR)
 
 
-def replica_database(primary: dict[str, Any], given: dict[str, Any], timeout: float) -> dict[str, Any]:
+def replica_database(primary: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """The settings of Django's connection to the replica at `given`: the primary's, but impatient and read-only."""
     options = given.get("OPTIONS", {})
-    said = f"-c statement_timeout={int(timeout * 1000)} -c default_transaction_read_only=on"
-    said = f"{options['options']} {said}" if "options" in options else said
+    said = f"{options.get('options', '')} -c default_transaction_read_only=on".strip()
     is_pooled = primary.get("DISABLE_SERVER_SIDE_CURSORS", False)
     return given | {
-        "ENGINE": "storage.replica",
+        "ENGINE": "storage.postgresql",
         "CONN_MAX_AGE": primary["CONN_MAX_AGE"],
         "DISABLE_SERVER_SIDE_CURSORS": is_pooled,
         "OPTIONS": primary["OPTIONS"] | options | {"connect_timeout": 2} | ({} if is_pooled else {"options": said}),
@@ -174,7 +173,8 @@ REPLICA_URL = env.text("FEEDSITE_REPLICA_URL")
 REPLICA_LAG_SECONDS = env.number("FEEDSITE_REPLICA_LAG_SECONDS")
 REPLICA_TIMEOUT_SECONDS = env.number("FEEDSITE_REPLICA_TIMEOUT_SECONDS")
 if REPLICA_URL:
-    DATABASES["replica"] = replica_database(DATABASES["default"], database(REPLICA_URL), REPLICA_TIMEOUT_SECONDS)
+    DATABASES["replica"] = replica_database(DATABASES["default"], database(REPLICA_URL))
+DATABASE_ROUTERS = ["storage.replica.Router"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Redis: a hint. Feeds may be evicted, rate counters and the broker should not be -----------------------

@@ -124,13 +124,11 @@ SERVERS = (
     "postgresql",
     "replica",
     "feeds",
-    "feeds node",
     "cache",
     "broker",
     "plays",
     "old plays",
     "filters",
-    "the stream of events",
     "opensearch",
 )
 """The names of breakers (storage.breaker)."""
@@ -148,7 +146,7 @@ replica_reads = _counter(
     "feedsite_replica_reads_total",
     "Reads that may lag: by the replica, or why by the primary.",
     "outcome",
-    at_start=("replica", "own", "behind", "failed", "away", "conflict", "foreign"),
+    at_start=("replica", "own", "behind", "failed", "away", "foreign"),
 )
 stream_connections = _living("feedsite_stream_connections", "Open streams.")
 stream_failures = _counter(

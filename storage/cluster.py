@@ -13,7 +13,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -134,22 +134,31 @@ class Cluster(redis.Redis):
         try:
             return answer.result(self.timeout)
         except TimeoutError as error:
+            answer.cancel()
             raise redis.TimeoutError("not every node has answered in time") from error
 
     def _answer(self, ask: Callable[[RedisCluster], T], answer: "Future[T]") -> None:
-        try:
-            answer.set_result(ask(self._connected()))
-        except redis.AuthenticationError as error:
-            answer.set_exception(error)
-        except OUTAGES as error:
-            outage = redis.ConnectionError(str(error))
-            outage.__cause__ = error
-            answer.set_exception(outage)
-            if self._cluster is not None:  # the map of the slots may be another by now
-                with suppress(*OUTAGES, redis.RedisError):
-                    self._cluster.nodes_manager.initialize()
-        except BaseException as error:  # noqa: BLE001 (the caller raises it)
-            answer.set_exception(error)
+        with suppress(InvalidStateError):  # the caller waits no more
+            try:
+                try:
+                    answer.set_result(ask(self._connected()))
+                except redis.AuthenticationError:
+                    raise
+                except OUTAGES:
+                    self._look()  # another node may have the slots by now
+                    if not answer.cancelled():
+                        answer.set_result(ask(self._connected()))
+            except OUTAGES as error:
+                is_known = isinstance(error, redis.AuthenticationError)
+                answer.set_exception(error if is_known else redis.ConnectionError(str(error)))
+            except Exception as error:  # noqa: BLE001 (the caller raises it)
+                answer.set_exception(error)
+
+    def _look(self) -> None:
+        """Ask for the map of the slots again."""
+        if self._cluster is not None:
+            with suppress(*OUTAGES):
+                self._cluster.nodes_manager.initialize()
 
     def ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """The replies to commands of one key each, in their order; an error stands in the place of its reply."""

@@ -7,13 +7,16 @@ See docs/decisions.md: One stream of events, and one question for all connected 
 """
 
 import logging
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
+import redis
 
 from storage import keys
+from storage.breaker import BREAKER_SECONDS
 from storage.connections import (
     Command,
     FeedsRefusedError,
@@ -23,7 +26,6 @@ from storage.connections import (
     feeds_for_tasks,
     pipelined,
 )
-from storage.scout import Scout
 
 logger = logging.getLogger(__name__)
 
@@ -152,12 +154,55 @@ def announce(*events: Event) -> None:
     except FeedsRefusedError:
         logger.exception("The feeds server refused an event")
     except FeedsUnavailableError:
-        gaps.send()
+        gaps.owe()
 
 
-def _tell_gap() -> None:
-    pipelined(feeds_for_tasks(), [entry(Gap())])
+class Gaps:
+    """Appends a `Gap` for what this process could not append, as soon as the server takes it. No other process knows of
+    the loss: the server was slow, or one connection was gone.
+
+    A thread tries once a second, while there is something to tell.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owed = False
+        self._thread: threading.Thread | None = None
+        self._ending = threading.Event()
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether there is a loss that is not told of yet."""
+        return self._thread is not None
+
+    def owe(self) -> None:
+        """Something was lost just now."""
+        with self._lock:
+            self._owed = True
+            if self._thread is None:
+                self._ending.clear()
+                self._thread = threading.Thread(target=self._tell, name="gaps", daemon=True)
+                self._thread.start()
+
+    def forget(self) -> None:
+        """End the thread."""
+        self._ending.set()
+        if thread := self._thread:
+            thread.join()
+        self._thread = None
+
+    def _tell(self) -> None:
+        while not self._ending.wait(BREAKER_SECONDS):
+            self._owed = False
+            try:
+                pipelined(feeds_for_tasks(), [entry(Gap())])
+            except (redis.RedisError, OSError) as error:
+                logger.info("The stream of events takes no gap: %s", error)
+                continue
+            with self._lock:
+                if not self._owed:  # by what was lost since
+                    self._thread = None
+                    return
 
 
-gaps = Scout("the stream of events", _tell_gap)
-"""Tells of what this process could not append; no other knows, where the server was slow or one connection gone."""
+gaps = Gaps()

@@ -168,7 +168,7 @@ def _nothing_left_behind() -> Iterator[None]:
     a page that expects one without inboxes begins none.
     """
     yield
-    events.gaps.call_back()
+    events.gaps.forget()
     connections.feeds_breaker.reset()
     connections.broker_breaker.reset()
     for breaker in (connections.cache_breaker, played.breaker, old.breaker, redis_store.breaker):

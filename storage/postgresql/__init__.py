@@ -1,10 +1,10 @@
 """The primary, for programs that may wait for it briefly: web, stream and gRPC.
 
-`bound` is called as such a program starts; management commands and workers, which migrate and fill windows, wait for as
-long as it takes. A bounded statement is ended by PostgreSQL after `FEEDSITE_DATABASE_TIMEOUT_SECONDS` seconds. A server
-that is frozen, or lost on the way, ends none: the client gives up `GRACE_SECONDS` later, closes the connection, and
-makes no new one until the scout has had an answer. Whatever the reason, the error is django.db.OperationalError or
-InterfaceError (web.rest.OUTAGES).
+`bound` is called as such a program starts. Management commands and workers, which migrate and fill windows, wait for as
+long as it takes. PostgreSQL ends a bounded statement after `FEEDSITE_DATABASE_TIMEOUT_SECONDS` seconds. A server
+that is frozen, or lost on the way, ends none: the client gives up `GRACE_SECONDS` later and closes the connection. Then
+one thread at a time tries a new connection, and the others get the error at once. Whatever the reason, the error is
+django.db.OperationalError or InterfaceError (web.rest.OUTAGES).
 """
 
 import math

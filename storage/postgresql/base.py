@@ -10,20 +10,24 @@ See docs/decisions.md: A pooler gets no prepared statements and no settings of s
 import math
 import time
 from collections.abc import Generator, Mapping
+from functools import cache
 from typing import Any, cast
 
 import psycopg
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.postgresql import base
 
-from storage.scout import Scout
+from storage.breaker import BREAKER_SECONDS, Breaker, OpenError
 
 Waiting = Generator[Any, Any, Any]
 """An operation of psycopg on a connection: it yields what it waits for and is sent what came, maybe nothing yet."""
 
 GRACE_SECONDS = 0.5
 """Seconds that the client waits beyond the server's own timeout."""
+REPLICA = "replica"
+"""The alias of the replica (storage.replica)."""
+REPLICA_SECONDS = 10.0
+"""How long a replica that failed is left alone."""
 PROBE_SECONDS = 2.0
 """Seconds that a question whether the server is there waits for a connection, and again for the answer."""
 OUTAGES = frozenset({"25006", "25P03", "25P04"})
@@ -33,20 +37,16 @@ OUTAGES = frozenset({"25006", "25P03", "25P04"})
 
 
 class Connection(psycopg.Connection[Any]):
-    """Each wait ends after `seconds`, and at `deadline` (of time.monotonic()): the connection is closed then, and
-    psycopg.OperationalError raised, after the `scout` was sent. So is what a server answers that takes no writes, where
-    it should (`takes_writes`). `standing` is what was last heard of a replica.
+    """Each wait ends after `seconds`: the connection is closed then, psycopg.OperationalError raised, and the server
+    left alone (`breaker`). A connection to a server that takes no writes is closed too.
     """
 
     seconds: float = math.inf
-    deadline: float = math.inf
-    takes_writes = True
-    scout: Scout | None = None
-    standing: Any = None
+    breaker: Breaker | None = None
 
     def wait(self, gen: Waiting, *args: Any, **kwargs: Any) -> Any:
-        """Wait for PostgreSQL, at most `seconds` and until `deadline`. Raises psycopg.OperationalError after that."""
-        return super().wait(self._until(min(self.deadline, time.monotonic() + self.seconds), gen), *args, **kwargs)
+        """Wait for PostgreSQL, at most `seconds`. Raises psycopg.OperationalError after that."""
+        return super().wait(self._until(time.monotonic() + self.seconds, gen), *args, **kwargs)
 
     def _until(self, deadline: float, gen: Waiting) -> Waiting:
         try:
@@ -55,14 +55,14 @@ class Connection(psycopg.Connection[Any]):
                 came = yield awaited
                 if not came and time.monotonic() > deadline:
                     self.close()
-                    if self.scout:
-                        self.scout.send()
+                    if self.breaker:
+                        self.breaker.trip()
                     raise psycopg.OperationalError("the server did not answer in time")
                 awaited = gen.send(came)
         except StopIteration as ended:
             return ended.value
         except psycopg.Error as error:
-            if error.sqlstate in OUTAGES and self.takes_writes:
+            if error.sqlstate in OUTAGES:
                 self.close()
                 raise psycopg.OperationalError(str(error)) from error
             raise
@@ -97,18 +97,23 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
-        """A new connection. Raises psycopg.OperationalError at once while the server is known to be out."""
+        """A new connection. Raises psycopg.OperationalError at once while the server is left alone."""
         if math.isinf(self.seconds):
             return as_ours(super().get_new_connection(conn_params))
-        if scout.is_out:
-            raise psycopg.OperationalError("PostgreSQL did not answer a moment ago")
+        breaker = outage_of(self.alias)
         try:
-            connection = as_ours(super().get_new_connection(conn_params))
-        except psycopg.errors.ConnectionTimeout:
-            scout.send()
-            raise
-        connection.seconds, connection.scout = self.seconds + GRACE_SECONDS, scout
+            with breaker.asking(conn_params["connect_timeout"]):
+                connection = as_ours(super().get_new_connection(conn_params))
+        except OpenError as error:
+            raise psycopg.OperationalError(str(error)) from error
+        connection.seconds, connection.breaker = self.seconds + GRACE_SECONDS, breaker
         return connection
+
+    def bound(self, seconds: float) -> None:
+        """Bound the statements of this thread, on the connection that it has and those that it makes."""
+        self.seconds = seconds
+        if self.connection is not None:
+            self.connection.seconds = seconds + GRACE_SECONDS
 
 
 def as_ours(connection: Any) -> Connection:
@@ -117,4 +122,10 @@ def as_ours(connection: Any) -> Connection:
     return cast("Connection", connection)
 
 
-scout = Scout("postgresql", lambda: probe(connections[DEFAULT_DB_ALIAS].get_connection_params()))
+@cache
+def outage_of(alias: str) -> Breaker:
+    """What keeps this process from a server that does not answer: one request at a time finds out whether it is back.
+    A replica can be done without, so it is left alone for longer.
+    """
+    name, seconds = ("replica", REPLICA_SECONDS) if alias == REPLICA else ("postgresql", BREAKER_SECONDS)
+    return Breaker(seconds, name=name, failures=(psycopg.errors.ConnectionTimeout,), slow_share=math.inf)

@@ -153,7 +153,7 @@ UNSPOKEN = {
     "accounts/policy.py": "one row",
     "storage/indexes.py": "migrations",
     "storage/postgresql/": "asks a server how it is, of no table",
-    "storage/replica/__init__.py": "asks a replica how far it is, of no table that grows",
+    "storage/replica.py": "asks a replica how far it is, of no table that grows",
     "operation/upgrade.py": "asks the catalogue of PostgreSQL",
     "runtime/majors.py": "counts all rows of a database that is moved",
     "storage/quiet.py": "the frame of the questions, which are explained",

@@ -76,7 +76,7 @@ def test_what_was_lost_is_told_of_when_the_server_answers_again(feeds_server: Va
         announce(Published(1))
         announce(Published(2))
     assert wait_for(lambda: Gap() in appended(feeds), 60)
-    assert wait_for(lambda: not events.gaps.is_out, 60)
+    assert wait_for(lambda: not events.gaps.is_owed, 60)
     assert appended(feeds).count(Gap()) == 1
 
 

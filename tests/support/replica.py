@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import patch
 from urllib.parse import unquote
 
 import psycopg
-from django.db import connections
+from django.db import connections, router
 
 from feedsite.settings import replica_database
 from runtime.embedded import Home, Postgres, ServerError, wait_for
 from storage import replica
 from storage.connections import fetch
+from storage.postgresql.base import outage_of
 
 
 def sockets_of_primary() -> str:
@@ -112,11 +114,12 @@ def in_use(host: str) -> Iterator[None]:
     """This process takes what listens there for a replica. It is given all the time that a busy machine takes."""
     primary: dict[str, Any] = dict(connections["default"].settings_dict)
     given = primary | {"HOST": host, "PORT": "", "OPTIONS": {}}
-    connections.settings[replica.REPLICA] = replica_database(primary, given, 60)
+    connections.settings[replica.REPLICA] = replica_database(primary, given)
     try:
-        yield
+        with patch.object(router, "routers", [replica.Router()]):
+            yield
     finally:
-        replica.scout.call_back()
+        outage_of(replica.REPLICA).reset()
         connections[replica.REPLICA].close()
         del connections[replica.REPLICA]
         del connections.settings[replica.REPLICA]
