@@ -9,12 +9,10 @@ from django.db.models.functions import JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from accounts.big_v_admin import Progress
 from accounts.models import User
-from items.models import Status, Visibility
 from moderation.user_admin import ModeratedUserAdmin
 from timeline.explain import explain_home
 from timeline.models import Backfill
@@ -60,37 +58,12 @@ class WatchedUserAdmin(ModeratedUserAdmin):
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(user_id))  # type: ignore[attr-defined, no-any-return]
         asked = request.GET.get("item", "").strip()
         item_id = parse_id(asked) if asked else None
-        found = explain_home(user, item_id=item_id)
-        item = found.item
         context = self.admin_site.each_context(request) | {
             "title": _("The home timeline of @%(name)s") % {"name": user.username},
             "opts": self.opts,
             "reader": user,
             "asked": asked[:40],
             "problem": _("That is no id of an item.") if asked and item_id is None else "",
-            "found": found,
-            "page": found.next_page,
-            "life": seconds(found.inbox.seconds_to_live or 0),
-            "status": Status(item.status).label if item and item.status else "",
-            "visibility": Visibility(item.visibility).label if item and item.visibility else "",
+            "parts": explain_home(user, item_id=item_id),
         }
         return TemplateResponse(request, "admin/accounts/user/home.html", context)
-
-
-def number(value: float) -> str:
-    """A number for people: whole, or with one decimal below 10."""
-    rounded = round(value) if value >= 10 or value == int(value) else round(value, 1)
-    return number_format(rounded, use_l10n=True, force_grouping=True)
-
-
-def seconds(value: float) -> str:
-    """A time for people, in ms, s, min or h."""
-    if value == 0:
-        return "0"
-    if value < 1:
-        return _("%(count)s ms") % {"count": number(round(1000 * value))}
-    if value < 120:
-        return _("%(count)s s") % {"count": number(value)}
-    if value < 7200:
-        return _("%(count)s min") % {"count": number(value / 60)}
-    return _("%(count)s h") % {"count": number(value / 3600)}

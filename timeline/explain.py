@@ -1,40 +1,85 @@
-"""Explains a reader's home: which windows there are and what they are worth, what would serve the next page and what
-that costs, and why an item is, or is not, in it.
+"""Explains a reader's home: its windows, what would serve the next page at what cost, and why an item is in it or not.
 
-Explaining changes nothing: PostgreSQL is asked in a transaction that only reads, windows are looked at without
-lengthening their life, and nothing is forgotten, enqueued or noted. An item's verdict is taken from the texts with
-which pages are verified (timeline.hydrate, timeline.pull), and each reason is one of their conditions by its name.
+Explaining changes nothing: PostgreSQL is asked in a transaction that only reads, and Redis is only looked at. The
+reasons why an item is not shown are the conditions of the statements that verify pages (timeline.rules), by name.
 """
 
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any, NamedTuple
 
+import msgspec
 from django.conf import settings
 from django.db import connection, transaction
+from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext_noop as _
 
 from accounts import policy
 from accounts.models import User
+from items.models import Status, Visibility
 from items.visibility import original_visible
 from relations import rules
 from storage import keys
 from storage.connections import FeedsUnavailableError, count_asked, feeds, feeds_errors, fetch, pipelined, script
 from storage.window import INFINITY, RUN, Entry, only_looking, to_number, to_score
-from timeline.explanation import Box, Explanation, ItemVerdict, NextPage, Policy, Reader, Window
 from timeline.fold import FOLDED, REACH, folds
 from timeline.home import walked
 from timeline.pull import around
-from timeline.rules import BELONGS, HELD, holds, kinds, original_shown, reposts_wanted
+from timeline.rules import holds, kinds, original_shown, reposts_wanted
 
 SHOWN = 20
-"""Outboxes, and pending deliveries, that are told one by one."""
-WARM, RUNS = 6, 5
-"""Pages that are made so that plans and scripts are kept as in a process at work, and those that are measured then."""
-PAGE = 20
-"""Items of the page that is measured."""
+"""Outboxes, and pending deliveries, that are listed."""
+WARM, RUNS, PAGE = 6, 5, 20
+"""Pages that are made first, so that plans and scripts are kept; pages that are measured then; items of each."""
+SENTENCES = {
+    # A window, and why a page comes from where it comes (timeline.truth.Missed).
+    "in_use": gettext_lazy("in use"),
+    "no_generation": gettext_lazy("not used: the policy has no generation yet, after a failover of PostgreSQL"),
+    "building": gettext_lazy("under construction"),
+    "no_floor": gettext_lazy("not used: it has no floor"),
+    "other_run": gettext_lazy("not used: it was built in another run of the Redis server"),
+    "other_epoch": gettext_lazy("not used: it was built for another epoch or policy"),
+    "windows": gettext_lazy("The windows have all of it."),
+    "dormant": gettext_lazy("The reader is dormant and has no inbox, so one pull serves every page."),
+    "few": gettext_lazy("The reader follows so few that the policy gives no inbox, so one pull serves every page."),
+    "missing": gettext_lazy(
+        "A window is missing or cannot be used yet. PostgreSQL serves the page, and a worker builds it."
+    ),
+    "redis": gettext_lazy("Redis does not answer, so PostgreSQL serves it."),
+    "outboxes": gettext_lazy("So many outboxes would be merged that one pull costs less, so PostgreSQL serves it."),
+    "floor": gettext_lazy("It reaches below the floor of a window, so PostgreSQL serves it."),
+    "hidden": gettext_lazy("Most of what the windows hold may not be seen just now, so PostgreSQL serves it."),
+    "merged": gettext_lazy("Pages merge them into the inbox."),
+    "pushed": gettext_lazy("Pages do not merge them: the inbox takes the pushes of these senders."),
+    "unused": gettext_lazy("Pages do not merge them: no inbox is used, so PostgreSQL serves the page."),
+    "no_big_v": gettext_lazy("The reader follows no big-V."),
+    "deactivated": gettext_lazy("The account is deactivated: it can open no page."),
+    # An item: where pages find it, or why they do not show it.
+    "shown": gettext_lazy("The reader sees it at home."),
+    "inbox": gettext_lazy("The inbox holds it."),
+    "outbox": gettext_lazy("The outbox of its sender holds it, and pages merge that."),
+    "pending": gettext_lazy("Its fan-out is not complete; pages add it from the table of deliveries."),
+    "sql": gettext_lazy("PostgreSQL serves it: it lies at or below a floor, or a window that it needs is not used."),
+    "lost": gettext_lazy("The windows should hold it and do not: `manage.py timeline_check --repair` mends that."),
+    "not_shown": gettext_lazy("The reader does not see it at home."),
+    "absent": gettext_lazy("There is no such item."),
+    "status": gettext_lazy("It is not published."),
+    "reply": gettext_lazy("It is a reply; homes show none."),
+    "self": gettext_lazy("Only its sender sees it."),
+    "original": gettext_lazy("It reposts an item that the reader may not see."),
+    "original_muted": gettext_lazy("It reposts an item of a sender that the reader mutes."),
+    "not_followed": gettext_lazy("The reader does not follow its sender."),
+    "blocked": gettext_lazy("The reader blocks its sender."),
+    "blocked_by": gettext_lazy("Its sender blocks the reader."),
+    "muted": gettext_lazy("The reader mutes its sender."),
+    "exclusive": gettext_lazy("Its sender is in an exclusive list of the reader's."),
+    "reposts_left_out": gettext_lazy("The reader leaves out what its sender reposts."),
+    "inactive": gettext_lazy("Its sender is suspended or deactivated."),
+    "mutuals": gettext_lazy("It is for mutual follows, and its sender does not follow the reader."),
+    "folded": gettext_lazy("It is folded into the item itself just below it, or into a newer repost of the same item."),
+}
 
 # KEYS[1]. Replies nil where there is no such key, else whether it is of this run, the scores of `floor`, `epoch` and
 # `pushes`, entries above the floor, whether it is under construction, and the seconds that it will live.
@@ -55,8 +100,8 @@ GLANCE = script(
     """
 )
 STANDING = f"""
-    SELECT u.level, u.last_seen_at, u.is_active, u.following_count, {policy.has_inbox()}, {policy.EPOCH},
-        {policy.PUSH_GENERATION}, {policy.PUSH_LEVEL}, {policy.INBOX_FROM}, {policy.GENERATION}
+    SELECT {policy.has_inbox()}, {policy.EPOCH}, {policy.PUSH_GENERATION}, {policy.PUSH_LEVEL}, {policy.INBOX_FROM},
+        {policy.GENERATION}
     FROM accounts_user u WHERE u.id = %(reader)s
 """  # noqa: S608 (constants)
 BIG_VS = f"""
@@ -76,29 +121,24 @@ OF_ALL = kinds() | {
     "original": original_visible("i"),
     "original_muted": f"(NOT {original_visible('i')} OR {original_shown('i')})",
 }
-OF_OTHERS = (
-    {"not_followed": rules.follows(rules.READER, "i.sender_id")}
-    | rules.wanted_at_home(rules.READER, "i.sender_id")
-    | {"reposts_left_out": reposts_wanted()}
-    | holds()
-)
+OF_OTHERS = {
+    "not_followed": rules.follows(rules.READER, "i.sender_id"),
+    **rules.wanted_at_home(rules.READER, "i.sender_id"),
+    "reposts_left_out": reposts_wanted(),
+    **holds(),
+}
 CONDITIONS = OF_ALL | {name: f"(i.sender_id = %(reader)s OR {text})" for name, text in OF_OTHERS.items()}
 ITEM = f"""
-    SELECT {BELONGS}, {HELD}, {original_shown("i")}, i.sender_id, s.username, s.is_big_v, i.status, i.visibility,
-        i.repost_of_id, d.item_id IS NOT NULL, d.parked_at IS NOT NULL, {policy.OUTBOX_EPOCH.replace("u.", "s.")},
-        ARRAY[{", ".join(CONDITIONS.values())}]
+    SELECT i.sender_id, s.username, s.is_big_v, i.status, i.visibility, i.repost_of_id, d.item_id IS NOT NULL,
+        d.parked_at IS NOT NULL, {policy.OUTBOX_EPOCH.replace("u.", "s.")}, ARRAY[{", ".join(CONDITIONS.values())}]
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN timeline_delivery d ON d.item_id = i.id
     WHERE i.id = %(item)s
 """  # noqa: S608 (constants)
 
 
 class _Standing(NamedTuple):
-    """A row of `STANDING`: what decides on the reader's windows."""
+    """The row of `STANDING`: what decides on the reader's windows."""
 
-    level: int
-    seen_at: datetime | None
-    is_active: bool
-    following: int
     has_inbox: bool
     epoch: int | None
     push_generation: int
@@ -106,18 +146,9 @@ class _Standing(NamedTuple):
     inbox_from: int
     generation: int | None
 
-    @property
-    def why_no_inbox(self) -> str:
-        """The state of an inbox that none expects; "" where there should be one."""
-        if self.generation is None:
-            return "no_generation"
-        if self.has_inbox:
-            return ""
-        return "few_followees" if self.level else "dormant"
-
 
 class _BigV(NamedTuple):
-    """A row of `BIG_VS`: one whom the reader follows, and how many these are in all."""
+    """A row of `BIG_VS`: a big-V whom the reader follows, and the number of all of these."""
 
     id: int
     username: str
@@ -125,19 +156,9 @@ class _BigV(NamedTuple):
     total: int
 
 
-class _Pending(NamedTuple):
-    """A row of `PENDING`."""
+class _Item(NamedTuple):
+    """The row of `ITEM`. `holds` says of each of `CONDITIONS` whether it holds."""
 
-    item_id: int
-    is_parked: bool
-
-
-class _Asked(NamedTuple):
-    """A row of `ITEM`: what the home makes of the item."""
-
-    belongs: bool
-    is_held: bool
-    has_shown_original: bool
     sender_id: int
     sender: str
     is_big_v: bool
@@ -148,52 +169,66 @@ class _Asked(NamedTuple):
     is_parked: bool
     outbox_epoch: int | None
     holds: list[bool]
-    """Whether each of `CONDITIONS` holds."""
 
 
-def explain_home(reader: User, *, item_id: int | None = None) -> Explanation:
-    """Explain the home of a reader, and an item in it. Bounded work, whatever the reader follows."""
+class Part(msgspec.Struct):
+    """A part of an explanation: a title, words of `SENTENCES`, facts by their English names, and items to ask about
+    next. An unknown fact is None.
+    """
+
+    title: str
+    words: list[str]
+    facts: dict[str, Any] = {}
+    items: list[str] = []
+
+    @property
+    def sentences(self) -> list[Any]:
+        """The words as sentences, in the language of who reads them."""
+        return [SENTENCES[word] for word in self.words]
+
+
+def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]:
+    """Explain the home of a reader, and an item in it, by parts. Bounded work, whatever the reader follows."""
     with _reading_only():
         # In the order in which a delivery moves: what is pending no more is in the windows by the time they are read.
-        standing = fetch(STANDING, {"reader": reader.pk}, into=_Standing._make)[0]
+        (own,) = fetch(STANDING, {"reader": reader.pk}, into=_Standing._make)
         big_vs = fetch(BIG_VS, {"reader": reader.pk, "shown": SHOWN}, into=_BigV._make)
         cap = settings.PENDING_CAP + 1
-        pending = fetch(PENDING, {"reader": reader.pk, "pending": cap}, into=_Pending._make)
-        found: list[_Asked] = []
-        if item_id is not None:
-            found = fetch(ITEM, {"reader": reader.pk, "item": item_id}, into=_Asked._make)
-        own = keys.inbox(reader.pk)
-        windows = _windows({own: standing.epoch} | {keys.outbox(big_v.id): big_v.epoch for big_v in big_vs})
-        inbox = windows[own]
-        if none := standing.why_no_inbox:
-            inbox.state = none
-        merges = standing.push_generation == 0 or inbox.pushes != standing.push_generation
-        item = None
-        if item_id is not None:
-            item = _verdict(reader, item_id, found, inbox, merges=merges)
-        next_page = _next_page(reader)
-    return Explanation(
-        reader=Reader(
-            str(reader.pk),
-            reader.username,
-            standing.is_active,
-            standing.level,
-            standing.seen_at,
-            standing.following,
-            standing.push_generation,
-        ),
-        policy=Policy(standing.push_level, standing.inbox_from, standing.generation),
-        inbox=inbox,
-        merging="unused" if inbox.state != "in_use" else "merged" if merges else "pushed",
-        big_vs=big_vs[0].total if big_vs else 0,
-        outboxes=[Box(str(big_v.id), big_v.username, windows[keys.outbox(big_v.id)]) for big_v in big_vs],
-        pending=len(pending),
-        is_pending_capped=len(pending) == cap,
-        pending_items=[str(delivery.item_id) for delivery in pending[:SHOWN]],
-        parked=sum(delivery.is_parked for delivery in pending),
-        next_page=next_page,
-        item=item,
+        pending = fetch(PENDING, {"reader": reader.pk, "pending": cap})
+        found = [] if item_id is None else fetch(ITEM, {"reader": reader.pk, "item": item_id}, into=_Item._make)
+        windows = _windows(
+            {keys.inbox(reader.pk): (gettext("Inbox"), own.epoch)}
+            | {keys.outbox(each.id): (f"@{each.username}", each.epoch) for each in big_vs}
+        )
+        inbox, *outboxes = windows.values()
+        if own.generation is None or not own.has_inbox:
+            inbox.words = ["no_generation" if own.generation is None else "few" if reader.level else "dormant"]
+        merges = own.push_generation == 0 or inbox.facts.get("push generation") != own.push_generation
+        merging = "unused" if inbox.words != ["in_use"] else "merged" if merges else "pushed"
+        parts = {} if item_id is None else {"item": _item(reader, item_id, found, inbox, merges=merges)}
+        parts["next_page"] = _next_page(reader)
+    parts["reader"] = Part(
+        gettext("The reader"),
+        [] if reader.is_active else ["deactivated"],
+        {
+            _("level"): reader.level,
+            _("last seen"): reader.last_seen_at,
+            _("following"): reader.following_count,
+            _("push generation"): own.push_generation,
+            _("big-Vs push from level"): own.push_level,
+            _("inboxes from followees"): own.inbox_from,
+        },
     )
+    parts["inbox"] = inbox
+    followed = {_("big-Vs"): big_vs[0].total if big_vs else 0}
+    title = gettext("Outboxes of the big-Vs that the reader follows")
+    parts["big_vs"] = Part(title, [merging if big_vs else "no_big_v"], followed)
+    parts |= {f"outbox of {each.id}": outbox for each, outbox in zip(big_vs, outboxes, strict=True)}
+    parked = sum(is_parked for _item_id, is_parked in pending)
+    counts = {_("pending"): len(pending), _("given up"): parked, _("there may be more"): len(pending) == cap}
+    newest = [str(pending_id) for pending_id, _is_parked in pending[:SHOWN]]
+    parts["pending"] = Part(gettext("Pending deliveries"), [], counts, newest)
+    return parts
 
 
 @contextmanager
@@ -206,131 +241,111 @@ def _reading_only() -> Iterator[None]:
 
 
 # --- Windows ---------------------------------------------------------------------------------------------
-def _windows(epochs: Mapping[str, int | None]) -> dict[str, Window]:
-    """The windows of these keys, with the epochs that they must have been built for; one round trip."""
+def _windows(wanted: Mapping[str, tuple[str, int | None]]) -> dict[str, Part]:
+    """The windows of these keys, by their titles and the epochs that they should be built for; one round trip."""
     commands: list[Any] = []
-    for key in epochs:
+    for key in wanted:
         commands += [("EVALSHA", GLANCE, 1, key), ("MEMORY", "USAGE", key, "SAMPLES", 0)]
     try:
         with feeds_errors():
             replies = pipelined(feeds(), commands)
     except FeedsUnavailableError:
-        return {key: Window(key, "unavailable", expected_epoch=epoch) for key, epoch in epochs.items()}
-    glances, sizes = replies[::2], replies[1::2]
+        return {key: Part(title, ["redis"]) for key, (title, _epoch) in wanted.items()}
     return {
-        key: _window(key, epoch, glance, size)
-        for (key, epoch), glance, size in zip(epochs.items(), glances, sizes, strict=True)
+        key: _window(title, expected, glance, size)
+        for (key, (title, expected)), glance, size in zip(wanted.items(), replies[::2], replies[1::2], strict=True)
     }
 
 
-def _window(key: str, expected: int | None, glance: list[Any] | None, size: int | None) -> Window:
+def _window(title: str, expected: int | None, glance: list[Any] | None, size: int | None) -> Part:
     if glance is None:
-        return Window(key, "missing", expected_epoch=expected)
+        return Part(title, ["missing"], {_("expected epoch"): expected})
     is_current, floor_score, epoch_score, pushes, entries, builds, life = glance
     floor = to_score(floor_score) if floor_score else None
     epoch = to_number(epoch_score) if epoch_score else None
-    if expected is None:
-        state = "no_generation"
-    elif floor is None:
-        state = "no_floor"
-    elif not is_current:
-        state = "other_run"
-    elif epoch != expected:
-        state = "other_epoch"
-    elif builds or floor == INFINITY:
-        state = "building"
-    else:
-        state = "in_use"
-    return Window(
-        key,
-        state,
-        entries=entries,
-        floor=None if floor in (None, INFINITY) else str(floor),
-        epoch=epoch,
-        expected_epoch=expected,
-        is_of_this_run=bool(is_current),
-        pushes=to_number(pushes),
-        bytes=size,
-        seconds_to_live=life,
-    )
+    wrong = {
+        "no_generation": expected is None,
+        "no_floor": floor is None,
+        "other_run": not is_current,
+        "other_epoch": epoch != expected,
+        "building": builds or floor == INFINITY,
+    }
+    facts = {
+        _("entries"): entries,
+        _("floor"): None if floor in (None, INFINITY) else str(floor),
+        _("epoch"): epoch,
+        _("expected epoch"): expected,
+        _("push generation"): to_number(pushes),
+        _("of this run of the server"): bool(is_current),
+        _("bytes"): size,
+        _("seconds to live"): life,
+    }
+    return Part(title, [next((state for state, is_so in wrong.items() if is_so), "in_use")], facts)
 
 
 # --- An item ---------------------------------------------------------------------------------------------
-def _verdict(reader: User, item_id: int, found: Sequence[_Asked], inbox: Window, *, merges: bool) -> ItemVerdict:
+def _item(reader: User, item_id: int, found: Sequence[_Item], inbox: Part, *, merges: bool) -> Part:
+    part = Part(gettext("Item %(id)s") % {"id": item_id}, ["not_shown", "absent"])
     if not found:
-        return ItemVerdict(str(item_id), is_shown=False, reasons=["absent"])
-    item = found[0]
-    verdict = ItemVerdict(
-        str(item_id),
-        is_shown=bool(item.belongs and item.is_held and item.has_shown_original),
-        reasons=[name for name, holds in zip(CONDITIONS, item.holds, strict=True) if not holds],
-        status=item.status,
-        visibility=item.visibility,
-        sender=item.sender,
-        repost_of=None if item.repost_of is None else str(item.repost_of),
-        is_pending=item.is_pending,
-        is_parked=item.is_parked,
-    )
-    if item.repost_of is not None and verdict.is_shown:
-        _fold(verdict, reader, item_id, item.repost_of)
+        return part
+    (item,) = found
+    reasons = [name for name, holds in zip(CONDITIONS, item.holds, strict=True) if not holds]
+    stands_for = 0
+    if item.repost_of is not None and not reasons:
+        stands_for = folds(reader.pk, last_id=item_id + 1, count=1).get(item_id, 0)
+        if stands_for == FOLDED:
+            reasons, stands_for = ["folded"], 0
+            part.items = _folded_into(reader.pk, item_id, item.repost_of)
     outbox = None
     if item.is_big_v:
-        key = keys.outbox(item.sender_id)
-        outbox = _windows({key: item.outbox_epoch})[key]
-    verdict.in_inbox = _holds(inbox, item_id, item.sender_id)
-    verdict.in_outbox = _holds(outbox, item_id, item.sender_id) if outbox else False
-    if inbox.state == "in_use":
-        verdict.is_above_floor = item_id > int(inbox.floor or 0)
-    if verdict.is_shown:
-        verdict.place = _place(verdict, item_id, inbox, outbox if merges else None)
-    return verdict
+        (outbox,) = _windows({keys.outbox(item.sender_id): ("", item.outbox_epoch)}).values()
+    in_inbox, in_outbox = _held(Entry(item_id, item.sender_id), keys.inbox(reader.pk), keys.outbox(item.sender_id))
+    is_above = item_id > int(inbox.facts["floor"] or 0) if inbox.words == ["in_use"] else None
+    part.facts = {
+        _("sender"): f"@{item.sender}",
+        _("status"): str(Status(item.status).label),
+        _("visibility"): str(Visibility(item.visibility).label),
+        _("reposts that it stands for"): stands_for,
+        _("fan-out pending"): item.is_pending,
+        _("given up"): item.is_parked,
+        _("in the inbox"): in_inbox,
+        _("in the outbox of its sender"): in_outbox,
+        _("above the floor of the inbox"): is_above,
+    }
+    if reasons:
+        part.words = ["not_shown", *reasons]
+    elif item.is_pending or not is_above or in_inbox:
+        part.words = ["shown", "pending" if item.is_pending else "inbox" if is_above else "sql"]
+    elif outbox is None or not merges:
+        part.words = ["shown", "lost"]
+    elif outbox.words != ["in_use"] or item_id <= int(outbox.facts["floor"] or 0):
+        part.words = ["shown", "sql"]
+    else:
+        part.words = ["shown", "outbox" if in_outbox else "lost"]
+    return part
 
 
-def _fold(verdict: ItemVerdict, reader: User, item_id: int, repost_of: int) -> None:
-    """Whether a repost is folded, as pages ask it."""
-    others = folds(reader.pk, last_id=item_id + 1, count=1).get(item_id, 0)
-    if others != FOLDED:
-        verdict.stands_for = others
-        return
-    verdict.is_shown = False
-    verdict.reasons.append("folded")
-    entries = around(reader.pk, last_id=item_id + 1, above=REACH, below=1 + REACH)
-    same = [one for one, root in entries if root == repost_of and one > item_id]
-    if any(one == repost_of for one, _ in entries):
-        verdict.folded_into = str(repost_of)
-    elif same:
-        verdict.folded_into = str(min(same))
+def _folded_into(reader_id: int, item_id: int, repost_of: int) -> list[str]:
+    """What a repost is folded into: its original close below it, else the next newer repost of that."""
+    entries = around(reader_id, last_id=item_id + 1, above=REACH, below=1 + REACH)
+    if any(one == repost_of for one, _root in entries):
+        return [str(repost_of)]
+    return [str(one) for one in sorted(one for one, root in entries if root == repost_of and one > item_id)[:1]]
 
 
-def _holds(window: Window, item_id: int, sender_id: int) -> bool | None:
-    """Whether a window has the entry, used or not."""
-    if window.state == "unavailable":
-        return None
+def _held(entry: Entry, *windows: str) -> list[bool | None]:
+    """Whether each of these windows has the entry, used or not; None where Redis does not answer."""
     try:
         with feeds_errors():
-            (score,) = pipelined(feeds(), [("ZSCORE", window.key, Entry(item_id, sender_id).member)])
+            return [
+                score is not None for score in pipelined(feeds(), [("ZSCORE", key, entry.member) for key in windows])
+            ]
     except FeedsUnavailableError:
-        return None
-    return score is not None
-
-
-def _place(verdict: ItemVerdict, item_id: int, inbox: Window, outbox: Window | None) -> str:
-    """Where pages find an item that is shown. `outbox`: the one that pages merge, if its sender is a big-V."""
-    if verdict.is_pending:
-        return "pending"
-    if inbox.state != "in_use" or item_id <= int(inbox.floor or 0):
-        return "sql"
-    if verdict.in_inbox:
-        return "inbox"
-    if outbox is None:
-        return "lost"
-    if outbox.state != "in_use" or item_id <= int(outbox.floor or 0):
-        return "sql"
-    return "outbox" if verdict.in_outbox else "lost"
+        return [None] * len(windows)
 
 
 # --- The next page ---------------------------------------------------------------------------------------
-def _next_page(reader: User) -> NextPage:
+def _next_page(reader: User) -> Part:
     """Make the first page as a request would, but tell Redis nothing of it; the median of several times."""
     times = []
     for _run in range(WARM + RUNS):
@@ -338,11 +353,12 @@ def _next_page(reader: User) -> NextPage:
             begin = time.perf_counter()
             walk = walked(reader, last_id=None, limit=PAGE)
             times.append(time.perf_counter() - begin)
-    return NextPage(
-        sources=sorted(walk.findings.sources),
-        missed=walk.findings.missed or "" if "sql" in walk.findings.sources else "",
-        items=len(walk.progress.shown[:PAGE]),
-        statements=asked.statements,
-        round_trips=asked.round_trips,
-        milliseconds=round(1000 * statistics.median(times[WARM:]), 2),
-    )
+    missed = walk.findings.missed if "sql" in walk.findings.sources else None
+    facts = {
+        _("sources"): ",".join(sorted(walk.findings.sources)),
+        _("items of the page"): len(walk.progress.shown[:PAGE]),
+        _("statements"): asked.statements,
+        _("round trips to Redis"): asked.round_trips,
+        _("milliseconds"): round(1000 * statistics.median(times[WARM:]), 2),
+    }
+    return Part(gettext("The next page"), [missed or "windows"], facts)
