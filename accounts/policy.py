@@ -55,8 +55,6 @@ PUSH_LEVEL = "(SELECT p.push_level FROM accounts_policy p)"
 INBOX_FROM = "(SELECT p.inbox_from FROM accounts_policy p)"
 EPOCH = f"u.window_epoch # {GENERATION}"
 """The epoch for which the windows of a user `u` must have been built; NULL: no window is to be used."""
-OUTBOX_EPOCH = f"u.promotion # {GENERATION}"
-"""The epoch for which the outbox of a big-V `u` must have been built; NULL: it is not to be used."""
 IN_FORCE = f"""(
     SELECT p.push_level, p.inbox_from,
         CASE WHEN p.drawn_on = feedsite_timeline() THEN p.generation # {FORMAT} END AS generation
@@ -77,6 +75,11 @@ PUSH_GENERATION = push_generation()
 fans (fanout.Claim.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it. Fan-out may serve more
 readers than this names, never fewer: a window that names a push generation would lack what was not pushed.
 """
+
+
+def outbox_epoch(user: str = "u") -> str:
+    """The epoch for which the outbox of a big-V must have been built; NULL: it is not to be used."""
+    return f"{user}.promotion # {GENERATION}"
 
 
 def has_inbox(user: str = "u", inbox_from: str = INBOX_FROM) -> str:

@@ -34,7 +34,7 @@ READERS_AT = f"""
     WHERE {policy.has_inbox()}
 """  # noqa: S608 (constants)
 READERS = f"""
-    SELECT u.id, {policy.has_inbox()}, {policy.EPOCH}, CASE WHEN u.is_big_v THEN {policy.OUTBOX_EPOCH} END,
+    SELECT u.id, {policy.has_inbox()}, {policy.EPOCH}, CASE WHEN u.is_big_v THEN {policy.outbox_epoch()} END,
         {policy.PUSH_GENERATION},
         ARRAY({followed_big_vs("u.id")})
     FROM accounts_user u WHERE u.id = ANY(%(ids)s) ORDER BY u.id

@@ -105,7 +105,7 @@ STANDING = f"""
     FROM accounts_user u WHERE u.id = %(reader)s
 """  # noqa: S608 (constants)
 BIG_VS = f"""
-    SELECT u.id, u.username, {policy.OUTBOX_EPOCH}, count(*) OVER ()
+    SELECT u.id, u.username, {policy.outbox_epoch()}, count(*) OVER ()
     FROM ({rules.followed_big_vs(rules.READER, "v.*")}) u ORDER BY u.id LIMIT %(shown)s
 """  # noqa: S608 (constants)
 # As pages look for them: among the newest of the whole site.
@@ -130,7 +130,7 @@ OF_OTHERS = {
 CONDITIONS = OF_ALL | {name: f"(i.sender_id = %(reader)s OR {text})" for name, text in OF_OTHERS.items()}
 ITEM = f"""
     SELECT i.sender_id, s.username, s.is_big_v, i.status, i.visibility, i.repost_of_id, d.item_id IS NOT NULL,
-        d.parked_at IS NOT NULL, {policy.OUTBOX_EPOCH.replace("u.", "s.")}, ARRAY[{", ".join(CONDITIONS.values())}]
+        d.parked_at IS NOT NULL, {policy.outbox_epoch("s")}, ARRAY[{", ".join(CONDITIONS.values())}]
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN timeline_delivery d ON d.item_id = i.id
     WHERE i.id = %(item)s
 """  # noqa: S608 (constants)

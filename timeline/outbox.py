@@ -1,7 +1,7 @@
 """The outbox: the items that a big-V published, for readers who pull. Other senders have none.
 
 It begins with the promotion, and lives as long as its big-V publishes or a reader reads it. Its epoch is that of the
-promotion (policy.OUTBOX_EPOCH): nothing is added while the sender is no big-V, so what may be left of an earlier time
+promotion (policy.outbox_epoch): nothing is added while the sender is no big-V, so what may be left of an earlier time
 as big-V is not used again.
 """
 
@@ -15,7 +15,7 @@ from storage.connections import fetch
 from storage.construction import BuiltWindow, Snapshot
 from storage.window import Entry
 
-EPOCH = f"SELECT {policy.OUTBOX_EPOCH} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"  # noqa: S608
+EPOCH = f"SELECT {policy.outbox_epoch()} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"  # noqa: S608
 # The newest of each visibility, and of those the newest.
 PULL = f"""
     SELECT entry.id FROM unnest('{{{",".join(Visibility.values)}}}'::text[]) AS kind (visibility) CROSS JOIN LATERAL (
