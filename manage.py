@@ -259,11 +259,11 @@ def run_command(argv: list[str]) -> None:
 
 def run_site(arguments: list[str]) -> None:
     """Run `up`, whose process has no Django."""
-    from runtime import environment, family, up
+    from runtime import environment, up
     from runtime.embedded import ServerError
 
     try:
-        up.main(family.of(environment.read(os.environ, ROOT), ROOT), arguments)
+        up.main(environment.read(ROOT), arguments)
     except environment.OptionsError as error:
         refuse(error)
     except up.UpError as error:

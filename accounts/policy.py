@@ -26,12 +26,11 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from runtime.option_kinds import Whole
 from storage.connections import fetch
 
-LEVELS = Whole(1, 4)
+LEVELS = range(1, 5)
 """Push levels: 1, every follower who has an inbox; 4, none."""
-FOLLOWEES = Whole(0, 100_000)
+FOLLOWEES = range(100_001)
 """The range of `inbox_from`, in followees: up to the most that a site can allow a user to follow."""
 
 TIMELINE_SQL = """
@@ -132,10 +131,15 @@ class Current(NamedTuple):
 
 
 class Configured(NamedTuple):
-    """The policy that the environment names, which counts for a new site only."""
+    """The policy of a new site."""
 
     push_level: int
     inbox_from: int
+
+
+def allowed(within: range) -> str:
+    """The range, for an error's sentence."""
+    return f"a whole number from {within[0]} to {within[-1]}"
 
 
 def current() -> Current:
@@ -149,9 +153,9 @@ def change(*, push_level: int | None = None, inbox_from: int | None = None) -> b
 
     All windows are built anew as they are read.
     """
-    for name, value, kind in (("push_level", push_level, LEVELS), ("inbox_from", inbox_from, FOLLOWEES)):
-        if value is not None and not kind.low <= value <= kind.high:
-            raise ValueError(f"{name} is {value}; it must be {kind.allowed}")
+    for name, value, within in (("push_level", push_level, LEVELS), ("inbox_from", inbox_from, FOLLOWEES)):
+        if value is not None and value not in within:
+            raise ValueError(f"{name} is {value}; it must be {allowed(within)}")
     return bool(fetch(CHANGE, {"push_level": push_level, "inbox_from": inbox_from}))
 
 
@@ -171,5 +175,5 @@ def follow_timeline() -> bool:
 
 
 def configured() -> Configured:
-    """The values of the environment."""
+    """The policy of a new site, as feedsite/settings.py has it."""
     return Configured(settings.BIG_V_PUSH_LEVEL, settings.INBOX_FROM)

@@ -3,21 +3,26 @@
 Addresses that are not given point at the embedded servers of the data folder.
 """
 
-import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
 from celery.schedules import crontab
+from psycopg.conninfo import conninfo_to_dict
 
-from runtime import bucket_address, embedded, environment, family, mail_address
-from runtime.option_kinds import database
-from runtime.options import RATES as RATE_VARIABLES
+from runtime import bucket_address, embedded, environment, mail_address
+from runtime.rate_table import RATES as DEFAULT_RATES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environment.read(os.environ, BASE_DIR)
+OPTIONS = env = environment.read(BASE_DIR)
+
+
+def database(url: str) -> dict[str, Any]:
+    """Django's settings of a connection to the PostgreSQL at `url`, without the engine."""
+    found = conninfo_to_dict(url)
+    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+    return {name: found.pop(key, "") for name, key in names.items()} | {"OPTIONS": found}
 
 
 def replica_database(primary: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -36,26 +41,25 @@ def replica_database(primary: dict[str, Any], given: dict[str, Any]) -> dict[str
 
 # --- Where things live -----------------------------------------------------------------------------------
 # The supervisor, which has no Django, reads the same values.
-FAMILY = family.of(env, BASE_DIR)
-DATA_DIR, SERVERS = FAMILY.data_dir, FAMILY.servers
+DATA_DIR, SERVERS = env.data_dir, env.servers
 
-DEBUG = env.switch("FEEDSITE_DEBUG")
-SECRET_KEY = env.text("FEEDSITE_SECRET_KEY") or embedded.secret_key(DATA_DIR)
-SECRET_KEY_FALLBACKS = env.words("FEEDSITE_SECRET_KEY_FALLBACKS")
-ALLOWED_HOSTS = FAMILY.allowed_hosts
-CSRF_TRUSTED_ORIGINS = env.words("FEEDSITE_CSRF_TRUSTED_ORIGINS")
+DEBUG = env.debug
+SECRET_KEY = env.secret_key or embedded.secret_key(DATA_DIR)
+SECRET_KEY_FALLBACKS = env.secret_key_fallbacks
+ALLOWED_HOSTS = env.allowed_hosts
+CSRF_TRUSTED_ORIGINS = env.csrf_trusted_origins
 # Behind a proxy that terminates TLS; the default site speaks plain HTTP on loopback.
-HTTPS = env.switch("FEEDSITE_HTTPS")
+HTTPS = env.https
 # Behind a proxy that sets `Forwarded` on every request, which is believed then (web.proxy).
-PROXY = env.switch("FEEDSITE_PROXY", HTTPS)
+PROXY = HTTPS if env.proxy is None else env.proxy
 
 # Links in letters begin with it: no header of a request decides it.
-SITE_URL = env.text("FEEDSITE_URL").rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.whole("PORT"))
+SITE_URL = env.url.rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.port)
 
 # The processes that `up` starts, and the address where it listens.
-HOST, PORT = FAMILY.host, FAMILY.port
-WEB_THREADS = FAMILY.web_threads
-WEB_WAIT_SECONDS = env.number("FEEDSITE_WEB_WAIT_SECONDS")
+HOST, PORT = env.host, env.port
+WEB_THREADS = env.web_threads
+WEB_WAIT_SECONDS = env.web_wait_seconds
 
 # --- Apps ------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -150,12 +154,12 @@ TEMPLATES = [
 ]
 
 # --- PostgreSQL: the truth -------------------------------------------------------------------------------
-DATABASES = {"default": database(env.text("FEEDSITE_DATABASE_URL", SERVERS.database_url))}
+DATABASES = {"default": database(env.database_url or SERVERS.database_url)}
 # Over TCP, a server that is lost on the way is given up after these times, whatever waits for it.
 LOST_ON_THE_WAY = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 DATABASES["default"] |= {
     "ENGINE": "storage.postgresql",
-    "CONN_MAX_AGE": env.whole("FEEDSITE_DATABASE_CONN_MAX_AGE_SECONDS"),
+    "CONN_MAX_AGE": 600,
     "OPTIONS": LOST_ON_THE_WAY
     | DATABASES["default"].get("OPTIONS", {})
     # Only statements that ask for it are prepared (storage.connections.fetch); psycopg never chooses by itself.
@@ -163,31 +167,30 @@ DATABASES["default"] |= {
 }
 # Whether a pooler lends sessions by the transaction: no statement is prepared in them then, and nothing set.
 # See docs/decisions.md: A pooler gets no prepared statements and no settings of sessions.
-POOLED = not env.switch("FEEDSITE_PREPARE")
+POOLED = not env.prepare
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLED
 # Seconds that a statement of web, stream and gRPC may take (storage.postgresql). Workers and commands have no bound.
-DATABASE_TIMEOUT_SECONDS = env.number("FEEDSITE_DATABASE_TIMEOUT_SECONDS")
+DATABASE_TIMEOUT_SECONDS = env.database_timeout_seconds
 # A streaming replica of it, for the reads that may lag (storage.replica).
-REPLICA_URL = env.text("FEEDSITE_REPLICA_URL")
+REPLICA_URL = env.replica_url
 # Seconds that it may be behind, beyond which no request reads from it, and that a read waits for it.
-REPLICA_LAG_SECONDS = env.number("FEEDSITE_REPLICA_LAG_SECONDS")
-REPLICA_TIMEOUT_SECONDS = env.number("FEEDSITE_REPLICA_TIMEOUT_SECONDS")
+REPLICA_LAG_SECONDS = 10.0
+REPLICA_TIMEOUT_SECONDS = 2.0
 if REPLICA_URL:
     DATABASES["replica"] = replica_database(DATABASES["default"], database(REPLICA_URL))
 DATABASE_ROUTERS = ["storage.replica.Router"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Redis: a hint. Feeds may be evicted, rate counters and the broker should not be -----------------------
-REDIS_URL = env.text("FEEDSITE_REDIS_URL", SERVERS.redis_url)
+REDIS_URL = env.redis_url or SERVERS.redis_url
 # A site that names one Redis has it for the broker too; the embedded broker is a server of its own.
-BROKER_URL = env.text("FEEDSITE_BROKER_URL", env.text("FEEDSITE_REDIS_URL", SERVERS.broker_url))
+BROKER_URL = env.broker_url or env.redis_url or SERVERS.broker_url
 # The rate counters: on a server that evicts, a guesser who fills it has them forgotten, and guesses on.
-CACHE_URL = env.text(
-    "FEEDSITE_CACHE_URL",
-    SERVERS.cache_url if "broker" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL,
+CACHE_URL = env.cache_url or (
+    SERVERS.cache_url if "broker" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL
 )
 # How long a page waits for the feeds server before PostgreSQL serves it, in seconds.
-REDIS_TIMEOUT_SECONDS = env.number("FEEDSITE_REDIS_TIMEOUT_SECONDS")
+REDIS_TIMEOUT_SECONDS = env.redis_timeout_seconds
 
 CACHES = {
     "default": {
@@ -296,22 +299,22 @@ CELERY_BEAT_SCHEDULE |= {
 }
 
 # --- Mail: a server, a folder or the log (runtime/mail_address.py) -------------------------------------------
-_MAIL = mail_address.parse(env.text("FEEDSITE_EMAIL_URL"))
+_MAIL = mail_address.parse(env.email_url)
 EMAIL_BACKEND = _MAIL.backend
 EMAIL_HOST, EMAIL_PORT = _MAIL.host, _MAIL.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL.user, _MAIL.password
 EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL.scheme == "smtp+tls", _MAIL.scheme == "smtps"
 EMAIL_FILE_PATH = _MAIL.folder or None
 # Seconds that each answer of the server may take; mail.sending says what that costs.
-EMAIL_TIMEOUT = env.number("FEEDSITE_EMAIL_TIMEOUT_SECONDS")
+EMAIL_TIMEOUT = 5.0
 EMAIL_DOMAIN = urlsplit(SITE_URL).hostname or "localhost"
-DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("FEEDSITE_EMAIL_FROM") or f"noreply@{EMAIL_DOMAIN}"
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.email_from or f"noreply@{EMAIL_DOMAIN}"
 
 # --- The site --------------------------------------------------------------------------------------------
 # The way to join, whatever the admin chose (about.models.SignUp); empty: what the admin chose.
-SIGN_UP = env.text("FEEDSITE_SIGN_UP")
+SIGN_UP = env.sign_up
 # An application for an account on which no admin decides goes after so long.
-APPLICATION_DAYS = env.whole("FEEDSITE_APPLICATION_DAYS")
+APPLICATION_DAYS = 30
 
 # --- Accounts --------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
@@ -320,7 +323,7 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 # Whether accounts must have an e-mail address.
-EMAIL_REQUIRED = env.switch("FEEDSITE_EMAIL_REQUIRED")
+EMAIL_REQUIRED = env.email_required
 # How long the link of a letter sets another password.
 PASSWORD_RESET_TIMEOUT = 4 * 3600
 # Of allauth its tables are used, and what makes and checks second factors: accounts/second_factors.py, addresses.py,
@@ -342,155 +345,154 @@ AUTH_PASSWORD_VALIDATORS = [
 # --- Promises of the timelines ---------------------------------------------------------------------------
 # Inbox length by level: 0 dormant (no inbox), 1 seen within a month, 2 within a week, 3 within a day.
 LEVEL_CAPS = {
-    1: env.whole("FEEDSITE_LEVEL_1_CAP"),
-    2: env.whole("FEEDSITE_LEVEL_2_CAP"),
-    3: env.whole("FEEDSITE_LEVEL_3_CAP"),
+    1: env.level_1_cap,
+    2: env.level_2_cap,
+    3: env.level_3_cap,
 }
 LEVEL_AGES = {3: timedelta(days=1), 2: timedelta(days=7), 1: timedelta(days=30)}
 # A window may outgrow its cap by this many entries before it is trimmed back to it. Level caps 1 and 2 plus
 # the slack should stay under the server's zset-max-listpack-entries (512).
-WINDOW_SLACK = env.whole("FEEDSITE_WINDOW_SLACK")
+WINDOW_SLACK = 50
 WINDOW_TTL = timedelta(days=30)
-OUTBOX_CAP = env.whole("FEEDSITE_OUTBOX_CAP")
-FOLLOW_CAP = env.whole("FEEDSITE_FOLLOW_CAP")
+OUTBOX_CAP = env.outbox_cap
+FOLLOW_CAP = env.follow_cap
 # A big-V's items are pushed to followers of at least this level; the others pull the outbox. Of a new site only: the
 # migration that makes the policy's row reads it (accounts/policy.py), and `manage.py policy` changes that.
-BIG_V_PUSH_LEVEL = env.whole("FEEDSITE_BIG_V_PUSH_LEVEL")
+BIG_V_PUSH_LEVEL = 3
 # Readers with fewer followees have no inbox: one pull serves their pages. Of a new site only, as above.
-INBOX_FROM = env.whole("FEEDSITE_INBOX_FROM")
+INBOX_FROM = 0
 # Parts of a big-V's set of active followers; one part is one key.
-ACTIVE_FANS_SHARDS = env.whole("FEEDSITE_ACTIVE_FANS_SHARDS")
+ACTIVE_FANS_SHARDS = 16
 # Followers from which a user becomes big-V by themself; 0 turns the automatic upgrade off.
-BIG_V_THRESHOLD = env.whole("FEEDSITE_BIG_V_THRESHOLD")
+BIG_V_THRESHOLD = env.big_v_threshold
 LAST_SEEN_INTERVAL = timedelta(minutes=10)
 # Deliveries a page merges before it takes the SQL path.
-PENDING_CAP = env.whole("FEEDSITE_PENDING_CAP")
-FAN_OUT_RANGE = env.whole("FEEDSITE_FAN_OUT_RANGE")
-FAN_OUT_ATTEMPTS = env.whole("FEEDSITE_FAN_OUT_ATTEMPTS")
-FAN_OUT_RETRY_AFTER = timedelta(seconds=env.number("FEEDSITE_FAN_OUT_RETRY_SECONDS"))
+PENDING_CAP = 300
+FAN_OUT_RANGE = 20_000
+FAN_OUT_ATTEMPTS = 5
+FAN_OUT_RETRY_AFTER = timedelta(seconds=10)
 
 # --- Live updates ----------------------------------------------------------------------------------------
 # Whether pages open a stream; without one they poll.
-STREAM = env.switch("FEEDSITE_STREAM")
+STREAM = env.stream
 # The port at which visitors reach the stream process where no proxy leads there (`up` sets it); 0 where one does.
-STREAM_PORT = FAMILY.stream_port
+STREAM_PORT = env.stream_port
 # The origins whose pages may read the stream across ports, such as https://example.com; none: those of ALLOWED_HOSTS.
-STREAM_ORIGINS = env.words("FEEDSITE_STREAM_ORIGINS")
+STREAM_ORIGINS = env.stream_origins
 # Open connections of one stream process, and of one user in it.
-STREAM_CAP = FAMILY.stream_limit
-STREAM_USER_CAP = env.whole("FEEDSITE_STREAM_USER_CAP")
+STREAM_CAP = env.stream_cap
+STREAM_USER_CAP = 10
 # Seconds after which it is asked again whether the sessions, tokens and users behind them still stand.
-STREAM_RECHECK_SECONDS = env.number("FEEDSITE_STREAM_RECHECK_SECONDS")
+STREAM_RECHECK_SECONDS = 20.0
 # Threads that open connections; each has a connection to PostgreSQL.
-STREAM_THREADS = env.whole("FEEDSITE_STREAM_THREADS")
+STREAM_THREADS = 4
 
 # --- Moderation: items held for review before they are published; 0 turns a rule off ----------------------
 
 # Items with links of accounts younger than this.
-MODERATION_LINK_AGE = timedelta(days=env.whole("FEEDSITE_MODERATION_LINK_DAYS"))
+MODERATION_LINK_AGE = timedelta(days=env.moderation_link_days)
 # More than so many items of one sender within the span; the same text more often than this within an hour.
-MODERATION_BURST = env.whole("FEEDSITE_MODERATION_BURST")
-MODERATION_BURST_SPAN = timedelta(minutes=env.whole("FEEDSITE_MODERATION_BURST_MINUTES"))
-MODERATION_SAME_TEXT = env.whole("FEEDSITE_MODERATION_SAME_TEXT")
+MODERATION_BURST = env.moderation_burst
+MODERATION_BURST_SPAN = timedelta(minutes=10)
+MODERATION_SAME_TEXT = env.moderation_same_text
 # Readers who report a published item until it is back in review.
-MODERATION_REPORTS = env.whole("FEEDSITE_MODERATION_REPORTS")
-MODERATION_REPORTER_AGE = timedelta(days=env.whole("FEEDSITE_MODERATION_REPORTER_DAYS"))
+MODERATION_REPORTS = env.moderation_reports
+MODERATION_REPORTER_AGE = timedelta(days=3)
 
 # --- Notifications ---------------------------------------------------------------------------------------
 # An entry to which nothing is added for so long is dropped.
-NOTIFICATION_LIFE = timedelta(days=env.whole("FEEDSITE_NOTIFICATION_DAYS"))
+NOTIFICATION_LIFE = timedelta(days=env.notification_days)
 
 # --- Discover: the recommended feed ----------------------------------------------------------------------
 # Candidates that a refresh asks for, and how far it goes where most of them were seen.
-RECALL_COUNT = env.whole("FEEDSITE_RECALL_COUNT")
-RECALL_DEPTH = env.whole("FEEDSITE_RECALL_DEPTH")
+RECALL_COUNT = 500
+RECALL_DEPTH = 8000
 # How long the rest of a refresh waits to be scrolled in.
-CANDIDATES_TTL = timedelta(minutes=env.number("FEEDSITE_CANDIDATES_MINUTES"))
+CANDIDATES_TTL = timedelta(minutes=30)
 # An item's worth falls with its age by a Gaussian curve: to DECAY at SCALE days beyond the first OFFSET days.
-DISCOVER_SCALE_DAYS = env.number("FEEDSITE_DISCOVER_SCALE_DAYS")
-DISCOVER_OFFSET_DAYS = env.number("FEEDSITE_DISCOVER_OFFSET_DAYS")
-DISCOVER_DECAY = env.number("FEEDSITE_DISCOVER_DECAY")
+DISCOVER_SCALE_DAYS = 14.0
+DISCOVER_OFFSET_DAYS = 1.0
+DISCOVER_DECAY = 0.5
 # https://user:password@host:9200/name where OpenSearch recalls; PostgreSQL does without, and whenever it fails.
-OPENSEARCH_URL = env.text("FEEDSITE_OPENSEARCH_URL")
+OPENSEARCH_URL = env.opensearch_url
 if OPENSEARCH_URL:
     CELERY_BEAT_SCHEDULE["tell OpenSearch"] = _every(2.0, "discover.index")
 # How long a refresh waits for it, in seconds.
-OPENSEARCH_TIMEOUT_SECONDS = env.number("FEEDSITE_OPENSEARCH_TIMEOUT_SECONDS")
+OPENSEARCH_TIMEOUT_SECONDS = 0.5
 # The records that count as seen: the impressions of a week, the plays of three months (and the last issued), or both.
-DISCOVER_SEEN = env.text("FEEDSITE_DISCOVER_SEEN")
+DISCOVER_SEEN = env.discover_seen
 # Items of one sender in a page.
-SENDER_CAP = env.whole("FEEDSITE_DISCOVER_SENDER_CAP")
+SENDER_CAP = 2
 # The Bloom filters of what readers were shown (discover/impressions.py): BF.* (module), bitmap, or what the server has.
-BLOOM = env.text("FEEDSITE_BLOOM")
+BLOOM = "auto"
 # Keys of a day; another number forgets the week, a larger capacity does not.
-IMPRESSION_SHARDS = env.whole("FEEDSITE_IMPRESSION_SHARDS")
+IMPRESSION_SHARDS = 16
 # Impressions of a day and shard, of which so many are allocated at once (2 bytes each).
-IMPRESSION_CAPACITY = env.whole("FEEDSITE_IMPRESSION_CAPACITY")
+IMPRESSION_CAPACITY = env.impression_capacity
 # Unseen items that one day's filter takes for seen; seven are asked.
-IMPRESSION_ERROR_RATE = env.number("FEEDSITE_IMPRESSION_ERROR_RATE")
+IMPRESSION_ERROR_RATE = 0.001
 
 # --- Items that readers have seen ------------------------------------------------------------------------
 # Posts that a reader opened last, and replies that they saw last, as far as recommendations know; 0: none.
-RECENT_VIEWS = env.whole("FEEDSITE_RECENT_VIEWS")
-RECENT_REPLY_VIEWS = env.whole("FEEDSITE_RECENT_REPLY_VIEWS")
+RECENT_VIEWS = 10
+RECENT_REPLY_VIEWS = 100
 
 # --- Played history --------------------------------------------------------------------------------------
 # The Redis that holds plays until they are merged, and what was issued: it must not evict, and syncs its AOF before it
 # answers. A site that names a Redis for the broker and none for the plays has its plays on the broker's.
-PLAYED_URL = env.text(
-    "FEEDSITE_PLAYED_URL",
-    SERVERS.played_url if "plays" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL,
+PLAYED_URL = env.played_url or (
+    SERVERS.played_url if "plays" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL
 )
 # How long a request waits for it, for the store of the filters where that is a server, and for the old Redis.
-PLAYED_TIMEOUT_SECONDS = env.number("FEEDSITE_PLAYED_TIMEOUT_SECONDS")
+PLAYED_TIMEOUT_SECONDS = env.played_timeout_seconds
 # The disk store of the month filters: a server that speaks the Redis protocol (Kvrocks); without one, LMDB.
-PLAYED_STORE_URL = env.text("FEEDSITE_PLAYED_STORE_URL")
+PLAYED_STORE_URL = env.played_store_url
 # How large the LMDB file may become. It takes address space at once, and the disk as it grows.
-PLAYED_STORE_BYTES = env.whole("FEEDSITE_PLAYED_STORE_GB") * 2**30
+PLAYED_STORE_BYTES = env.played_store_gb * 2**30
 # Of ids that were never played, at most this share is taken for played.
-PLAYED_ERROR_RATE = env.number("FEEDSITE_PLAYED_ERROR_RATE")
-PLAYED_SHARDS = env.whole("FEEDSITE_PLAYED_SHARDS")
+PLAYED_ERROR_RATE = 0.001
+PLAYED_SHARDS = 5000
 # Plays of one user that may wait to be merged; half of it is merged early.
-PLAYED_WAITING_CAP = env.whole("FEEDSITE_PLAYED_WAITING_CAP")
-PLAYED_TASK_SHARDS = env.whole("FEEDSITE_PLAYED_TASK_SHARDS")
-ISSUED_COUNT = env.whole("FEEDSITE_ISSUED_COUNT")
+PLAYED_WAITING_CAP = 10_000
+PLAYED_TASK_SHARDS = 50
+ISSUED_COUNT = 100
 # The Redis that had all plays before (seen/migration/old.py): asked and written to until the migration is cut over.
-PLAYED_OLD_URL = env.text("FEEDSITE_PLAYED_OLD_URL")
+PLAYED_OLD_URL = env.played_old_url
 # Its ZSET of a user: id -> ms since 1970.
-PLAYED_OLD_KEY = env.text("FEEDSITE_PLAYED_OLD_KEY")
+PLAYED_OLD_KEY = env.played_old_key
 # Where `manage.py played_grpc` listens; 0: no gRPC.
-GRPC_HOST, GRPC_PORT = FAMILY.grpc_host, FAMILY.grpc_port
+GRPC_HOST, GRPC_PORT = env.grpc_host, env.grpc_port
 # Calls that it works on at a time; each has a connection to PostgreSQL.
-GRPC_THREADS = env.whole("FEEDSITE_GRPC_THREADS")
+GRPC_THREADS = 4
 
 # --- Live sessions ---------------------------------------------------------------------------------------
 # A planned session that is not started is missed so long after its time.
-LIVE_GRACE = timedelta(minutes=env.number("FEEDSITE_LIVE_GRACE_MINUTES"))
+LIVE_GRACE = timedelta(minutes=120)
 # A live session that is not ended becomes a replay after so long.
-LIVE_LONGEST = timedelta(hours=env.number("FEEDSITE_LIVE_LONGEST_HOURS"))
+LIVE_LONGEST = timedelta(hours=24)
 # Sessions that one host may have live or upcoming.
-LIVE_SCHEDULED_CAP = env.whole("FEEDSITE_LIVE_SCHEDULED_CAP")
+LIVE_SCHEDULED_CAP = 100
 # Replays that a reader's inbox of them holds; with the slack it should stay under zset-max-listpack-entries (512).
-LIVE_REPLAYS_CAP = env.whole("FEEDSITE_LIVE_REPLAYS_CAP")
+LIVE_REPLAYS_CAP = 300
 # How long a walk through the live feed may pause before it must begin anew.
-LIVE_SNAPSHOT_TTL = timedelta(minutes=env.number("FEEDSITE_LIVE_SNAPSHOT_MINUTES"))
+LIVE_SNAPSHOT_TTL = timedelta(minutes=30)
 # Different orders of that feed that one reader's walks may go by; the one that was used longest ago gives way.
-LIVE_SNAPSHOTS_CAP = env.whole("FEEDSITE_LIVE_SNAPSHOTS_CAP")
+LIVE_SNAPSHOTS_CAP = 10
 
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.
-READING_GAP = timedelta(seconds=env.number("FEEDSITE_READING_GAP_SECONDS"))
+READING_GAP = timedelta(minutes=10)
 # At most one write of a reader's position in this time.
 READING_INTERVAL = timedelta(seconds=10)
 
 # --- Metrics ---------------------------------------------------------------------------------------------
 # A caller that sends this token may read /metrics; without a token only this machine itself may.
-METRICS_TOKEN = env.text("FEEDSITE_METRICS_TOKEN")
+METRICS_TOKEN = env.metrics_token
 # Readers a minute whose windows are compared with PostgreSQL, and the seconds that this may take; 0 readers: none.
-CHECK_READERS = env.whole("FEEDSITE_CHECK_READERS")
-CHECK_SECONDS = env.number("FEEDSITE_CHECK_SECONDS")
+CHECK_READERS = env.check_readers
+CHECK_SECONDS = 2.0
 # Whether requests and tasks are traced (runtime.traces); OTEL_* variables say where to.
-TRACES = env.switch("FEEDSITE_TRACES")
+TRACES = env.traces
 
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
@@ -511,15 +513,15 @@ REST_FRAMEWORK = {
     ],
 }
 CSRF_FAILURE_VIEW = "web.outage.csrf_failure"
-TOKEN_DAYS = env.whole("FEEDSITE_TOKEN_DAYS")
+TOKEN_DAYS = env.token_days
 REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS)}
 # Tokens that a user may hold at once; the oldest gives way.
-TOKEN_CAP = env.whole("FEEDSITE_TOKEN_CAP")
+TOKEN_CAP = 50
 
 # --- OAuth 2: programs that act for users (accounts/oauth_models.py, clientapi) -------------------------------
 OAUTH2_PROVIDER_APPLICATION_MODEL = "accounts.ClientApp"
 # A token that is not used for so long ends; each use moves its end (clientapi.bearer).
-APP_TOKEN_DAYS = env.whole("FEEDSITE_APP_TOKEN_DAYS")
+APP_TOKEN_DAYS = env.app_token_days
 OAUTH2_PROVIDER = {
     "SCOPES_BACKEND_CLASS": "clientapi.scopes.Scopes",
     "OAUTH2_VALIDATOR_CLASS": "clientapi.validator.Validator",
@@ -559,8 +561,8 @@ CORS_PREFLIGHT_MAX_AGE = 86_400
 # (accounts/guard.py); everything else a user or, without one, an address.
 # `password` is where a signed-in user is asked for it again. `attempt`: tokens and sessions that are not known to be
 # good, an address (web/rates.py).
-RATES = {scope: env.text(name) for scope, name in RATE_VARIABLES.items()}
-RATE_SCALE = env.number("FEEDSITE_RATE_SCALE")
+RATES = {name: rate.default for name, rate in DEFAULT_RATES.items()} | env.rates
+RATE_SCALE = env.rate_scale
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "feedsite",
@@ -591,11 +593,11 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
 # Where the site is at home: its night, and what readers are shown whose zone is not known. Everything else is UTC.
-SITE_ZONE = ZoneInfo(env.text("FEEDSITE_TIME_ZONE"))
+SITE_ZONE = env.time_zone
 # How often an open home page, or one of live sessions, asks for news.
-HOME_POLL_SECONDS = env.number("FEEDSITE_HOME_POLL_SECONDS")
+HOME_POLL_SECONDS = 20.0
 # How often an open Discover page asks whether there is something new.
-DISCOVER_REFRESH_SECONDS = env.number("FEEDSITE_DISCOVER_REFRESH_SECONDS")
+DISCOVER_REFRESH_SECONDS = 300.0
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STORAGES = {
@@ -609,29 +611,29 @@ MEDIA_DIR = DATA_DIR / "media"
 MEDIA_ROOT = MEDIA_DIR / "files"
 # The bucket that has the files, and how long it may take for an answer; without one they are in MEDIA_ROOT. Django's
 # pages of errors show no setting with SECRET in its name.
-MEDIA_STORE_SECRET_URL = env.text("FEEDSITE_MEDIA_STORE")
-MEDIA_STORE_TIMEOUT_SECONDS = env.number("FEEDSITE_MEDIA_STORE_TIMEOUT_SECONDS")
+MEDIA_STORE_SECRET_URL = env.media_store
+MEDIA_STORE_TIMEOUT_SECONDS = 5.0
 _PUBLIC = bucket_address.parse(MEDIA_STORE_SECRET_URL).public if MEDIA_STORE_SECRET_URL else ""
 # The address of a file is this and its name (media.objects.address).
 MEDIA_ADDRESS = MEDIA_URL = f"{_PUBLIC}/" if _PUBLIC else "/media/"
 # Where pages may load pictures and videos from besides the site itself.
 MEDIA_ORIGIN = bucket_address.origin(_PUBLIC)
-MEDIA_IMAGE_BYTES = env.whole("FEEDSITE_MEDIA_IMAGE_MB") * 2**20
-MEDIA_VIDEO_BYTES = env.whole("FEEDSITE_MEDIA_VIDEO_MB") * 2**20
+MEDIA_IMAGE_BYTES = env.media_image_mb * 2**20
+MEDIA_VIDEO_BYTES = env.media_video_mb * 2**20
 # Pixels of a picture, or of all frames of an animation; the address space of a decoder follows (media.decoding).
-MEDIA_PIXELS = env.whole("FEEDSITE_MEDIA_MEGAPIXELS") * 1_000_000
-MEDIA_FRAMES = env.whole("FEEDSITE_MEDIA_FRAMES")
+MEDIA_PIXELS = env.media_megapixels * 1_000_000
+MEDIA_FRAMES = 500
 # Pictures that are decoded at once on this machine, and the seconds that one may take and that one waits for its turn.
-MEDIA_PROCESSES = env.whole("FEEDSITE_MEDIA_PROCESSES", family.PROCESSORS)
-MEDIA_SECONDS = env.number("FEEDSITE_MEDIA_SECONDS")
-MEDIA_WAIT_SECONDS = env.number("FEEDSITE_MEDIA_WAIT_SECONDS")
+MEDIA_PROCESSES = env.media_processes
+MEDIA_SECONDS = 20.0
+MEDIA_WAIT_SECONDS = 5.0
 # The internal address at which nginx has the files, where it sends them itself (X-Accel-Redirect).
-MEDIA_ACCEL_PATH = env.text("FEEDSITE_MEDIA_ACCEL_PATH")
+MEDIA_ACCEL_PATH = env.media_accel_path
 # Uploads go to the disk as they come, into this folder; web.uploads bounds them.
 MEDIA_INCOMING = MEDIA_DIR / "incoming"
 FILE_UPLOAD_HANDLERS = ["web.uploads.FileHandler"]
 # Archives that members bring from other sites, and what is unpacked of them, until the workers are done (moving/).
-ARCHIVE_BYTES = env.whole("FEEDSITE_ARCHIVE_MB") * 2**20
+ARCHIVE_BYTES = env.archive_mb * 2**20
 IMPORTS_DIR = DATA_DIR / "imports"
 
 # --- Security --------------------------------------------------------------------------------------------
@@ -641,9 +643,9 @@ CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
 # A header that was sent cannot be taken back (docs/settings.md): so only the age by itself, and the rest where it is
 # asked for.
-SECURE_HSTS_SECONDS = env.whole("FEEDSITE_HSTS_SECONDS") if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = env.switch("FEEDSITE_HSTS_SUBDOMAINS")
-SECURE_HSTS_PRELOAD = env.switch("FEEDSITE_HSTS_PRELOAD")
+SECURE_HSTS_SECONDS = env.hsts_seconds if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = env.hsts_subdomains
+SECURE_HSTS_PRELOAD = env.hsts_preload
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # these two
 # Apps on phones and desktops are led back to addresses of their own machine, and send no challenge (OAUTH2_PROVIDER).
 SILENCED_SYSTEM_CHECKS += ["oauth2_provider.W008", "oauth2_provider.W010"]
@@ -652,17 +654,17 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # Where the admin is; elsewhere, those who try every site's /admin/ find nothing.
-ADMIN_PATH = env.text("FEEDSITE_ADMIN_PATH").strip("/") + "/"
+ADMIN_PATH = env.admin_path.strip("/") + "/"
 # Static files are the site's own pages'; web.headers says what else every answer carries.
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # --- Logging ---------------------------------------------------------------------------------------------
 # Lines for people (plain), or one JSON object each.
-LOG_FORMAT = FAMILY.log_format
+LOG_FORMAT = env.log_format
 # A line a request; by default where machines read them.
-ACCESS_LOG = env.switch("FEEDSITE_ACCESS_LOG", LOG_FORMAT == "json")
+ACCESS_LOG = LOG_FORMAT == "json" if env.access_log is None else env.access_log
 # Without a level each program has its own.
-LOG_LEVEL = FAMILY.log_level
+LOG_LEVEL = env.log_level
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

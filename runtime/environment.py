@@ -1,166 +1,113 @@
-"""The site's environment, checked against the table of its variables (runtime/options.py) before anything starts.
+"""The site's environment: it is checked as a whole before anything starts, and every wrong variable is told at once.
 
-Each wrong variable is a sentence that names it and says what is allowed; all are told at once. A variable without
-a value (`FEEDSITE_HOST=`) counts as not set. The values of secrets, and addresses, which may hold passwords, are never
-shown.
+The values of settings that may hold a secret are never shown. A name that begins as the site's do and is not known is
+a warning, with the nearest known name.
 """
 
-import difflib
 import os
-import re
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from runtime.options import INTERNAL, OPTIONS, PREFIX, RENAMED, RETIRED, RULES, SMALL, SMALL_VALUES
+from dotenv.parser import parse_stream
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
-T = TypeVar("T")
+from runtime.options import BASE_DIR, INTERNAL, RULE, VARIABLES, Options
+
+PREFIX = "FEEDSITE_"
+SHOWN = 60
+"""Characters of a wrong value that a message repeats."""
 
 
 class OptionsError(RuntimeError):
-    """The environment holds values that are not allowed; `lines` has a sentence for each."""
+    """The environment holds values that are not allowed. `lines` has a sentence for each."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
         self.lines = tuple(lines)
 
 
-class Given:
-    """The options of one environment, checked. Making it raises OptionsError.
-
-    `texts` has what is set, as it is written, without empty values.
+def read(folder: Path = BASE_DIR) -> Options:
+    """The settings of this process. The file FEEDSITE_ENV_FILE, or `.env` in the folder, adds to the environment what
+    is not set there. Raises OptionsError.
     """
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        old_names = {new: old for old, new in RENAMED.items() if not environ.get(new, "").strip()}
-        environ = with_new_names(environ)
-        self.texts = {name: environ[name] for name in OPTIONS if environ.get(name, "").strip()}
-        self._values: dict[str, Any] = {}
-        lines = [
-            f"{name} is not read any more: {text}."
-            for name, text in RETIRED.items()
-            if environ.get(name, "").strip() not in ("", "0")
-        ]
-        wrong = set()
-        for name, option in OPTIONS.items():
-            text = self.texts.get(name, option.default)
-            if not text:
-                continue
-            try:
-                # A secret may begin or end with a space.
-                self._values[name] = option.kind.parse(text if option.is_secret else text.strip())
-            except ValueError as error:
-                lines.append(option.wrong(text, str(error), old_names.get(name, "")))
-                wrong.add(name)
-        for rule in RULES:
-            values = [self._values.get(name) for name in rule.names]
-            if not wrong.intersection(rule.names) and rule.broken(*values):
-                lines.append(rule.text.format(*values))
-        if lines:
-            raise OptionsError(lines)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-    # A name that the table does not have is an error of the program.
-    def _get(self, name: str, type_: type[T], default: T | None) -> T:
-        value = self._values.get(OPTIONS[name].name, default)
-        if not isinstance(value, type_):
-            raise TypeError(f"{name} is {type(value).__name__}, not {type_.__name__}")
-        return value
-
-    def text(self, name: str, default: str = "") -> str:
-        """The value of a variable as text."""
-        return self._get(name, str, default)
-
-    def whole(self, name: str, default: int | None = None) -> int:
-        """The value of a variable as a whole number."""
-        return self._get(name, int, default)
-
-    def number(self, name: str) -> float:
-        """The value of a variable as a number."""
-        return self._get(name, float, None)
-
-    def switch(self, name: str, default: bool | None = None) -> bool:
-        """The value of a variable as a truth value."""
-        return self._get(name, bool, default)
-
-    def words(self, name: str) -> list[str]:
-        """The value of a variable as a list; empty if it is not set."""
-        return self._get(name, list, [])
-
-
-def with_new_names(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables, with the values of old names under the new ones where those are not set."""
-    values = dict(environ)
-    for old, new in RENAMED.items():
-        if environ.get(old, "").strip() and not environ.get(new, "").strip():
-            values[new] = environ[old]
-    return values
-
-
-def renamed(environ: Mapping[str, str] = os.environ) -> Iterator[str]:
-    """A sentence for each variable that is set by its old name."""
-    for old, new in RENAMED.items():
-        if environ.get(old, "").strip():
-            yield f"{old} is called {new} now; the old name is read until version 0.3.0"
-
-
-def read(environ: MutableMapping[str, str], beside: Path) -> Given:
-    """The options of `environ`, to which the file FEEDSITE_ENV_FILE, or `.env` in the folder `beside`, adds what is not
-    set there, and after it FEEDSITE_SMALL. Raises OptionsError.
-    """
-    named = environ.get("FEEDSITE_ENV_FILE", "").strip()
-    path = Path(named) if named else beside / ".env"
+    named = os.environ.get("FEEDSITE_ENV_FILE", "").strip()
+    path = Path(named) if named else folder / ".env"
     if named or path.exists():
-        there = with_new_names(environ)
         for name, value in read_file(path).items():
-            if RENAMED.get(name, name) not in there:
-                environ[name] = value
-    given = Given(environ)
-    if not given.switch(SMALL):
-        return given
-    more = {name: value for name, value in SMALL_VALUES.items() if name not in given.texts}
-    # For the programs, and for the keeper of the servers, which has no other options.
-    environ.update(more | {SMALL: "1"})
-    return Given(environ)
+            os.environ.setdefault(name, value)
+    options = checked()
+    if options.small:  # the keeper of the embedded servers, which runs without packages, reads these two
+        os.environ |= {"FEEDSITE_SMALL": "1", "FEEDSITE_FEEDS_MEMORY": options.feeds_memory}
+    return options
 
 
 def read_file(path: Path) -> dict[str, str]:
-    """The variables of a file of lines NAME=value, as systemd and compose read them too. Raises OptionsError."""
+    """The variables of a file of lines NAME=value. Raises OptionsError."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with path.open(encoding="utf-8") as file:
+            lines = list(parse_stream(file))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise OptionsError([f"The file of variables {path} cannot be read: {reason}."]) from error
-    found, wrong = {}, []
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.lstrip().startswith(("#", ";")):
-            continue
-        match = re.fullmatch(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z_0-9]*)=(.*)", line)
-        if match:
-            found[match[1]] = _unquoted(match[2].strip())
-        else:  # the line may hold a secret
-            wrong.append(f"Line {number} of {path} is not NAME=value.")
+    # A line may hold a secret, so its number stands for it.
+    wrong = [each.original.line for each in lines if each.error or (each.key and each.value is None)]
     if wrong:
-        raise OptionsError(wrong)
-    return found
+        raise OptionsError([f"Line {number} of {path} is not NAME=value." for number in wrong])
+    return {each.key: each.value or "" for each in lines if each.key}
 
 
-def _unquoted(value: str) -> str:
-    if re.fullmatch(r"'[^']*'", value):
-        return value[1:-1]
-    if re.fullmatch(r'"([^"\\]|\\.)*"', value):
-        return re.sub(r"\\(.)", r"\1", value[1:-1])
-    return value
+def checked() -> Options:
+    """The settings of the environment as it is. Raises OptionsError."""
+    try:
+        return Options()
+    except ValidationError as error:
+        found: dict[str, list[Any]] = {}
+        for each in error.errors(include_url=False):
+            found.setdefault(str(each["loc"][0]), []).append(each)
+        raise OptionsError([_refusal(name, errors) for name, errors in found.items()]) from None
+
+
+def _refusal(place: str, errors: Sequence[Any]) -> str:
+    """The sentence that refuses the value of one setting. `place` is its variable or its field."""
+    if errors[0]["type"] == RULE:
+        return str(errors[0]["msg"])
+    name = next(variable for variable, field in VARIABLES.items() if place in (variable, field))
+    field = Options.model_fields[VARIABLES[name]]
+    reasons = {str(each["ctx"]["error"]) for each in errors if each["type"] == "value_error"} - {""}
+    reason = f": {'; '.join(sorted(reasons))}" if reasons else ""
+    value = os.environ.get(name, "").strip()
+    if not field.repr:
+        return f"{name} is not {allowed(field)}{reason}."
+    shown = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
+    return f"{name} is {shown!r}; it must be {allowed(field)}{reason}."
+
+
+def allowed(field: FieldInfo) -> str:
+    """The allowed values of a setting, which complete the sentence "It must be …"."""
+    if field.title:
+        return field.title
+    types = (field.annotation, *get_args(field.annotation))
+    if bool in types:
+        return "1 or 0 (also true, on, yes, y; false, off, no, n)"
+    if get_origin(field.annotation) is Literal:
+        words = [word for word in get_args(field.annotation) if word]
+        return f"{', '.join(words[:-1])} or {words[-1]}"
+    if field.annotation not in (int, float):
+        return "one line of text"
+    ends = {name: getattr(each, name) for each in field.metadata for name in ("ge", "le") if hasattr(each, name)}
+    kind = "a whole number" if field.annotation is int else "a number"
+    return f"{kind} from {ends['ge']:.12g} to {ends['le']:.12g}"
 
 
 class Unknown(NamedTuple):
-    """A variable that looks like one of the site's and is none."""
+    """A variable that begins as the site's do and that the site does not read."""
 
     name: str
     nearest: str
-    """The option whose name is most alike; empty where none is."""
+    """The most similar known name. Empty if none is similar."""
 
     def __str__(self) -> str:
         near = f"; the nearest name is {self.nearest}" if self.nearest else ""
@@ -169,8 +116,8 @@ class Unknown(NamedTuple):
 
 def unknown(environ: Mapping[str, str] = os.environ) -> Iterator[Unknown]:
     """The variables that begin as the site's do and that it does not read, by name."""
-    known = {name.removeprefix(PREFIX): name for name in OPTIONS}
-    for name in sorted(environ.keys() - OPTIONS.keys() - INTERNAL - RETIRED.keys() - RENAMED.keys()):
+    known = {name.removeprefix(PREFIX): name for name in VARIABLES}
+    for name in sorted(environ.keys() - VARIABLES.keys() - INTERNAL):
         if name.startswith(PREFIX):
-            near = difflib.get_close_matches(name.removeprefix(PREFIX), known, 1)
+            near = get_close_matches(name.removeprefix(PREFIX), known, 1)
             yield Unknown(name, known[near[0]] if near else "")

@@ -1,223 +1,78 @@
-"""The types of values that the options of the site have (runtime/options.py).
+"""The types of the site's settings (runtime/options.py).
 
-See docs/decisions.md: Code written by hand, and why it stays.
+`title` completes the sentence "It must be …". A validator raises ValueError. Its message may be shown, also for a
+secret. An empty text means that the setting is not set, so every validator accepts it.
 """
 
-import math
 import re
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo
 
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_settings import NoDecode
+
 from runtime import bucket_address, cluster_address, mail_address
+from runtime.rate_table import RATES, parse_rate
 
 
-class Kind(Protocol):
-    """A type of values. `parse` raises ValueError, whose message, if any, may be shown even of a secret."""
-
-    @property
-    def allowed(self) -> str:
-        """Completes the sentence "It must be …"."""
-
-    def parse(self, text: str) -> Any:
-        """The value that a text stands for.
-
-        Raises ValueError if the text is not allowed.
-        """
-        ...
-
-
-class Whole(NamedTuple):
-    """A whole number from `low` to `high`."""
-
-    low: int
-    high: int
-    unit: str = ""
-
-    @property
-    def allowed(self) -> str:
-        """The allowed values, for an error's sentence."""
-        of = f" of {self.unit}" if self.unit else ""
-        return f"a whole number{of} from {self.low} to {self.high}"
-
-    def parse(self, text: str) -> int:
-        """The whole number. Raises ValueError if it is no number or out of range."""
-        if not re.fullmatch(r"[+-]?[0-9]{1,18}", text) or not self.low <= int(text) <= self.high:
-            raise ValueError
-        return int(text)
-
-
-class Number(NamedTuple):
-    """A number from `low` to `high`, the limits themselves left out where `inside`."""
-
-    low: float
-    high: float
-    unit: str = ""
-    inside: bool = False
-
-    @property
-    def allowed(self) -> str:
-        """The allowed values, for an error's sentence."""
-        of = f" of {self.unit}" if self.unit else ""
-        if self.inside:
-            return f"a number{of} above {self.low:.12g} and below {self.high:.12g}"
-        return f"a number{of} from {self.low:.12g} to {self.high:.12g}"
-
-    def parse(self, text: str) -> float:
-        """The number. Raises ValueError if it is no finite number or out of range."""
-        if not re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", text, re.IGNORECASE):
-            raise ValueError
-        number = float(text)
-        is_within = self.low < number < self.high if self.inside else self.low <= number <= self.high
-        if not math.isfinite(number) or not is_within:
-            raise ValueError
-        return number
-
-
-class Switch(NamedTuple):
-    """On or off."""
-
-    allowed: str = "1 or 0 (also true, on, yes, y; false, off, no, n)"
-
-    def parse(self, text: str) -> bool:
-        """The truth value. Raises ValueError for other words."""
-        if text.lower() in ("1", "true", "on", "yes", "y"):
-            return True
-        if text.lower() in ("0", "false", "off", "no", "n"):
-            return False
-        raise ValueError
-
-
-class Choice(NamedTuple):
-    """One of a few words, in upper or lower case."""
-
-    words: tuple[str, ...]
-
-    @property
-    def allowed(self) -> str:
-        """The allowed words, for an error's sentence."""
-        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
-
-    def parse(self, text: str) -> str:
-        """The word as the table spells it. Raises ValueError for another."""
-        for word in self.words:
-            if word.lower() == text.lower():
-                return word
-        raise ValueError
-
-
-class Text(NamedTuple):
-    """Text that `pattern` matches whole."""
-
-    pattern: str = r"[^\0\r\n]+"
-    allowed: str = "one line of text"
-
-    def parse(self, text: str) -> str:
-        """The text itself. Raises ValueError if it does not match the pattern."""
-        if not re.fullmatch(self.pattern, text):
+def _matching(pattern: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if text and not re.fullmatch(pattern, text):
             raise ValueError
         return text
 
-
-class Zone(NamedTuple):
-    """The name of a time zone that this machine knows."""
-
-    allowed: str = "a time zone such as Asia/Shanghai or UTC (the IANA's names)"
-
-    def parse(self, text: str) -> str:
-        """The time zone's name. Raises ValueError if the machine knows no such zone."""
-        try:
-            ZoneInfo(text)
-        except (KeyError, OSError) as error:  # no file of this name, or a folder
-            raise ValueError from error
-        return text
+    return AfterValidator(check)
 
 
-class Listing(NamedTuple):
-    """Values with commas between them."""
-
-    kind: Kind
-
-    @property
-    def allowed(self) -> str:
-        """The allowed values, for an error's sentence."""
-        return f"a list with commas, each {self.kind.allowed}"
-
-    def parse(self, text: str) -> list[Any]:
-        """The values of the parts between commas. Raises ValueError if one is not allowed."""
-        return [self.kind.parse(part.strip()) for part in text.split(",") if part.strip()]
-
-
-class Address(NamedTuple):
-    """The address of a server, in one of the `schemes`; `check` raises ValueError for what else is wrong with it."""
-
-    schemes: tuple[str, ...]
-    example: str
-    check: Callable[[str], None]
-
-    @property
-    def allowed(self) -> str:
-        """The allowed schemes and an example, for an error's sentence."""
-        schemes = f"{', '.join(self.schemes[:-1])} or {self.schemes[-1]}" if self.schemes[1:] else self.schemes[0]
-        return f"an address such as {self.example} ({schemes})"
-
-    def parse(self, text: str) -> str:
-        """The address itself. Raises ValueError with the reason if it is not one."""
-        found = re.match(r"([a-z][a-z0-9+]{0,20})://", text)
+def _address(schemes: Iterable[str], check: Callable[[str], object]) -> AfterValidator:
+    def checked(url: str) -> str:
+        if not url:
+            return url
+        found = re.match(r"([a-z][a-z0-9+]{0,20})://", url)
         if not found:
             raise ValueError("it has no scheme")
-        if found[1] not in self.schemes:
+        if found[1] not in schemes:
             raise ValueError(f"it begins with {found[0]}")
-        if re.search(r"\s", text):
+        if re.search(r"\s", url):
             raise ValueError("it holds a space")
-        self.check(text)
-        return text
+        check(url)
+        return url
+
+    return AfterValidator(checked)
 
 
-class Rate(NamedTuple):
-    """Calls in a period, as text (`parse_rate`)."""
-
-    allowed: str = "a number of calls, 1 or more, and a period, such as 20/hour (second, minute, hour or day)"
-
-    def parse(self, text: str) -> str:
-        """The rate as text, such as `10/minute`. Raises ValueError if it is not one."""
-        parse_rate(text)
-        return text
+def _split_list(text: object) -> object:
+    return [part.strip() for part in text.split(",") if part.strip()] if isinstance(text, str) else text
 
 
-PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
-
-
-@lru_cache
-def parse_rate(text: str) -> tuple[int, int]:
-    """Calls and seconds of a rate such as `20/hour`. Raises ValueError."""
-    calls, _, period = text.partition("/")
-    if not re.fullmatch(r"0*[1-9][0-9]{0,9}", calls) or period not in PERIODS:
-        raise ValueError
-    return int(calls), PERIODS[period]
-
-
-def database(url: str) -> dict[str, Any]:
-    """Django's settings of a connection to the PostgreSQL at `url`, without the engine. Raises ValueError."""
+def _split(url: str) -> SplitResult:
     try:
-        import environ  # with parts of Django, which the supervisor does without
-
-        found: dict[str, Any] = environ.Env.db_url_config(url)
-    except (ValueError, TypeError):  # its messages repeat parts of the address
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 (raises where it is no port)
+    except ValueError:
         raise ValueError("host or port are malformed") from None
-    if not found["NAME"]:
+    return parts
+
+
+# --- Servers ---------------------------------------------------------------------------------------------
+def _check_postgresql(url: str) -> None:
+    from psycopg import ProgrammingError, conninfo  # slow to import, and not needed with the embedded server
+
+    try:
+        found = conninfo.conninfo_to_dict(url)
+    except ProgrammingError:  # its message repeats parts of the address
+        raise ValueError("it is malformed") from None
+    if not re.fullmatch(r"[0-9,]*", str(found.get("port", ""))):
+        raise ValueError("host or port are malformed")
+    if not found.get("dbname"):
         raise ValueError("it names no database")
-    return found
-
-
-def _check_database(url: str) -> None:
-    database(url)
 
 
 def _check_redis(url: str) -> None:
-    """redis-py takes database 0 where it cannot read the number."""
     if cluster_address.names_cluster(url):
         cluster_address.parse(url)
         return
@@ -225,7 +80,7 @@ def _check_redis(url: str) -> None:
     if parts.scheme in ("unix", "redis+socket"):
         if not parts.path.strip("/"):
             raise ValueError("it names no socket")
-    elif not re.fullmatch(r"/?[0-9]*", parts.path):
+    elif not re.fullmatch(r"/?[0-9]*", parts.path):  # redis-py would take database 0
         raise ValueError("its database is no number")
     elif not parts.hostname:
         raise ValueError("it names no host")
@@ -238,14 +93,6 @@ def _check_broker(url: str) -> None:
         raise ValueError("it names no host")
 
 
-def _check_bucket(url: str) -> None:
-    bucket_address.parse(url)
-
-
-def _check_mail(url: str) -> None:
-    mail_address.parse(url)
-
-
 def _check_opensearch(url: str) -> None:
     parts = _split(url)
     if not parts.hostname or parts.query or parts.fragment:
@@ -254,44 +101,150 @@ def _check_opensearch(url: str) -> None:
         raise ValueError("it ends in no name of small letters, digits, . _ or -")
 
 
-def _split(url: str) -> SplitResult:
+_REDIS = ("redis", "rediss", "unix")
+# `repr=False` marks a setting that may hold a secret: its value is never shown.
+Postgresql = Annotated[
+    str,
+    _address(("postgresql", "postgres"), _check_postgresql),
+    Field(title="an address such as postgresql://user:password@host:5432/name", repr=False),
+]
+Redis = Annotated[
+    str,
+    _address(_REDIS, _check_redis),
+    Field(title="an address such as redis://user:password@host:6379/0 (redis, rediss or unix)", repr=False),
+]
+Feeds = Annotated[
+    str,
+    _address((*_REDIS, *cluster_address.SCHEMES), _check_redis),
+    Field(
+        title="an address such as redis://user:password@host:6379/0 (redis, rediss, unix, redis+cluster or "
+        "rediss+cluster)",
+        repr=False,
+    ),
+]
+Broker = Annotated[
+    str,
+    _address(("redis", "rediss", "redis+socket", "amqp", "amqps"), _check_broker),
+    Field(
+        title="an address such as redis://user:password@host:6379/0 (redis, rediss, redis+socket, amqp or amqps)",
+        repr=False,
+    ),
+]
+OpenSearch = Annotated[
+    str,
+    _address(("https", "http"), _check_opensearch),
+    Field(title="an address such as https://user:password@host:9200/name (https or http)", repr=False),
+]
+Bucket = Annotated[
+    str,
+    _address(("s3",), bucket_address.parse),
+    Field(title="an address such as s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org", repr=False),
+]
+Mail = Annotated[
+    str,
+    _address((*mail_address.PORTS, mail_address.FOLDER, mail_address.LOG), mail_address.parse),
+    Field(
+        title="an address such as smtp+tls://user:password@mail.example.org:587 (smtp, smtp+tls, smtps, filemail or "
+        "console)",
+        repr=False,
+    ),
+]
+
+# --- Hosts and origins -----------------------------------------------------------------------------------
+_NAME = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
+_ORIGIN = rf"https?://({_NAME}|\[[0-9A-Fa-f:]+\])(:[0-9]+)?"
+_TRUSTED = rf"https?://(\*\.)?({_NAME}|\[[0-9A-Fa-f:]+\])(:[0-9]+)?"
+_HOST = _matching(rf"\*|\.?{_NAME}\.?|\[[0-9A-Fa-f:.]+\]")
+Host = Annotated[str, _HOST, Field(title="a host name without scheme and port, .example.org or *")]
+Hosts = Annotated[
+    list[Annotated[str, _HOST]],
+    NoDecode,
+    BeforeValidator(_split_list),
+    Field(title="a list with commas, each a host name without scheme and port, .example.org or *"),
+]
+Place = Annotated[str, _matching(r"[A-Za-z0-9.:_-]+"), Field(title="a host name or an IP address")]
+Origin = Annotated[str, _matching(_ORIGIN), Field(title="an origin such as https://example.org")]
+Origins = Annotated[
+    list[Annotated[str, _matching(_ORIGIN)]],
+    NoDecode,
+    BeforeValidator(_split_list),
+    Field(title="a list with commas, each an origin such as https://example.org"),
+]
+TrustedOrigins = Annotated[
+    list[Annotated[str, _matching(_TRUSTED)]],
+    NoDecode,
+    BeforeValidator(_split_list),
+    Field(title="a list with commas, each an origin such as https://example.org or https://*.example.org"),
+]
+
+
+# --- Texts -----------------------------------------------------------------------------------------------
+_ONE_LINE = _matching(r"[^\0\r\n]+")
+Line = Annotated[str, _ONE_LINE, Field(title="one line of text")]
+Folder = Annotated[Path, AfterValidator(Path.resolve), Field(title="a folder")]
+Secret = Annotated[str, _ONE_LINE, Field(title="one line of text", repr=False)]
+Secrets = Annotated[
+    list[str],
+    NoDecode,
+    BeforeValidator(_split_list),
+    Field(title="a list with commas, each one line of text", repr=False),
+]
+Token = Annotated[str, _matching(r"[!-~]+"), Field(title="printable characters without spaces", repr=False)]
+Memory = Annotated[
+    str,
+    _matching(r"[1-9][0-9]{0,9}([kmg]b?|[KMG]B?)?"),
+    Field(title="a number of bytes such as 512mb or 2gb"),
+]
+AdminPath = Annotated[
+    str,
+    _matching(r"/?(?!(api|static)(/|$))[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*/?"),
+    Field(title="a path of letters, digits, - and _, not below api or static"),
+]
+AccelPath = Annotated[str, _matching(r"/[!-~]*/"), Field(title="a path that begins and ends with a slash")]
+PlayedKey = Annotated[str, _matching(r"[!-~]*\{uid\}[!-~]*"), Field(title="a key with {uid} in it")]
+Sender = Annotated[
+    str,
+    _matching(r"([^\0-\x1f<>\"@,;]+ <)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+>?"),
+    Field(title="an e-mail address such as noreply@example.org or Feeds <noreply@example.org>"),
+]
+
+
+def _zone(text: str) -> ZoneInfo:
     try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 (raises where it is no port)
-    except ValueError:
-        raise ValueError("host or port are malformed") from None
-    return parts
+        return ZoneInfo(text)
+    except (KeyError, OSError) as error:  # no file of this name, or a folder
+        raise ValueError from error
 
 
-_LABEL = r"[A-Za-z0-9-]+"
-_NAME = rf"{_LABEL}(\.{_LABEL})*"
-HOST = Text(rf"\*|\.?{_NAME}\.?|\[[0-9A-Fa-f:.]+\]", "a host name without scheme and port, .example.org or *")
-PLACE = Text(r"[A-Za-z0-9.:_-]+", "a host name or an IP address")
-TRUSTED = Text(rf"https?://(\*\.)?({_NAME}|\[[0-9A-Fa-f:]+\])(:[0-9]+)?", "an origin such as https://example.org")
-ORIGIN = Text(rf"https?://({_NAME}|\[[0-9A-Fa-f:]+\])(:[0-9]+)?", "an origin such as https://example.org")
-MEMORY = Text(r"[1-9][0-9]{0,9}([kmg]b?|[KMG]B?)?", "a number of bytes such as 512mb or 2gb")
-PATH = Text(
-    r"/?(?!(api|static)(/|$))[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*/?",
-    "a path of letters, digits, - and _, not below api or static",
-)
-POSTGRESQL = Address(("postgresql", "postgres"), "postgresql://user:password@host:5432/name", _check_database)
-REDIS = Address(("redis", "rediss", "unix"), "redis://user:password@host:6379/0", _check_redis)
-FEEDS = Address((*REDIS.schemes, *cluster_address.SCHEMES), "redis://user:password@host:6379/0", _check_redis)
-BROKER = Address(
-    ("redis", "rediss", "redis+socket", "amqp", "amqps"), "redis://user:password@host:6379/0", _check_broker
-)
-OPENSEARCH = Address(("https", "http"), "https://user:password@host:9200/name", _check_opensearch)
-BUCKET = Address(("s3",), "s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org", _check_bucket)
-MAIL = Address(
-    (*mail_address.PORTS, mail_address.FOLDER, mail_address.LOG),
-    "smtp+tls://user:password@mail.example.org:587",
-    _check_mail,
-)
-SENDER = Text(
-    r"([^\0-\x1f<>\"@,;]+ <)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+>?",
-    "an e-mail address such as noreply@example.org or Feeds <noreply@example.org>",
-)
-PORT = Whole(1, 65_535)
-SECONDS = Number(0.001, 86_400, "seconds")
-DAYS = Whole(1, 36_500, "days")
-MINUTES = Number(0.1, 1_000_000, "minutes")
+Zone = Annotated[
+    ZoneInfo, BeforeValidator(_zone), Field(title="a time zone such as Asia/Shanghai or UTC (the IANA's names)")
+]
+
+
+# --- Rates -----------------------------------------------------------------------------------------------
+def _rates(text: object) -> object:
+    if not isinstance(text, str):
+        return text
+    found, wrong = {}, []
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, _, rate = (each.strip() for each in part.partition("="))
+        if name not in RATES:
+            near = get_close_matches(name, RATES, 1)
+            wrong.append(f"there is no rate {name}" + (f", the nearest name is {near[0]}" if near else ""))
+            continue
+        try:
+            parse_rate(rate)
+        except ValueError:
+            wrong.append(f"{rate!r} of {name} is not like 20/hour (second, minute, hour or day)")
+        found[name] = rate
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return found
+
+
+Rates = Annotated[
+    dict[str, str],
+    NoDecode,
+    BeforeValidator(_rates),
+    Field(title="names of rates and calls in a period, such as login=20/minute,publish=2/second"),
+]

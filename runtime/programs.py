@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from runtime import shedding
-from runtime.family import Family
+from runtime.options import Options
 
 NAMES = ("web", "stream", "grpc", "beat", "worker")
 """In the order in which they are stopped: no new requests, no new tasks, and then the tasks at work."""
@@ -31,12 +31,12 @@ class Program(NamedTuple):
     environ: dict[str, str]
 
 
-def place(family: Family) -> Place:
+def place(family: Options) -> Place:
     """Where they listen if nothing looks for free ports: the stream behind PORT."""
     return Place(family.host, family.port, family.stream_port or family.port + 1, family.grpc_port)
 
 
-def programs(family: Family, at: Place, *, together: bool = False) -> Iterator[Program]:
+def programs(family: Options, at: Place, *, together: bool = False) -> Iterator[Program]:
     """All of them, as this environment has them; `together` on one machine, where a worker has beat as its child.
 
     See docs/decisions.md: Programs load the site before they fork.
@@ -67,7 +67,7 @@ def programs(family: Family, at: Place, *, together: bool = False) -> Iterator[P
     yield Program("web", web.split(), environ)
 
     # Every open stream, and a few more that are told that it is full.
-    stream = f"runtime.stream_server --host {at.host} --port {at.stream} --most {family.stream_limit + 100}"
+    stream = f"runtime.stream_server --host {at.host} --port {at.stream} --most {family.stream_cap + 100}"
     yield Program("stream", [*stream.split(), "feedsite.asgi:application"], environ)
 
     if at.grpc:

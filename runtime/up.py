@@ -22,9 +22,8 @@ from pathlib import Path
 
 from runtime import majors
 from runtime.embedded import STOP_SECONDS, Home, ServerError, die_with_parent, lock_file, try_lock
-from runtime.family import Family
 from runtime.nursery import Nursery
-from runtime.options import SMALL_MEANS
+from runtime.options import SMALL_MEANS, Options
 from runtime.programs import METRICS, Place, programs
 from runtime.programs import Program as ProgramOf
 from runtime.supervisor import TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers, listens
@@ -62,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(family: Family, arguments: Sequence[str]) -> None:
+def main(family: Options, arguments: Sequence[str]) -> None:
     """Run `up` with the arguments of its command line."""
     parser = argparse.ArgumentParser(prog="manage.py up", description=ABOUT)
     add_arguments(parser)
@@ -73,7 +72,7 @@ def main(family: Family, arguments: Sequence[str]) -> None:
 class Up:
     """One run of the site."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: Options) -> None:
         self.family = family
         self.say = Terminal(family.log_format)
         self.is_stopping = False
@@ -98,7 +97,7 @@ class Up:
                 grpc_port(family, is_shared=is_shared) as grpc,
                 family.servers.ensure(),
             ):
-                if family.is_small:
+                if family.small:
                     self.say(SMALL_MEANS)
                 words = self.prepare(demo=demo or "postgres" in family.servers.names)
                 if not self.is_stopping:
@@ -282,7 +281,7 @@ def reserved_port(host: str, port: int, variable: str = "PORT", *, is_shared: bo
 
 
 @contextlib.contextmanager
-def stream_port(family: Family, *, is_shared: bool = False) -> Iterator[int]:
+def stream_port(family: Options, *, is_shared: bool = False) -> Iterator[int]:
     """Keep a port for the stream: FEEDSITE_STREAM_PORT, or the next free one after the site's. Raises UpError."""
     if asked := family.stream_port:
         with reserved_port(family.host, asked, "FEEDSITE_STREAM_PORT", is_shared=is_shared):
@@ -300,7 +299,7 @@ def stream_port(family: Family, *, is_shared: bool = False) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def grpc_port(family: Family, *, is_shared: bool = False) -> Iterator[int]:
+def grpc_port(family: Options, *, is_shared: bool = False) -> Iterator[int]:
     """Keep FEEDSITE_GRPC_PORT; 0 where there is to be no gRPC. Raises UpError."""
     if not family.grpc_port:
         yield 0
@@ -310,7 +309,7 @@ def grpc_port(family: Family, *, is_shared: bool = False) -> Iterator[int]:
 
 
 # --- The programs that run -------------------------------------------------------------------------------
-def supervised(family: Family, at: Place, found: Sequence[ProgramOf] = ()) -> list[Program]:
+def supervised(family: Options, at: Place, found: Sequence[ProgramOf] = ()) -> list[Program]:
     """The programs (those `found`, or this version's), each tagged with the site that it is of; pages lead browsers to
     the stream's port.
     """
@@ -343,7 +342,7 @@ def supervised(family: Family, at: Place, found: Sequence[ProgramOf] = ()) -> li
     ]
 
 
-def supervised_of_disk(family: Family, at: Place) -> list[Program]:
+def supervised_of_disk(family: Options, at: Place) -> list[Program]:
     """The programs as the code on the disk has them: that of another version, after an upgrade (operation/upgrade.py).
     Raises ProgramError where it does not say which they are.
     """
@@ -358,7 +357,7 @@ def supervised_of_disk(family: Family, at: Place) -> list[Program]:
     return supervised(family, at, found)
 
 
-def tags_of(family: Family, at: Place) -> dict[str, str]:
+def tags_of(family: Options, at: Place) -> dict[str, str]:
     """Variables by which a program belongs to this site."""
     tags = {TAG: str(family.data_dir), METRICS: str(family.metrics_folder), "FEEDSITE_STREAM_PORT": str(at.stream)}
     return tags | {"PORT": str(at.port), "FEEDSITE_HOST": at.host, "FEEDSITE_GRPC_PORT": str(at.grpc)}

@@ -2,7 +2,8 @@
 
 A slot begins with its first call and lives for the rate's period; one Lua script counts and dates it, so that
 no number of concurrent calls passes more than the limit. Over the edge between two slots twice the limit may
-come close together, never more in any period. The rates are settings (`RATES`); `RATE_SCALE` multiplies them all.
+come close together, never more in any period. runtime/rate_table.py has the rates, `FEEDSITE_RATES` replaces single
+ones, and `FEEDSITE_RATE_SCALE` multiplies them all.
 
 A request is counted before anything else is done for it (`Call`), and so before PostgreSQL says whose token or session
 it carries. A credential that was good leaves a mark, which names its user: by it the user's own counter is found. A
@@ -28,7 +29,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from runtime import metrics
-from runtime.option_kinds import parse_rate
+from runtime.rate_table import parse_rate
 from storage import keys
 from storage.connections import cache_breaker, client_of, pipelined, script
 

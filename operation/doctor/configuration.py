@@ -22,7 +22,7 @@ def configuration() -> Findings:
 
 
 def _names() -> Finding:
-    strange = [*(str(each) for each in environment.unknown()), *environment.renamed()]
+    strange = [str(each) for each in environment.unknown()]
     return judge(
         "settings",
         "; ".join(strange) if strange else "are all known",

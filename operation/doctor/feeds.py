@@ -23,22 +23,12 @@ def impressions_fill() -> Findings:
 
 
 def pushes() -> Findings:
-    """The policy in force, and what the environment says, which counted when the site began."""
-    found, configured = policy.current(), policy.configured()
+    """The policy in force."""
+    found = policy.current()
     said = f"followers from level {found.push_level} on are pushed big-Vs' items"
     if found.inbox_from:
         said += f"; readers with fewer than {found.inbox_from:,} followees have no inbox"
-    other = {name: value for name, value in configured._asdict().items() if value != getattr(found, name)}
-    names = {"push_level": "FEEDSITE_BIG_V_PUSH_LEVEL", "inbox_from": "FEEDSITE_INBOX_FROM"}
-    yield judge(
-        "policy",
-        said,
-        warning=bool(other),
-        todo=" and ".join(f"{names[name]} says {value}" for name, value in other.items())
-        + ", which counts for a new site only: run manage.py policy "
-        + " ".join(f"--{name.replace('_', '-')} {value}" for name, value in other.items())
-        + ", or change the environment.",
-    )
+    yield judge("policy", said)
     yield judge(
         "windows",
         "are of another timeline of PostgreSQL" if found.generation is None else "are of PostgreSQL's timeline",

@@ -17,7 +17,6 @@ from accounts import policy, tasks
 from accounts.models import Policy, User
 from operation.doctor import feeds
 from operation.doctor.findings import OK, WARNING
-from runtime.environment import Given, OptionsError
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -90,17 +89,6 @@ def test_nothing_writes_another_value(wanted: dict[str, int]) -> None:
         policy.change(**wanted)
     with pytest.raises(IntegrityError):
         Policy.objects.update(**wanted)
-
-
-@pytest.mark.parametrize("name", ["FEEDSITE_INBOX_FROM", "FEEDSITE_BIG_V_PUSH_LEVEL"])
-@pytest.mark.parametrize("value", ["-1", "100001", "9" * 30, "abc", "1.5", "nan"])
-def test_a_setting_of_another_value_is_refused_by_name(name: str, value: str) -> None:
-    """As tests/runtime/test_environment.py has it, every command prints this line and ends."""
-    with pytest.raises(OptionsError) as refused:
-        Given({name: value})
-    (line,) = refused.value.lines
-    assert line.startswith(f"{name} is ")
-    assert "a whole number from" in line
 
 
 @pytest.mark.slow

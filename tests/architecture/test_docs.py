@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.core.management import get_commands
 
-from runtime.options import GROUPS
+from runtime.options import VARIABLES, Options
 
 ROOT = Path(settings.BASE_DIR)
 NAMED = re.compile(r"`(?P<path>[\w./-]+\.(?:py|js|html|css|proto|toml|md))(?::[ ]?(?P<names>[\w.]+))?`")
@@ -40,7 +40,6 @@ PAGES = [name for name in FILES if name.endswith(".md") and name != "CHANGELOG.m
 ENDS = {"/".join(parts[at:]) for parts in (name.split("/") for name in FILES) for at in range(len(parts))}
 """The paths of the files, and the ends of these, by which a file may be named."""
 COMMANDS = {*get_commands(), "version"}
-OPTIONS = {option.name: option for group in GROUPS for option in group.options}
 
 
 def lies(text: str) -> list[str]:
@@ -73,12 +72,16 @@ def misplaced(text: str) -> list[str]:
     return [path for path in named if path not in FILES]
 
 
+def default_of(variable: str) -> object:
+    return Options.model_fields[VARIABLES[variable]].default
+
+
 def unknown(text: str) -> list[str]:
     """Commands in a page that the site does not have, and defaults of settings that are others. A test of
     runtime/options.py holds the settings' names.
     """
     commands = [f"manage.py {name}" for name in COMMAND.findall(text) if name not in COMMANDS]
-    defaults = [f"{name}={value}" for name, value in DEFAULT.findall(text) if OPTIONS[name].default not in ("", value)]
+    defaults = [f"{name}={value}" for name, value in DEFAULT.findall(text) if float(value) != default_of(name)]
     return commands + defaults
 
 
@@ -142,5 +145,5 @@ def test_names_that_lead_nowhere_are_found() -> None:
     assert untested(f"pytest {missing[0]} -x, {missing[1]}[README.md]") == missing
     table = "| file in `tests/support/` | what |\n|---|---|\n| `grown.py` | `x.py` |\n| `test_docs.py` | |\n"
     assert misplaced(table) == ["tests/support/test_docs.py"]
-    text = "`manage.py up` `manage.py no_such`, `FEEDSITE_CHECK_READERS` (21), `FEEDSITE_CHECK_SECONDS` (2 s)"
+    text = "`manage.py up` `manage.py no_such`, `FEEDSITE_CHECK_READERS` (21), `FEEDSITE_WEB_THREADS` (4 s)"
     assert unknown(text) == ["manage.py no_such", "FEEDSITE_CHECK_READERS=21"]

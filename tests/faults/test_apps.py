@@ -33,6 +33,7 @@ from stream.connections import AGAIN, BACKLOG, REFUSED
 from stream.credentials import ASK_SECONDS
 from stream.hub import LOOK_SECONDS
 from tests.support.at_once import until_one_waits
+from tests.support.changed_settings import changed
 from tests.support.clients import Caller, token_of
 from tests.support.factories import UserFactory
 from tests.support.servers import Valkey, frozen, restart
@@ -157,8 +158,8 @@ def fan(author: User) -> User:
 @pytest.fixture
 def patient(tmp_path: Path) -> Iterator[StreamServer]:
     """A stream process that PostgreSQL may keep waiting, and that looks after its connections at revocations only."""
-    times = {"FEEDSITE_DATABASE_TIMEOUT_SECONDS": str(UNBOUND), "FEEDSITE_STREAM_RECHECK_SECONDS": "3600"}
-    server = StreamServer(tmp_path, **times)
+    seldom = changed(STREAM_RECHECK_SECONDS=3600)
+    server = StreamServer(tmp_path, FEEDSITE_DATABASE_TIMEOUT_SECONDS=str(UNBOUND), **seldom)
     server.start()
     yield server
     server.end()

@@ -28,6 +28,7 @@ from runtime.embedded import die_with_parent
 from storage import keys
 from storage.connections import feeds_for_tasks, fetch, pipelined
 from storage.window import Window
+from tests.support.changed_settings import changed
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
 from tests.support.sites import Worker, until, walked
@@ -47,7 +48,7 @@ CAPS = {1: 3, 2: 5, 3: 50}
 KILLS = tries(40, 200)
 READERS = 150
 SOON = 60
-OPTIONS = {"FEEDSITE_FAN_OUT_RETRY_SECONDS": "0.5", "FEEDSITE_FAN_OUT_RANGE": "50"}
+OPTIONS = changed(FAN_OUT_RETRY_AFTER=0.5, FAN_OUT_RANGE=50)
 """Deliveries are split into ranges, and what a dead process left is tried again soon."""
 SESSIONS = """
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'

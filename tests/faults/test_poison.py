@@ -18,6 +18,7 @@ from runtime import metrics
 from storage import deliveries, keys
 from storage.connections import feeds_for_tasks, pipelined
 from tests.support.admin import act, text
+from tests.support.changed_settings import changed
 from tests.support.factories import UserFactory
 from tests.support.sites import Worker, until
 from tests.support.windows import epoch_of
@@ -76,7 +77,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         print(f"p95 {p95 * 1000:.1f} ms with poison, {p95_without * 1000:.1f} ms without")
         return p95 / p95_without
 
-    worker = Worker(tmp_path, FEEDSITE_FAN_OUT_RETRY_SECONDS="0.001")
+    worker = Worker(tmp_path, **changed(FAN_OUT_RETRY_AFTER=0.001))
     try:
         worker.start()
         lag()

@@ -93,16 +93,11 @@ def test_a_cluster_is_for_feeds_only(tmp_path: Path, environ: dict[str, str], sa
         ({"FEEDSITE_HTTPS": "1"}, (True, ("feedsite.scheme", "https"))),
         ({"FEEDSITE_PROXY": "1"}, (True, ("feedsite.scheme", "https"))),
         ({"FEEDSITE_HTTPS": "1", "FEEDSITE_PROXY": "0"}, (False, None)),
-        ({"FEEDSITE_PROXIES": "0"}, (False, None)),
     ],
 )
 def test_facts_believed_of_a_proxy(tmp_path: Path, environ: dict[str, str], believed: tuple[Any, Any]) -> None:
     made = settings_of(tmp_path, environ)
     assert (made["PROXY"], made["SECURE_PROXY_SSL_HEADER"]) == believed
-
-
-def test_an_option_that_is_not_read_any_more_is_refused(tmp_path: Path) -> None:
-    assert "FEEDSITE_PROXIES is not read any more" in refusal(tmp_path, {"FEEDSITE_PROXIES": "1"})
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from operation.doctor.findings import ERROR, OK, WARNING
 from storage.breaker import BREAKER_SECONDS
 from tests.support.api import API
 from tests.support.buckets import SECRET, BucketServer, names_in
+from tests.support.changed_settings import changed
 from tests.support.pictures import files_of, jpeg, photo, upload
 from tests.support.web import WebServer, tokens_of
 
@@ -241,10 +242,9 @@ def test_a_site_whose_bucket_freezes_and_dies(tmp_path: Path, ann: User) -> None
     address = own.made("photos")
     environ = {
         "FEEDSITE_MEDIA_STORE": f"{address}&public={own.url}/photos",
-        "FEEDSITE_MEDIA_STORE_TIMEOUT_SECONDS": "1",
         "FEEDSITE_DATA_DIR": str(tmp_path / "data"),
     }
-    web = WebServer(tmp_path, **environ)
+    web = WebServer(tmp_path, **environ, **changed(MEDIA_STORE_TIMEOUT_SECONDS=1))
     try:
         web.start()
         own.publish(address)

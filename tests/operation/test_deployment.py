@@ -21,9 +21,10 @@ from django.utils.module_loading import import_string
 
 from runtime import embedded, stream_server
 from runtime.management.commands.check_all import clean_environ
-from runtime.options import OPTIONS
+from runtime.options import VARIABLES
 from runtime.programs import NAMES, Place, programs
 from tests.support.clusters import free_ports
+from tests.support.environments import given
 
 ROOT = Path(settings.BASE_DIR)
 SCRIPTS = Path(sys.executable).parent
@@ -99,11 +100,11 @@ def test_services_run_what_there_is(name: str) -> None:
     for name, value in service["environment"].items():
         if name in {"FEEDSITE_DATA_DIR", "FEEDSITE_VENV", "FEEDSITE_ENV_FILE", "FEEDSITE_HOST", "PORT"}:
             continue  # places in the image
-        assert name in OPTIONS
+        assert name in VARIABLES
         default = re.fullmatch(rf"\$\{{{name}:([-?])(.*)\}}", value)
         assert default, "what .env sets wins"
         if default[1] == "-" and interpolated(default[2]):
-            OPTIONS[name].kind.parse(interpolated(default[2]))
+            given({name: interpolated(default[2])})
     test = service.get("healthcheck", {}).get("test", ["NONE"])
     if test[0] == "CMD-SHELL":
         check(shlex.split(test[1]))
@@ -222,7 +223,7 @@ def test_every_program_is_started_the_same_way_everywhere() -> None:
     assert units == set(NAMES)
     assert services | {"web"} == set(NAMES)
     assert 'program", "web' in DOCKERFILE[-1]
-    family = settings.FAMILY
+    family = settings.OPTIONS
     assert [each.name for each in programs(family, Place("127.0.0.1", 1, 2, 3))] == list(NAMES)
     without = [each.name for each in programs(family, Place("127.0.0.1", 1, 2, 0))]
     assert without == [name for name in NAMES if name != "grpc"]

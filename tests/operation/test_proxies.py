@@ -152,7 +152,7 @@ def ask(port: int, path: str, *headers: str, source: str = CLIENT, tls: bool = F
 @pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_peer_of_the_proxy_is_counted_whatever_it_says(name: str, tmp_path: Path, feeds: redis.Redis) -> None:
-    with proxy(name, tmp_path, FEEDSITE_RATE_READ="3/hour", FEEDSITE_RATE_ATTEMPT="3/hour") as front:
+    with proxy(name, tmp_path, FEEDSITE_RATES="read=3/hour,attempt=3/hour") as front:
         assert [ask(front.port, PATH).status for _ in range(2)] == [404, 404]
         assert {key.decode() for key in feeds.keys("rate:*")} == {f"rate:read:{CLIENT}"}
         assert ask(front.port, PATH).status == 404

@@ -1,52 +1,50 @@
 """Every variable is checked by name before anything starts, and the documents say what the code reads."""
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from django.conf import settings
 
-from runtime.environment import Given, OptionsError, read, renamed, unknown
+from runtime.environment import OptionsError, allowed, read, unknown
 from runtime.management.commands.check_all import clean_environ
 from runtime.management.commands.document_settings import documents
-from runtime.options import GROUPS, INTERNAL, OPTIONS, RATES, RENAMED, RETIRED, RULES
+from runtime.options import INTERNAL, SECTIONS, VARIABLES, Options
+from runtime.rate_table import RATES, parse_rate
 from tests.support.clusters import free_ports
 from tests.support.effort import some
+from tests.support.environments import given, refusal
 
 ROOT = Path(settings.BASE_DIR)
 SECRET = "hunter2"
-
-
-def refusal(**environ: str) -> str:
-    """The one line that refuses the environment."""
-    with pytest.raises(OptionsError) as refused:
-        Given(environ)
-    (line,) = refused.value.lines
-    assert "\n" not in line
-    assert line.endswith(".")
-    return line
+MOST_SETTINGS = 85
 
 
 WRONG = [
-    ("FEEDSITE_RATE_LOGIN", "lots", "20/hour"),
-    ("FEEDSITE_RATE_LOGIN", "0/hour", "1 or more"),
-    ("FEEDSITE_FAN_OUT_RANGE", "0", "from 2 to"),
-    ("FEEDSITE_FAN_OUT_RANGE", "abc", "a whole number"),
+    ("FEEDSITE_RATES", "login=lots", "'lots' of login is not like 20/hour"),
+    ("FEEDSITE_RATES", "login=0/hour", "'0/hour' of login is not like"),
+    ("FEEDSITE_RATES", "login", "'' of login is not like"),
+    ("FEEDSITE_RATES", "logn=20/hour", "there is no rate logn, the nearest name is login"),
+    ("FEEDSITE_RATES", "zqxjkv=20/hour", "there is no rate zqxjkv."),
+    ("FEEDSITE_RATES", "logn=20/hour, read=x", "there is no rate logn, the nearest name is login; 'x' of read is"),
+    ("FEEDSITE_FOLLOW_CAP", "0", "from 1 to"),
+    ("FEEDSITE_FOLLOW_CAP", "abc", "a whole number"),
+    ("FEEDSITE_FOLLOW_CAP", "1.5", "a whole number"),
     ("FEEDSITE_HTTPS", "maybe", "1 or 0"),
-    ("FEEDSITE_BIG_V_PUSH_LEVEL", "9", "from 1 to 4"),
-    ("FEEDSITE_PLAYED_ERROR_RATE", "3", "above 0 and below 1"),
-    ("FEEDSITE_PLAYED_ERROR_RATE", "nan", "above 0 and below 1"),
     ("FEEDSITE_RATE_SCALE", "1e999", "a number from 0"),
-    ("FEEDSITE_REDIS_TIMEOUT_SECONDS", "0.2s", "a number of seconds"),
+    ("FEEDSITE_RATE_SCALE", "nan", "a number from 0"),
+    ("FEEDSITE_REDIS_TIMEOUT_SECONDS", "0.2s", "a number from 0.001"),
     ("FEEDSITE_CSRF_TRUSTED_ORIGINS", "https://a.example, example.org", "https://example.org"),
     ("FEEDSITE_STREAM_ORIGINS", "https://*.example.org", "https://example.org"),
     ("FEEDSITE_ALLOWED_HOSTS", "https://example.org", "without scheme"),
     ("FEEDSITE_DISCOVER_SEEN", "all", "impressions, plays or both"),
     ("FEEDSITE_FEEDS_MEMORY", "much", "512mb"),
     ("FEEDSITE_PLAYED_OLD_KEY", "played", "{uid}"),
-    ("FEEDSITE_PLAYED_WAITING_CAP", "999", "from 1000"),
+    ("FEEDSITE_IMPRESSION_CAPACITY", "999", "from 1000"),
     ("FEEDSITE_ADMIN_PATH", "api", "not below api"),
     ("FEEDSITE_HOST", "all of them", "a host name"),
     ("PORT", "0", "from 1 to 65535"),
@@ -101,15 +99,13 @@ def test_what_may_hold_a_secret_is_not_repeated(name: str, value: str, says: str
 @pytest.mark.parametrize(
     ("environ", "says"),
     [
-        ({"FEEDSITE_LEVEL_1_CAP": "400"}, "are 400, 300 and 1000"),
-        ({"FEEDSITE_LEVEL_1_CAP": "300"}, "above the one before"),
+        ({"FEEDSITE_LEVEL_1_CAP": "400"}, "FEEDSITE_LEVEL_2_CAP is 300; it must be above FEEDSITE_LEVEL_1_CAP"),
+        ({"FEEDSITE_LEVEL_1_CAP": "300"}, "which is 300"),
+        ({"FEEDSITE_LEVEL_3_CAP": "250"}, "FEEDSITE_LEVEL_3_CAP is 250; it must be above FEEDSITE_LEVEL_2_CAP"),
         ({"FEEDSITE_REPLICA_URL": "postgresql://h/n"}, "without FEEDSITE_DATABASE_URL"),
-        ({"FEEDSITE_RECALL_COUNT": "9000"}, "FEEDSITE_RECALL_COUNT is 9000"),
-        ({"FEEDSITE_PLAYED_SHARDS": "10"}, "FEEDSITE_PLAYED_TASK_SHARDS is 50"),
         ({"FEEDSITE_HSTS_PRELOAD": "1"}, "needs FEEDSITE_HSTS_SUBDOMAINS=1"),
         ({"FEEDSITE_HSTS_PRELOAD": "1", "FEEDSITE_HSTS_SUBDOMAINS": "1", "FEEDSITE_HSTS_SECONDS": "60"}, "31536000"),
         ({"FEEDSITE_REDIS_URL": "redis+cluster://feeds"}, "Set FEEDSITE_BROKER_URL to a single server"),
-        ({"FEEDSITE_PROXIES": "1"}, "FEEDSITE_PROXIES is not read any more"),
     ],
 )
 def test_values_that_contradict_each_other(environ: dict[str, str], says: str) -> None:
@@ -118,86 +114,94 @@ def test_values_that_contradict_each_other(environ: dict[str, str], says: str) -
 
 def test_all_that_is_wrong_is_told_at_once_and_nothing_that_follows_from_it() -> None:
     with pytest.raises(OptionsError) as refused:
-        Given({"FEEDSITE_LEVEL_1_CAP": "x", "FEEDSITE_LEVEL_2_CAP": "50", "FEEDSITE_STREAM": "x"})
-    assert [line.split()[0] for line in refused.value.lines] == ["FEEDSITE_LEVEL_1_CAP", "FEEDSITE_STREAM"]
+        given(
+            {
+                "FEEDSITE_LEVEL_1_CAP": "x",
+                "FEEDSITE_LEVEL_2_CAP": "50",
+                "FEEDSITE_STREAM": "x",
+                "FEEDSITE_HSTS_PRELOAD": "1",
+            }
+        )
+    names = ["FEEDSITE_HSTS_PRELOAD", "FEEDSITE_LEVEL_1_CAP", "FEEDSITE_STREAM"]
+    assert [line.split()[0] for line in refused.value.lines] == names
 
 
 @pytest.mark.parametrize("empty", ["", "  "])
 def test_empty_is_not_set(empty: str) -> None:
-    given = Given(dict.fromkeys(OPTIONS, empty) | {"FEEDSITE_PROXIES": empty})
-    assert given.texts == {}
-    assert "FEEDSITE_WEB_PROCESSES" not in given
-    assert given.whole("FEEDSITE_GRPC_PORT") == 0
-    assert given.whole("FEEDSITE_FOLLOW_CAP") == 2000
+    assert given(dict.fromkeys(VARIABLES, empty)) == given({})
 
 
 def test_values_are_read_as_people_write_them() -> None:
-    given = Given(
+    found = given(
         {
             "FEEDSITE_HTTPS": " Yes ",
             "FEEDSITE_ALLOWED_HOSTS": " a.example , .b.example,[::1],*,",
             "FEEDSITE_LOG_LEVEL": "debug",
             "FEEDSITE_SECRET_KEY": " begins with a space",
             "FEEDSITE_RATE_SCALE": "1e6",
+            "FEEDSITE_RATES": " login=5/hour, read = 9/second,",
             "FEEDSITE_ADMIN_PATH": "/back/door/",
             "FEEDSITE_DATABASE_URL": "postgresql://u:p@one:5432,two:5433/name",
         }
     )
-    assert given.switch("FEEDSITE_HTTPS") is True
-    assert given.words("FEEDSITE_ALLOWED_HOSTS") == ["a.example", ".b.example", "[::1]", "*"]
-    assert given.text("FEEDSITE_LOG_LEVEL") == "DEBUG"
-    assert given.text("FEEDSITE_SECRET_KEY") == " begins with a space"
-    assert given.number("FEEDSITE_RATE_SCALE") == 1e6
-    assert given.text("FEEDSITE_ADMIN_PATH") == "/back/door/"
-    assert "FEEDSITE_DATABASE_URL" in given
+    assert found.https is True
+    assert found.allowed_hosts == ["a.example", ".b.example", "[::1]", "*"]
+    assert found.log_level == "DEBUG"
+    assert found.secret_key == " begins with a space"
+    assert found.rate_scale == 1e6
+    assert found.rates == {"login": "5/hour", "read": "9/second"}
+    assert found.admin_path == "/back/door/"
+    assert found.database_url == "postgresql://u:p@one:5432,two:5433/name"
+
+
+def test_what_may_hold_a_secret_is_not_in_the_settings_as_text() -> None:
+    url = f"postgresql://u:{SECRET}@h/n"
+    found = given({"FEEDSITE_DATABASE_URL": url, "FEEDSITE_SECRET_KEY": SECRET, "FEEDSITE_METRICS_TOKEN": SECRET})
+    assert found.database_url == url
+    assert SECRET not in f"{found} {found!r}"
 
 
 # --- The file --------------------------------------------------------------------------------------------
+def read_with(environ: dict[str, str], folder: Path) -> tuple[Options, dict[str, str]]:
+    """The settings of a process, and its environment afterwards."""
+    with patch.dict(os.environ, environ, clear=True):
+        return read(folder), dict(os.environ)
+
+
 def test_a_file_adds_what_is_not_set(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(
-        "# a comment\n\nFEEDSITE_FOLLOW_CAP=7\nexport PORT = 1\n".replace("PORT = 1", "PORT=81")
-        + 'FEEDSITE_DATA_DIR=\'/a b/$c #d\'\nFEEDSITE_SECRET_KEY="a\\"b"\nFEEDSITE_TOKEN_CAP=3\n'
+        "# a comment\n\nFEEDSITE_FOLLOW_CAP=7\nexport PORT=81\n"
+        'FEEDSITE_DATA_DIR=\'/a b/$c #d\'\nFEEDSITE_SECRET_KEY="a\\"b"\nFEEDSITE_OUTBOX_CAP=3\n'
+        "FEEDSITE_EMAIL_FROM=${HOME}@example.org\n".replace("${HOME}", "feeds")
     )
-    environ = {"FEEDSITE_TOKEN_CAP": "4"}
-    given = read(environ, tmp_path)
-    assert (given.whole("FEEDSITE_FOLLOW_CAP"), given.whole("PORT"), given.whole("FEEDSITE_TOKEN_CAP")) == (7, 81, 4)
-    assert given.text("FEEDSITE_DATA_DIR") == "/a b/$c #d"
-    assert given.text("FEEDSITE_SECRET_KEY") == 'a"b'
-    assert environ["FEEDSITE_FOLLOW_CAP"] == "7", "for the programs that this one starts"
-
-
-def test_an_old_name_of_the_environment_wins_over_the_new_one_of_the_file(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("FEEDSITE_REDIS_TIMEOUT_SECONDS=0.9\nFEEDSITE_STREAM_LIMIT=7\n")
-    environ = {"FEEDSITE_REDIS_TIMEOUT": "0.3", "FEEDSITE_STREAM_CAP": "8"}
-    given = read(environ, tmp_path)
-    assert (given.number("FEEDSITE_REDIS_TIMEOUT_SECONDS"), given.whole("FEEDSITE_STREAM_CAP")) == (0.3, 8)
-    assert "FEEDSITE_STREAM_LIMIT" not in environ, "which would be warned of, though it does nothing"
-
-
-def test_a_wrong_value_is_told_by_the_name_that_it_was_set_by() -> None:
-    with pytest.raises(OptionsError, match=r"^FEEDSITE_STREAM_CAP \(set as FEEDSITE_STREAM_LIMIT\) is 'x'; it must be"):
-        Given({"FEEDSITE_STREAM_LIMIT": "x"})
-    with pytest.raises(OptionsError, match=r"^FEEDSITE_STREAM_CAP is 'x'; it must be"):
-        Given({"FEEDSITE_STREAM_LIMIT": "7", "FEEDSITE_STREAM_CAP": "x"})
+    found, after = read_with({"FEEDSITE_OUTBOX_CAP": "4"}, tmp_path)
+    assert (found.follow_cap, found.port, found.outbox_cap) == (7, 81, 4)
+    assert found.data_dir == Path("/a b/$c #d")
+    assert found.secret_key == 'a"b'
+    assert after["FEEDSITE_FOLLOW_CAP"] == "7", "for the programs that this one starts"
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     """Without its database's address the site would begin with an empty one."""
     with pytest.raises(OptionsError, match="cannot be read: No such file"):
-        read({"FEEDSITE_ENV_FILE": str(tmp_path / "missing")}, tmp_path)
+        read_with({"FEEDSITE_ENV_FILE": str(tmp_path / "missing")}, tmp_path)
     (tmp_path / ".env").mkdir()
     with pytest.raises(OptionsError, match="cannot be read: Is a directory"):
-        read({}, tmp_path)
-    (tmp_path / "odd").write_text(f"PORT=80\nFEEDSITE_DATABASE_URL = postgresql://u:{SECRET}@h/n\n")
+        read_with({}, tmp_path)
+    (tmp_path / "odd").write_bytes(b"PORT=\xff\n")
+    with pytest.raises(OptionsError, match="cannot be read: it is not UTF-8"):
+        read_with({"FEEDSITE_ENV_FILE": str(tmp_path / "odd")}, tmp_path)
+    lines = f"PORT=80\nFEEDSITE_DATABASE_URL postgresql://u:{SECRET}@h/n\nFEEDSITE_URL\nFEEDSITE_SECRET_KEY='{SECRET}\n"
+    (tmp_path / "odd").write_text(lines)
     with pytest.raises(OptionsError) as refused:
-        read({"FEEDSITE_ENV_FILE": str(tmp_path / "odd")}, tmp_path)
-    assert refused.value.lines == (f"Line 2 of {tmp_path / 'odd'} is not NAME=value.",)
+        read_with({"FEEDSITE_ENV_FILE": str(tmp_path / "odd")}, tmp_path)
+    assert refused.value.lines == tuple(f"Line {line} of {tmp_path / 'odd'} is not NAME=value." for line in (2, 3, 4))
 
 
 # --- Names -----------------------------------------------------------------------------------------------
 def test_a_name_that_nothing_reads_is_told_with_the_nearest() -> None:
     found = list(
-        unknown({"FEEDSITE_DATABSE_URL": "x", "FEEDSITE_ZQXJKV": "", "OTHER": "", **dict.fromkeys(OPTIONS, "")})
+        unknown({"FEEDSITE_DATABSE_URL": "x", "FEEDSITE_ZQXJKV": "", "OTHER": "", **dict.fromkeys(VARIABLES, "")})
     )
     assert [tuple(each) for each in found] == [
         ("FEEDSITE_DATABSE_URL", "FEEDSITE_DATABASE_URL"),
@@ -205,52 +209,47 @@ def test_a_name_that_nothing_reads_is_told_with_the_nearest() -> None:
     ]
 
 
-@pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_an_old_name_is_read_under_its_new_one(old: str, new: str) -> None:
-    assert new in OPTIONS
-    assert old not in OPTIONS
-    default = OPTIONS[new].default
-    assert Given({old: default}).texts[new] == default
-    assert Given({old: "nonsense", new: default}).texts[new] == default
-    assert list(renamed({old: "7"})) == [f"{old} is called {new} now; the old name is read until version 0.3.0"]
-    assert list(unknown({old: "7"})) == []
-    assert list(renamed({old: "", new: "8"})) == []
-
-
-def test_every_name_in_the_project_is_in_the_table() -> None:
-    """Of the code, the tests, the documents and what deploys: a name that is written wrong anywhere is found."""
-    known = {*OPTIONS, *INTERNAL, *RETIRED, *RENAMED}
+def test_every_name_in_the_project_is_a_setting() -> None:
+    """In the code, the tests, the documents and what deploys. CHANGELOG.md names what was there at the time."""
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
-    ours = {"tests/runtime/test_environment.py", ""}
+    ours = {"tests/runtime/test_environment.py", "CHANGELOG.md", ""}
     strange = set()
     for name in set(files) - ours:
         if (ROOT / name).suffix in (".png", ".gz", ".mo") or not (ROOT / name).exists():
             continue
-        text = (ROOT / name).read_text(errors="replace")
-        strange |= {(name, found) for found in re.findall(r"FEEDSITE_[A-Z0-9_]*[A-Z0-9]\b", text) if found not in known}
+        named = re.findall(r"FEEDSITE_[A-Z0-9_]*[A-Z0-9]\b", (ROOT / name).read_text(errors="replace"))
+        strange |= {(name, each) for each in named if each not in {*VARIABLES, *INTERNAL}}
     assert strange == {("tests/operation/test_doctor.py", "FEEDSITE_DATABSE_URL")}
 
 
-def test_every_option_is_read_by_name() -> None:
-    code = "\n".join(
-        (ROOT / path).read_text()
-        for path in ("feedsite/settings.py", "runtime/environment.py", "runtime/family.py", "manage.py")
+def test_every_setting_is_read() -> None:
+    code = "".join(
+        (ROOT / path).read_text() for path in ("feedsite/settings.py", "runtime/up.py", "runtime/programs.py")
     )
-    code += (ROOT / "runtime/embedded.py").read_text() + (ROOT / "compose.yaml").read_text()
-    assert {name for name in OPTIONS if name not in code} == set(RATES.values())
+    read_by_name = set(re.findall(r"\b(?:env|family)\.(\w+)", code))
+    elsewhere = "".join((ROOT / path).read_text() for path in ("manage.py", "compose.yaml", "runtime/environment.py"))
+    elsewhere += (ROOT / "runtime/embedded.py").read_text()
+    unread = {name for variable, name in VARIABLES.items() if name not in read_by_name and variable not in elsewhere}
+    assert unread == set()
 
 
-def test_the_table_is_sound() -> None:
-    names = [option.name for group in GROUPS for option in group.options]
-    assert len(names) == len(set(names))
-    for option in OPTIONS.values():
-        assert bool(option.default) != bool(option.otherwise), option.name
-        assert option.text.endswith("."), option.name
-        if option.default:
-            option.kind.parse(option.default)
-        if option.example:
-            option.kind.parse(option.example)
-    assert {name for rule in RULES for name in rule.names} <= OPTIONS.keys()
+def test_the_settings_are_few_and_described() -> None:
+    assert len(VARIABLES) <= MOST_SETTINGS
+    assert SECTIONS.keys() <= Options.model_fields.keys()
+    for name, field in Options.model_fields.items():
+        shown = field.json_schema_extra
+        assert isinstance(shown, dict)
+        is_told = field.default not in ("", [], {}, None) or shown["otherwise"]
+        assert is_told, name
+        assert str(field.description).endswith("."), name
+        assert allowed(field), name
+
+
+def test_the_rates_are_sound() -> None:
+    for name, rate in RATES.items():
+        assert parse_rate(rate.default)[0] >= 1, name
+        assert rate.text.endswith("."), name
+    assert {name: rate.default for name, rate in RATES.items()} == settings.RATES
 
 
 @pytest.mark.parametrize("path", documents())
@@ -262,16 +261,15 @@ def test_the_example_is_a_file_that_can_be_used(tmp_path: Path) -> None:
     """With every line of it that sets something, but what needs a file of its own."""
     lines = re.sub(r"^#(?=[A-Z_]+[0-9A-Z_]*=)", "", (ROOT / ".env.example").read_text(), flags=re.MULTILINE)
     (tmp_path / ".env").write_text(lines.replace("FEEDSITE_ENV_FILE=", "FEEDSITE_ENV_FILE=\n#"))
-    environ: dict[str, str] = {}
-    read(environ, tmp_path)
-    assert environ.keys() == OPTIONS.keys()
+    _, after = read_with({}, tmp_path)
+    assert after.keys() == VARIABLES.keys()
 
 
 # --- As it is run ----------------------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["up"], ["check"], ["doctor"], ["migrate"]])
 def test_every_command_refuses_in_the_same_words(tmp_path: Path, command: list[str]) -> None:
-    wrong = {"FEEDSITE_RATE_LOGIN": "lots", "FEEDSITE_DATABASE_URL": f"mysql://u:{SECRET}@h/n"}
+    wrong = {"FEEDSITE_RATES": "login=lots", "FEEDSITE_DATABASE_URL": f"mysql://u:{SECRET}@h/n"}
     run = subprocess.run(
         [sys.executable, "manage.py", *command],
         cwd=ROOT,
@@ -284,7 +282,7 @@ def test_every_command_refuses_in_the_same_words(tmp_path: Path, command: list[s
     assert run.stdout == ""
     database, login = sorted(run.stderr.splitlines())
     assert database.startswith("feedsite: FEEDSITE_DATABASE_URL is not an address such as postgresql://")
-    assert login.startswith("feedsite: FEEDSITE_RATE_LOGIN is 'lots'; it must be a number of calls")
+    assert login.startswith("feedsite: FEEDSITE_RATES is 'login=lots'; it must be names of rates")
     assert not (tmp_path / "var").exists(), "nothing was started"
 
 

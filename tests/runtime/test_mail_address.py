@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from runtime.environment import Given, OptionsError
+from runtime.environment import OptionsError
 from runtime.mail_address import parse, site_url
+from tests.support.environments import given, refusal
 
 
 def test_its_parts() -> None:
@@ -41,9 +42,7 @@ def test_its_parts() -> None:
     ],
 )
 def test_errors_repeat_no_secret(url: str, reason: str) -> None:
-    with pytest.raises(OptionsError) as caught:
-        Given({"FEEDSITE_EMAIL_URL": url})
-    (line,) = caught.value.lines
+    line = refusal(FEEDSITE_EMAIL_URL=url)
     assert reason in line
     assert "s3" not in line
 
@@ -53,7 +52,7 @@ def test_errors_repeat_no_secret(url: str, reason: str) -> None:
 )
 def test_a_sender_is_one_address(sender: str) -> None:
     with pytest.raises(OptionsError):
-        Given({"FEEDSITE_EMAIL_FROM": sender})
+        given({"FEEDSITE_EMAIL_FROM": sender})
 
 
 def test_the_address_of_a_site_that_is_told_none() -> None:
@@ -66,6 +65,6 @@ def test_the_address_of_a_site_that_is_told_none() -> None:
 def test_the_example_of_the_documents_is_taken() -> None:
     text = (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text()
     (lines,) = re.findall(r"```\n(FEEDSITE_URL=.*?)```", text, re.DOTALL)
-    given = Given(dict(line.split("=", 1) for line in lines.splitlines()))
-    assert parse(given.text("FEEDSITE_EMAIL_URL")).user == "feeds@example.org"
-    assert given.text("FEEDSITE_URL") == "https://feeds.example.org"
+    found = given(dict(line.split("=", 1) for line in lines.splitlines()))
+    assert parse(found.email_url).user == "feeds@example.org"
+    assert found.url == "https://feeds.example.org"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from django.conf import settings
@@ -14,9 +15,10 @@ from django.conf import settings
 from runtime import preloaded, processes
 from runtime.environment import read
 from runtime.management.commands.check_all import clean_environ
-from runtime.options import OPTIONS, SMALL_VALUES
+from runtime.options import SMALL_VALUES, Options
 from tests.support.clusters import free_ports
 from tests.support.effort import some
+from tests.support.environments import given
 from tests.support.whole_sites import Site
 
 MODULES = "import sys; sys.argv = ['manage.py', 'up']; {}; print(*sys.modules)"
@@ -35,13 +37,12 @@ def loaded(statement: str, folder: Path) -> set[str]:
 
 def test_the_supervisor_has_no_django(tmp_path: Path) -> None:
     found = loaded(
-        "import os, runtime.environment as e, runtime.family as f, runtime.up; from pathlib import Path; "
-        "up = runtime.up.Up(f.of(e.read(os.environ, Path()), Path())); "
+        "import runtime.environment, runtime.up; up = runtime.up.Up(runtime.environment.read()); "
         "runtime.up.supervised.__globals__['Nursery']",
         tmp_path,
     )
     assert "runtime.supervisor" in found
-    assert not {name for name in found if name.partition(".")[0] in {"django", "celery", "redis", "psycopg", "environ"}}
+    assert not {name for name in found if name.partition(".")[0] in {"django", "celery", "redis", "psycopg"}}
 
 
 def test_manage_up_reaches_the_supervisor_without_django(tmp_path: Path) -> None:
@@ -85,18 +86,20 @@ def test_the_stream_and_a_worker_have_no_admin(statement: str, tmp_path: Path) -
 # --- A small machine -------------------------------------------------------------------------------------
 def test_a_small_machine_sets_what_is_not_set(tmp_path: Path) -> None:
     environ = {"FEEDSITE_SMALL": "yes", "FEEDSITE_WEB_PROCESSES": "3", "FEEDSITE_MEDIA_MEGAPIXELS": " "}
-    given = read(environ, tmp_path)
-    assert given.whole("FEEDSITE_WEB_PROCESSES") == 3
-    assert given.whole("FEEDSITE_WORKER_PROCESSES") == 1
-    assert given.whole("FEEDSITE_MEDIA_MEGAPIXELS") == 12
-    assert environ["FEEDSITE_SMALL"] == "1", "the keeper of the servers reads it"
-    assert environ["FEEDSITE_FEEDS_MEMORY"] == "64mb"
-    assert "FEEDSITE_FEEDS_MEMORY" not in read({"FEEDSITE_SMALL": "0"}, tmp_path).texts
+    with patch.dict(os.environ, environ, clear=True):
+        found = read(tmp_path)
+        assert os.environ["FEEDSITE_SMALL"] == "1", "the keeper of the servers reads it"
+        assert os.environ["FEEDSITE_FEEDS_MEMORY"] == "64mb"
+    assert (found.web_processes, found.worker_processes, found.media_megapixels) == (3, 1, 12)
+    with patch.dict(os.environ, {"FEEDSITE_SMALL": "0"}, clear=True):
+        assert read(tmp_path).feeds_memory == "512mb"
+        assert "FEEDSITE_FEEDS_MEMORY" not in os.environ
 
 
 def test_what_a_small_machine_sets_is_allowed() -> None:
-    for name, value in SMALL_VALUES.items():
-        OPTIONS[name].kind.parse(value)
+    found = given({f"FEEDSITE_{name.upper()}": str(value) for name, value in SMALL_VALUES.items()})
+    assert {name: getattr(found, name) for name in SMALL_VALUES} == SMALL_VALUES
+    assert SMALL_VALUES.keys() <= Options.model_fields.keys()
 
 
 # --- Processes -------------------------------------------------------------------------------------------

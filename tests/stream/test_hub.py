@@ -30,6 +30,7 @@ from storage import events, keys
 from storage.connections import feeds_for_tasks
 from stream.api import origin_of
 from stream.hub import end_all
+from tests.support.changed_settings import changed
 from tests.support.factories import PASSWORD, ItemFactory, UserFactory
 from tests.support.loops import on_a_loop
 from tests.support.streams import PATH, Client, RefusedError, StreamServer
@@ -46,7 +47,8 @@ BAD_EVENT_IDS = ("1", "x", "1-", "1-2-3", "%00", "1-2&last_event_id=1-2", "9" * 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[StreamServer]:
     """One process for all tests here, for its start takes longer than most of them."""
-    server = StreamServer(tmp_path_factory.mktemp("stream"), FEEDSITE_STREAM_USER_CAP="3", FEEDSITE_STREAM_CAP="5")
+    folder = tmp_path_factory.mktemp("stream")
+    server = StreamServer(folder, FEEDSITE_STREAM_CAP="5", **changed(STREAM_USER_CAP=3))
     yield server
     server.end()
 
@@ -314,7 +316,7 @@ def test_what_the_process_refuses(streams: StreamServer, fan: User) -> None:
 
 def test_refused_connections_are_counted(tmp_path: Path, fan: User) -> None:
     """In the stream process too: bad tokens, sessions and tickets by address, and who is known goes on."""
-    server = StreamServer(tmp_path, FEEDSITE_RATE_ATTEMPT="3/hour", FEEDSITE_RATE_READ="6/hour")
+    server = StreamServer(tmp_path, FEEDSITE_RATES="attempt=3/hour,read=6/hour")
     server.start()
     try:
         token = f"Token {issue_token(user=fan)}"
@@ -374,7 +376,7 @@ def test_concurrent_openings_do_not_slip_past_the_limit(streams: StreamServer, f
 
 
 def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, fan: User, client: Browser) -> None:
-    server = StreamServer(tmp_path, FEEDSITE_STREAM_RECHECK_SECONDS="0.3")
+    server = StreamServer(tmp_path, **changed(STREAM_RECHECK_SECONDS=0.3))
     server.start()
     try:
         client.force_login(fan)
@@ -412,7 +414,7 @@ def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, f
 
 def test_revoked_connections_end_at_once(tmp_path: Path, author: User, fan: User) -> None:
     """Without waiting for the next look."""
-    server = StreamServer(tmp_path, FEEDSITE_STREAM_RECHECK_SECONDS="3600")
+    server = StreamServer(tmp_path, **changed(STREAM_RECHECK_SECONDS=3600))
     server.start()
     try:
         browsers = [Browser(), Browser()]

@@ -15,6 +15,7 @@ from oauth2_provider.models import AccessToken, set_token_value
 from accounts.models import User
 from accounts.oauth_models import ClientApp
 from clientapi import actions
+from tests.support.changed_settings import changed
 from tests.support.factories import PASSWORD
 from tests.support.web import WebServer
 
@@ -77,7 +78,7 @@ class ClientSite(WebServer):
         super().__init__(folder, **environ)
         self.address = f"http://127.0.0.1:{self.port}"
         self.environ |= dict.fromkeys(UNMODERATED, "0")
-        self.environ |= {"FEEDSITE_URL": self.address, "FEEDSITE_MEDIA_WAIT_SECONDS": "60", "FEEDSITE_DEBUG": "1"}
+        self.environ |= {"FEEDSITE_URL": self.address, "FEEDSITE_DEBUG": "1", **changed(MEDIA_WAIT_SECONDS=60)}
 
     def let_in(self, address: str, user: User) -> str:
         """The code that a browser of the user is shown after it signed in and let the app of this address in."""

@@ -15,6 +15,7 @@ from accounts.models import User
 from relations.models import Follow
 from runtime.embedded import die_with_parent
 from storage.connections import feeds_for_tasks, pipelined
+from tests.support.changed_settings import changed
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
 from tests.support.streams import StreamServer, database_url
@@ -43,7 +44,7 @@ class Worker:
     def start(self) -> None:
         environ = os.environ | {
             "FEEDSITE_DATABASE_URL": database_url(),
-            "FEEDSITE_FAN_OUT_RETRY_SECONDS": "1",
+            **changed(FAN_OUT_RETRY_AFTER=1),
             **self.environ,
         }
         with (self.folder / "worker.log").open("ab") as log:

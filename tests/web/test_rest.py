@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 from accounts.models import User
 from items.models import Item
 from runtime.embedded import wait_for
-from runtime.option_kinds import parse_rate
+from runtime.rate_table import parse_rate
 from storage import connections
 from tests.support import servers
 from tests.support.api import API

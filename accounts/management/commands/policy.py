@@ -1,11 +1,11 @@
 """`policy`: shows which readers have an inbox and which take pushes from big-Vs, or changes it."""
 
+import re
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts import policy
-from runtime.option_kinds import Whole
 
 
 class Command(BaseCommand):
@@ -50,8 +50,9 @@ class Command(BaseCommand):
         self.stdout.write(f"push level {found.push_level}, inbox from {found.inbox_from}, generation {generation}")
 
 
-def _whole(name: str, text: str | None, kind: Whole) -> int | None:
-    try:
-        return None if text is None else kind.parse(text)
-    except ValueError:
-        raise CommandError(f"--{name}: {text!r} is not {kind.allowed}.") from None
+def _whole(name: str, text: str | None, within: range) -> int | None:
+    if text is None:
+        return None
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) not in within:
+        raise CommandError(f"--{name}: {text!r} is not {policy.allowed(within)}.")
+    return int(text)

@@ -1,17 +1,20 @@
-"""`document_settings`: writes the documents that are made from the table of variables (runtime/options.py)."""
+"""`document_settings`: writes the documents that are made from the settings (runtime/options.py)."""
 
 import textwrap
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from pydantic.fields import FieldInfo
 
-from runtime.options import GROUPS, Option
+from runtime.environment import allowed
+from runtime.options import SECTIONS, VARIABLES, Options
+from runtime.rate_table import RATES
 
 WIDTH = 110
 
 EXAMPLE = """\
-# The variables of the site; docs/settings.md says what each may be. Written by `manage.py document_settings`.
+# The settings of the site; docs/settings.md says what each may be. Written by `manage.py document_settings`.
 #
 # Copy this file to .env beside manage.py, which compose.yaml reads too (it wants POSTGRES_PASSWORD besides), or to
 # /etc/feedsite.env for systemd. A variable of the environment wins. Without any of them `python3 manage.py up` runs the
@@ -25,17 +28,17 @@ PAGE = """\
 
 Written by `manage.py document_settings` from `runtime/options.py`.
 
-The site reads its settings from the environment, and the others from `.env` beside manage.py or the file that
-`FEEDSITE_ENV_FILE` names: one `NAME=value` a line; values with spaces, `$`, `#` or quotes stand in single quotes.
-Compose gives `.env` to every container. The systemd units read `/etc/feedsite.env`; for a command by hand set
-`FEEDSITE_ENV_FILE=/etc/feedsite.env`. A variable without a value (`FEEDSITE_HOST=`) counts as not set.
+The site reads its settings from the environment. What is not set there it reads from `.env` beside manage.py, or from
+the file that `FEEDSITE_ENV_FILE` names: one `NAME=value` a line. A value with spaces, `$`, `#` or quotes stands in
+single quotes. Compose gives `.env` to every container. The systemd units read `/etc/feedsite.env`. For a command by
+hand set `FEEDSITE_ENV_FILE=/etc/feedsite.env`. A variable without a value (`FEEDSITE_HOST=`) counts as not set.
 
-Everything is checked before anything starts. `up`, `check`, `doctor` and every other command end with exit code 2 and a
-line for each variable that is wrong, which names it and says what is allowed. Values of secrets and addresses are not
-repeated. A name that begins with `FEEDSITE_` and is not in this list is a warning of `up`, `check`, `migrate` and
-`doctor`, with the name that is most alike.
+Everything is checked before anything starts. If a value is wrong, `up`, `check`, `doctor` and every other command end
+with exit code 2. They print a line for each wrong variable, which says what is allowed. They do not repeat the values
+of secrets and addresses. A name that begins with `FEEDSITE_` and is not in this list is a warning of `up`, `check`,
+`migrate` and `doctor`, with the nearest known name.
 
-A first site needs none of them; a public one needs these:
+A first site needs none of them. A public one needs these:
 
 - the address on which `up` listens: `PORT`, `FEEDSITE_HOST`
 - the data folder (database, queue, logs, secret key), which with `PORT` lets several sites run side by side:
@@ -54,7 +57,7 @@ A first site needs none of them; a public one needs these:
 class Command(BaseCommand):
     """`document_settings`: writes the documents of the settings."""
 
-    help = "Write .env.example and docs/settings.md from the table of variables."
+    help = "Write .env.example and docs/settings.md from the settings."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -70,13 +73,14 @@ def documents() -> dict[str, str]:
 
 def _example() -> str:
     parts = [EXAMPLE]
-    for group in GROUPS:
-        parts.append(f"\n# --- {group.title} ".ljust(107, "-") + "\n")
-        parts += [_comment(group.text)] if group.text else []
-        for option in group.options:
-            about = f"{option.text} Default: {option.otherwise}." if option.otherwise else option.text
-            parts.append(_comment(about.replace("`", "")))
-            parts.append(f"#{option.name}={option.example or option.default}\n")
+    for variable, name in VARIABLES.items():
+        if name in SECTIONS:
+            title, text = SECTIONS[name]
+            parts.append(f"\n# --- {title} ".ljust(107, "-") + "\n" + _comment(text))
+        field = Options.model_fields[name]
+        otherwise, example = _shown(field)
+        about = f"{field.description} Default: {otherwise}." if otherwise else str(field.description)
+        parts.append(f"{_comment(about.replace('`', ''))}#{variable}={example or _default(field)}\n")
     return "".join(parts)
 
 
@@ -87,15 +91,33 @@ def _comment(text: str) -> str:
 
 def _page() -> str:
     parts = [PAGE]
-    for group in GROUPS:
-        parts.append(f"\n## {group.title}\n")
-        parts += [f"{group.text}\n\n"] if group.text else []
-        parts.append("| variable | default | what | it must be |\n|---|---|---|---|\n")
-        parts += [_row(option) for option in group.options]
+    for variable, name in VARIABLES.items():
+        if name in SECTIONS:
+            title, text = SECTIONS[name]
+            parts.append(f"\n## {title}\n\n" + (f"{text}\n\n" if text else ""))
+            parts.append("| variable | default | what | it must be |\n|---|---|---|---|\n")
+        field = Options.model_fields[name]
+        default = _shown(field)[0] or f"`{_default(field)}`"
+        parts.append(_row(f"`{variable}`", default, str(field.description), allowed(field)))
+    parts.append("\n## The rates\n\nNames for `FEEDSITE_RATES`.\n\n| rate | default | what |\n|---|---|---|\n")
+    parts += [_row(f"`{name}`", f"`{rate.default}`", rate.text) for name, rate in RATES.items()]
     return "".join(parts)
 
 
-def _row(option: Option) -> str:
-    default = option.otherwise or f"`{option.default}`"
-    cells = (f"`{option.name}`", default, option.text, option.kind.allowed)
+def _row(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |\n"
+
+
+def _shown(field: FieldInfo) -> tuple[str, str]:
+    """What the documents say in place of the default, and the example."""
+    shown: Any = field.json_schema_extra
+    return shown["otherwise"], shown["example"]
+
+
+def _default(field: FieldInfo) -> str:
+    """The default, as the variable would have it."""
+    if isinstance(field.default, bool):
+        return str(int(field.default))
+    if isinstance(field.default, float):
+        return f"{field.default:.12g}"
+    return ",".join(field.default) if isinstance(field.default, list) else str(field.default)

@@ -24,7 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, name: str | None, **options: Any) -> None:
         """Become the program: its command replaces this process. Without a name, tell the programs of `up`."""
-        family = settings.FAMILY
+        family = settings.OPTIONS
         if name is None:
             self.stdout.write(json.dumps(list(programs(family, place(family), together=True))))
             return

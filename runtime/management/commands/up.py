@@ -21,4 +21,4 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the site, in a process that has Django in its memory."""
-        up.Up(settings.FAMILY).run(demo=options["demo"], take_over=options["take_over"])
+        up.Up(settings.OPTIONS).run(demo=options["demo"], take_over=options["take_over"])

@@ -32,6 +32,7 @@ from seen.merging import merge_shards
 from seen.migration import migrate, old
 from seen.migration.old import HISTORY, MIGRATED, Phase
 from seen.played import Play, PlayedUnavailableError
+from tests.support.changed_settings import changed
 from tests.support.effort import tries
 from tests.support.filter_stores import STORES, made_store
 from tests.support.impression_servers import LATELY as NOW
@@ -587,13 +588,13 @@ def test_a_killed_run_goes_on_where_it_was(command: Say, tmp_path: Path, monkeyp
     path.write_bytes(gzip.compress(text))
     made = LmdbStore(tmp_path / "played")
     monkeypatch.setattr(store, "_store", made)
-    environ = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "feedsite.settings",
+    shards = changed(PLAYED_SHARDS=settings.PLAYED_SHARDS, PLAYED_TASK_SHARDS=settings.PLAYED_SHARDS)
+    environ = {
+        **os.environ,
+        **shards,
         "FEEDSITE_DATABASE_URL": database_url(),
         "FEEDSITE_SECRET_KEY": settings.SECRET_KEY,
         "FEEDSITE_PLAYED_URL": settings.PLAYED_URL,
-        "FEEDSITE_PLAYED_SHARDS": str(settings.PLAYED_SHARDS),
-        "FEEDSITE_PLAYED_TASK_SHARDS": str(settings.PLAYED_SHARDS),
         "FEEDSITE_DATA_DIR": str(tmp_path),
     }
     victim = subprocess.run(

@@ -1,0 +1,26 @@
+"""The settings of an environment that a test makes."""
+
+import os
+from collections.abc import Mapping
+from unittest.mock import patch
+
+import pytest
+
+from runtime.environment import OptionsError, checked
+from runtime.options import Options
+
+
+def given(environ: Mapping[str, str]) -> Options:
+    """The settings of this environment. Raises OptionsError."""
+    with patch.dict(os.environ, environ, clear=True):
+        return checked()
+
+
+def refusal(**environ: str) -> str:
+    """The one line that refuses the environment."""
+    with pytest.raises(OptionsError) as refused:
+        given(environ)
+    (line,) = refused.value.lines
+    assert "\n" not in line
+    assert line.endswith(".")
+    return line
