@@ -21,7 +21,7 @@ from media.models import MediaFile, Use
 from media.sweeping import without_row
 
 TRIES = 24
-"""How often a file is tried while all decoders are busy, for `FEEDSITE_MEDIA_WAIT_SECONDS` each time."""
+"""How often a file is tried while all decoders are busy, for `MEDIA_WAIT_SECONDS` each time."""
 PART = 1_000
 
 

@@ -3,7 +3,7 @@
 One Bloom filter a day and shard of the users; the key of a day expires with the seventh day. A reader without
 impressions takes no memory. The filter is a hint. Forgotten impressions (a server that was emptied, a day whose key is
 of another kind) may be shown again, and of items that were never shown the filter claims one in a thousand a day
-(`FEEDSITE_IMPRESSION_ERROR_RATE`).
+(`IMPRESSION_ERROR_RATE`).
 
 A day that holds more than its capacity goes on in further filters (seen.bloom), each with that error rate: a full
 filter would hide almost everything that is unseen.
@@ -157,7 +157,7 @@ def _parts(item_ids: list[int]) -> Iterable[list[int]]:
 class _Chosen:
     """The kind of filter that this process uses, found out when it first needs one.
 
-    `FEEDSITE_BLOOM=auto` takes BF.* where the server has them. That is asked once, and again where an answer shows
+    `BLOOM = "auto"` takes BF.* where the server has them. That is asked once, and again where an answer shows
     that the server is another one now: it does not know BF.*, or the day's key is of another kind.
     """
 

@@ -410,7 +410,7 @@ RECALL_DEPTH = 8000
 # How long the rest of a refresh waits to be scrolled in.
 CANDIDATES_TTL = timedelta(minutes=30)
 # An item's worth falls with its age by a Gaussian curve: to DECAY at SCALE days beyond the first OFFSET days.
-DISCOVER_SCALE_DAYS = 14.0
+DISCOVER_SCALE_DAYS = env.discover_scale_days
 DISCOVER_OFFSET_DAYS = 1.0
 DISCOVER_DECAY = 0.5
 # https://user:password@host:9200/name where OpenSearch recalls; PostgreSQL does without, and whenever it fails.

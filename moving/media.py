@@ -14,7 +14,7 @@ from moving.outbox import Attachment, Post
 
 Kept = TypeVar("Kept")
 TRIES = 24
-"""How often a file is tried while all decoders are busy, for `FEEDSITE_MEDIA_WAIT_SECONDS` each time."""
+"""How often a file is tried while all decoders are busy, for `MEDIA_WAIT_SECONDS` each time."""
 
 
 class Shown(NamedTuple):

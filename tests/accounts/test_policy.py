@@ -139,16 +139,13 @@ def test_a_failover_is_noticed() -> None:
     assert policy.current().generation not in (None, before.generation)
 
 
-def test_the_doctor_compares_with_the_environment(settings: Any) -> None:
-    assert {each.state for each in feeds.pushes()} == {OK}
-    settings.BIG_V_PUSH_LEVEL = 2
+def test_the_doctor_tells_the_policy_and_windows_of_another_timeline() -> None:
     found = {each.name: each for each in feeds.pushes()}
-    assert found["policy"].state == WARNING
-    assert found["policy"].todo.startswith("FEEDSITE_BIG_V_PUSH_LEVEL says 2, which")
-    assert "policy --push-level 2, or" in found["policy"].todo
-    settings.INBOX_FROM = 50
+    assert {each.state for each in found.values()} == {OK}
+    assert "from level 3 on" in found["policy"].text
+    policy.change(inbox_from=50)
     found = {each.name: each for each in feeds.pushes()}
-    assert "policy --push-level 2 --inbox-from 50, or" in found["policy"].todo
+    assert "fewer than 50 followees have no inbox" in found["policy"].text
     Policy.objects.update(drawn_on=77)
     found = {each.name: each for each in feeds.pushes()}
     assert found["windows"].state == WARNING
@@ -163,7 +160,7 @@ def test_a_row_that_is_gone_is_made_anew(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("configured", [0, 50])
-def test_the_first_start_of_this_version_begins_with_what_the_environment_says(settings: Any, configured: int) -> None:
+def test_the_first_start_of_this_version_begins_with_what_the_settings_say(settings: Any, configured: int) -> None:
     settings.INBOX_FROM = configured
     before = policy.current()
     state = MigrationExecutor(connection).loader.project_state(("accounts", "0013_inbox_from"))
@@ -193,7 +190,7 @@ def test_a_row_that_is_gone_is_made_anew_with_both(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("configured", [1, 2, 4])
-def test_a_new_site_begins_with_what_the_environment_says(settings: Any, configured: int) -> None:
+def test_a_new_site_begins_with_what_the_settings_say(settings: Any, configured: int) -> None:
     settings.BIG_V_PUSH_LEVEL = configured
     Policy.objects.all().delete()
     state = MigrationExecutor(connection).loader.project_state(("accounts", "0006_policy"))
