@@ -1,4 +1,5 @@
-"""All settings. The variables that they are read from, with defaults, limits and meaning, are in runtime/options.py.
+"""All settings. Those read from the environment, with defaults, limits and meaning, are in runtime/options.py. The
+others are constants that an operator does not need to change.
 
 Addresses that are not given point at the embedded servers of the data folder.
 """
@@ -15,7 +16,7 @@ from runtime import bucket_address, embedded, environment, mail_address
 from runtime.rate_table import RATES as DEFAULT_RATES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-OPTIONS = env = environment.read(BASE_DIR)
+env = OPTIONS = environment.read(BASE_DIR)
 
 
 def database(url: str) -> dict[str, Any]:
@@ -455,15 +456,12 @@ PLAYED_SHARDS = 5000
 # Plays of one user that may wait to be merged; half of it is merged early.
 PLAYED_WAITING_CAP = 10_000
 PLAYED_TASK_SHARDS = 50
-ISSUED_COUNT = 100
 # The Redis that had all plays before (seen/migration/old.py): asked and written to until the migration is cut over.
 PLAYED_OLD_URL = env.played_old_url
 # Its ZSET of a user: id -> ms since 1970.
 PLAYED_OLD_KEY = env.played_old_key
 # Where `manage.py played_grpc` listens; 0: no gRPC.
 GRPC_HOST, GRPC_PORT = env.grpc_host, env.grpc_port
-# Calls that it works on at a time; each has a connection to PostgreSQL.
-GRPC_THREADS = 4
 
 # --- Live sessions ---------------------------------------------------------------------------------------
 # A planned session that is not started is missed so long after its time.
@@ -479,18 +477,11 @@ LIVE_SNAPSHOT_TTL = timedelta(minutes=30)
 # Different orders of that feed that one reader's walks may go by; the one that was used longest ago gives way.
 LIVE_SNAPSHOTS_CAP = 10
 
-# --- Where the reader was --------------------------------------------------------------------------------
-# How long a reader is away before the home offers to go on where they left off.
-READING_GAP = timedelta(minutes=10)
-# At most one write of a reader's position in this time.
-READING_INTERVAL = timedelta(seconds=10)
-
 # --- Metrics ---------------------------------------------------------------------------------------------
 # A caller that sends this token may read /metrics; without a token only this machine itself may.
 METRICS_TOKEN = env.metrics_token
-# Readers a minute whose windows are compared with PostgreSQL, and the seconds that this may take; 0 readers: none.
+# Readers whose windows are compared with PostgreSQL every minute. 0: none.
 CHECK_READERS = env.check_readers
-CHECK_SECONDS = 2.0
 # Whether requests and tasks are traced (runtime.traces); OTEL_* variables say where to.
 TRACES = env.traces
 
@@ -622,7 +613,6 @@ MEDIA_IMAGE_BYTES = env.media_image_mb * 2**20
 MEDIA_VIDEO_BYTES = env.media_video_mb * 2**20
 # Pixels of a picture, or of all frames of an animation; the address space of a decoder follows (media.decoding).
 MEDIA_PIXELS = env.media_megapixels * 1_000_000
-MEDIA_FRAMES = 500
 # Pictures that are decoded at once on this machine, and the seconds that one may take and that one waits for its turn.
 MEDIA_PROCESSES = env.media_processes
 MEDIA_SECONDS = 20.0

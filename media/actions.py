@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
 PICTURES_AN_ITEM = 4
+FRAMES = 500
+"""Frames that an animation may have."""
 FAST = 50
 """Media whose files are moved at once, right after the commit; a task does the rest."""
 FAST_SECONDS = 2.0
@@ -226,7 +228,7 @@ def _decoded(file: IO[bytes], draft: str, shape: Shape) -> Picture:
         "target": draft,
         **shape._asdict(),
         "pixels": settings.MEDIA_PIXELS,
-        "frames": settings.MEDIA_FRAMES,
+        "frames": FRAMES,
         "seconds": settings.MEDIA_SECONDS,
         "bytes": settings.MEDIA_VIDEO_BYTES,
     }
@@ -247,7 +249,7 @@ def _refusal(reason: str) -> MediaError:
     if reason == "frames":
         return TooLargeError(
             _("An animation may have at most %(frames)d frames, and %(count)d megapixels in all of them.")
-            % (count | {"frames": settings.MEDIA_FRAMES})
+            % (count | {"frames": FRAMES})
         )
     if reason == "memory":
         return TooLargeError(_("This picture takes too much memory. Save it smaller, or as JPEG."))

@@ -30,6 +30,8 @@ from storage.queue import enqueue
 
 TIMEOUT_SECONDS = 2.0
 """Seconds that workers and commands wait for the server."""
+ISSUED_COUNT = 100
+"""Issued items that are remembered for a user."""
 ISSUED_LIFE = timedelta(days=30)
 KEPT_LIFE = timedelta(days=217)
 """No filter lives longer after its last play: to the end of the sixth month after."""
@@ -202,7 +204,7 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True
         key = keys.issued(user_id)
         commands += [
             ("LPUSH", key, *item_ids),
-            ("LTRIM", key, 0, settings.ISSUED_COUNT - 1),
+            ("LTRIM", key, 0, ISSUED_COUNT - 1),
             ("EXPIRE", key, seconds),
         ]
     _ask(commands, is_request=is_request)

@@ -1,18 +1,22 @@
 """Where the reader was: the entry of their home that they had before them last, and where they left off before that.
 
-A visit is reading without a pause of `READING_GAP`. The first write of a visit keeps where the one before ended, so
+A visit is reading without a pause of `GAP`. The first write of a visit keeps where the one before ended, so
 that opening the home at its top does not lose the place, and every page of the visit can offer it, until the reader has
 come down to it or does not want it. A position is an id: nothing need be there any more.
 """
 
+from datetime import timedelta
 from typing import Any, NamedTuple
-
-from django.conf import settings
 
 from accounts.models import User
 from storage.connections import LAZILY, fetch
 from timeline.home import new_count
 from web.rest import PAGE
+
+GAP = timedelta(minutes=10)
+"""How long a reader is away before the home offers to go on where they left off."""
+INTERVAL = timedelta(seconds=10)
+"""A reader's position is written at most once in this time."""
 
 # Where the visit before this one ended, if the reader has not come down to it since.
 LEFT = "CASE WHEN p.updated_at <= now() - %(gap)s THEN p.item_id ELSE p.left_id END"
@@ -65,7 +69,7 @@ def place_of(reader: User) -> Place:
 
 
 def note_position(*, reader: User, item_id: int) -> bool:
-    """Keep where the reader is; False if that was done a moment ago (`READING_INTERVAL`)."""
+    """Keep where the reader is; False if that was done a moment ago (`INTERVAL`)."""
     return bool(fetch(WRITE, _params(reader) | {"item": item_id}))
 
 
@@ -83,4 +87,4 @@ def offer_of(reader: User, place: Place) -> Offer | None:
 
 
 def _params(reader: User) -> dict[str, Any]:
-    return {"reader": reader.pk, "gap": settings.READING_GAP, "interval": settings.READING_INTERVAL}
+    return {"reader": reader.pk, "gap": GAP, "interval": INTERVAL}

@@ -12,6 +12,9 @@ from storage.queue import asks
 from timeline import active_fans, backfill, check, fanout, inbox, outbox
 from timeline.models import Delivery
 
+CHECK_SECONDS = 2.0
+"""Seconds that one comparison of windows with PostgreSQL may take."""
+
 
 @shared_task(name="timeline.fan_out")
 def fan_out(item_id: int) -> None:
@@ -80,4 +83,4 @@ def build_active_fans(user_id: int) -> None:
 def check_sample() -> None:
     """Compare the windows of a few random readers with PostgreSQL; without Redis nothing is checked."""
     with suppress(FeedsUnavailableError):  # windows that do not answer are not used
-        check.sampled(count=settings.CHECK_READERS, seconds=settings.CHECK_SECONDS)
+        check.sampled(count=settings.CHECK_READERS, seconds=CHECK_SECONDS)

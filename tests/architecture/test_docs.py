@@ -81,7 +81,9 @@ def unknown(text: str) -> list[str]:
     runtime/options.py holds the settings' names.
     """
     commands = [f"manage.py {name}" for name in COMMAND.findall(text) if name not in COMMANDS]
-    defaults = [f"{name}={value}" for name, value in DEFAULT.findall(text) if float(value) != default_of(name)]
+    defaults = [
+        f"{name}={value}" for name, value in DEFAULT.findall(text) if default_of(name) not in (None, float(value))
+    ]
     return commands + defaults
 
 

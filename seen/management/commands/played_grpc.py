@@ -9,6 +9,8 @@ from django.core.management.base import BaseCommand, CommandError
 from seen.rpc import Server
 from storage import postgresql
 
+THREADS = 4
+"""Calls that it works on at a time. Each has a connection to PostgreSQL."""
 GRACE_SECONDS = 3.0
 """Seconds that calls get to end; less than the supervisor's."""
 ENDS = (signal.SIGTERM, signal.SIGINT)
@@ -27,7 +29,7 @@ class Command(BaseCommand):
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # for the threads too, which begin now
         host = f"[{settings.GRPC_HOST}]" if ":" in settings.GRPC_HOST else settings.GRPC_HOST
         try:
-            server = Server(f"{host}:{settings.GRPC_PORT}", threads=settings.GRPC_THREADS)
+            server = Server(f"{host}:{settings.GRPC_PORT}", threads=THREADS)
         except RuntimeError as error:
             raise CommandError(f"gRPC cannot listen on {host}, port {settings.GRPC_PORT}: {error}") from error
         server.start()
