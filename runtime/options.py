@@ -122,7 +122,7 @@ class Options(BaseSettings):
         otherwise="`.env` beside manage.py, if there is one", example="/etc/feedsite.env")
     time_zone: Zone = option("UTC", "The site's time zone: for nightly jobs and for readers without one.",
         example="Asia/Shanghai")
-    sign_up: Literal["", "open", "invite", "approval", "closed"] = option("",
+    sign_up: Annotated[Literal["", "open", "invite", "approval", "closed"], BeforeValidator(str.lower)] = option("",
         "Who may join: everybody, people with an invitation, people whom an admin approves, or nobody.",
         otherwise="the admin's choice, at first open", example="closed")
     domain: Host = option("localhost", "The site's host name under compose: what Caddy serves, and the first of the "
@@ -246,9 +246,10 @@ class Options(BaseSettings):
     moderation_reports: int = option(3, "Readers whose reports put a published item back into review.",
         ge=0, le=1_000_000)
 
-    discover_seen: Literal["auto", "impressions", "plays", "both"] = option("auto", "What Discover leaves out: the "
-        "impressions of a week, the plays of three months, or both. auto: the impressions, and the plays if any are "
-        "reported to the site. With plays or both, opening an item is a play, and Discover's pages are issued.")
+    discover_seen: Annotated[Literal["auto", "impressions", "plays", "both"], BeforeValidator(str.lower)] = option(
+        "auto", "What Discover leaves out: the impressions of a week, the plays of three months, or both. auto: the "
+        "impressions, and the plays if any are reported to the site. With plays or both, opening an item is a play, and "
+        "Discover's pages are issued.")
     discover_scale_days: float = option(14.0, "A post that is a day and this many days old is worth half of a new one. "
         "News: 2, a forum: 60.", ge=0.001, le=36_500)
     opensearch_url: OpenSearch = option("", "OpenSearch, which recalls items. PostgreSQL does if it fails.",

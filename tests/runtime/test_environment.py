@@ -137,6 +137,7 @@ def test_values_are_read_as_people_write_them() -> None:
             "FEEDSITE_HTTPS": " Yes ",
             "FEEDSITE_ALLOWED_HOSTS": " a.example , .b.example,[::1],*,",
             "FEEDSITE_LOG_LEVEL": "debug",
+            "FEEDSITE_SIGN_UP": "Invite",
             "FEEDSITE_SECRET_KEY": " begins with a space",
             "FEEDSITE_RATE_SCALE": "1e6",
             "FEEDSITE_RATES": " login=5/hour, read = 9/second,",
@@ -146,7 +147,7 @@ def test_values_are_read_as_people_write_them() -> None:
     )
     assert found.https is True
     assert found.allowed_hosts == ["a.example", ".b.example", "[::1]", "*"]
-    assert found.log_level == "DEBUG"
+    assert (found.log_level, found.sign_up) == ("DEBUG", "invite")
     assert found.secret_key == " begins with a space"
     assert found.rate_scale == 1e6
     assert found.rates == {"login": "5/hour", "read": "9/second"}
