@@ -91,7 +91,7 @@ class UserQuerySet(models.QuerySet["User"]):
 _Verbs = DjangoUserManager.from_queryset(UserQuerySet)
 
 
-class UserManager(_Verbs["User"]):
+class UserManager(_Verbs["User"]):  # type: ignore[valid-type, unused-ignore]  # mypy's plugin makes the class later
     """The verbs of `UserQuerySet`, and Django's for making users."""
 
     def get_queryset(self) -> UserQuerySet:

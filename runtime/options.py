@@ -248,8 +248,8 @@ class Options(BaseSettings):
 
     discover_seen: Annotated[Literal["auto", "impressions", "plays", "both"], BeforeValidator(str.lower)] = option(
         "auto", "What Discover leaves out: the impressions of a week, the plays of three months, or both. auto: the "
-        "impressions, and the plays if any are reported to the site. With plays or both, opening an item is a play, and "
-        "Discover's pages are issued.")
+        "impressions, and the plays if any are reported to the site. With plays or both, opening an item is a play, "
+        "and Discover's pages are issued.")
     discover_scale_days: float = option(14.0, "A post that is a day and this many days old is worth half of a new one. "
         "News: 2, a forum: 60.", ge=0.001, le=36_500)
     opensearch_url: OpenSearch = option("", "OpenSearch, which recalls items. PostgreSQL does if it fails.",

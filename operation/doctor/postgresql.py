@@ -4,7 +4,7 @@ import math
 import time
 
 from django.conf import settings
-from django.db import connection
+from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from operation.doctor.findings import Finding, Findings, clock, judge
@@ -100,7 +100,7 @@ def replicas() -> Findings:
     """Check the replica. The primary serves without it, so nothing about it is an error."""
     try:
         found = replica.condition()
-    except replica.ReplicaFailedError as error:
+    except Error as error:
         said = f"does not answer ({(str(error).splitlines() or [''])[0]})"
         yield judge(
             "replica", said, warning=True, todo="Start it, or mend FEEDSITE_REPLICA_URL: the primary reads all."
