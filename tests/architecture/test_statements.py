@@ -28,7 +28,7 @@ from storage.events import Listener, Position, Published
 from stream import news
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory, say
-from tests.support.statements import FOLDER, as_sent, is_long, statements
+from tests.support.statements import FOLDER, long_ones, statements
 from timeline import oracle, pull
 from timeline.explain import explain_home
 from timeline.fold import folds_and_originals
@@ -197,7 +197,7 @@ def sent(site: Site) -> dict[str, str]:
     for name, call in CALLS.items():
         with statements() as seen:
             call(site)
-        new = [text for text in dict.fromkeys(map(as_sent, filter(is_long, seen))) if text not in found.values()]
+        new = [text for text in long_ones(seen) if text not in found.values()]
         for number, text in enumerate(new, 1):
             found[f"{name}-{number}" if len(new) > 1 else name] = text
     return found

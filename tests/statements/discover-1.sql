@@ -1,4 +1,3 @@
-    
     WITH mine AS MATERIALIZED (
         SELECT followee_id, exp(-least(extract(epoch FROM $1 - created_at)::float8 / 31536000, 100)) AS weight FROM (
             SELECT followee_id, created_at FROM relations_follow WHERE follower_id = $2 AND created_at < $1
@@ -59,12 +58,11 @@
                 WHERE i.sender_id = s.sender_id AND i.status = 'published' AND i.visibility = 'public' AND i.reply_to_id IS NULL AND i.repost_of_id IS NULL AND i.id < $3
                 ORDER BY i.id DESC LIMIT 8) newest
         ) p ORDER BY ln(s.weight) + (-$4::float8 * greatest((($5::bigint >> 12) - (p.id >> 12)) / 86400000.0::float8 - $6::float8, 0) ^ 2) DESC, p.id DESC LIMIT 400
-    ), 
+    ),
     told AS MATERIALIZED (
         SELECT s.sender_id, (
             SELECT count(*) FROM mine WHERE EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = mine.followee_id AND f.followee_id = s.sender_id AND f.created_at < $1 OFFSET 0)
         ) AS friends FROM (SELECT sender_id FROM posts GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 40) s
     )
-    
     SELECT id, weight::float8, CASE WHEN is_known THEN 'sender' WHEN friends > 0 THEN 'follows:' || friends
     WHEN is_follower THEN 'follower' ELSE 'similar' END FROM posts LEFT JOIN told USING (sender_id)

@@ -12,12 +12,12 @@
         ) d OFFSET 0
     ) scanned
 )
-    SELECT 
+    SELECT
     i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
     i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
     s.id, s.username, s.display_name, s.is_big_v,
     s.avatar::text
-    , 
+    ,
     (
         SELECT ARRAY[
             coalesce(sum(n.likes), 0),
@@ -28,13 +28,12 @@
             UNION ALL
             SELECT likes, replies, circle_replies, reposts FROM items_countchange WHERE item_id = i.id
         ) n)
-    , 
+    ,
     EXISTS (SELECT FROM items_like l WHERE l.user_id = $2 AND l.item_id = i.id OFFSET 0),
     EXISTS (SELECT FROM items_item r
         WHERE r.repost_of_id = i.id AND r.sender_id = $2 AND r.status = 'published' OFFSET 0),
     EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = $2 AND m.item_id = i.id OFFSET 0)
-    
-    , 
+    ,
     i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = $2) AND i.sender_id = ANY (ARRAY(
     SELECT $2::bigint
     UNION ALL SELECT one.id FROM unnest(($5::bigint[] || (SELECT senders FROM pending))) AS one (id) WHERE EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = one.id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = one.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = one.id AND b.blocked_id = $2 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $2 AND m.muted_id = one.id  OFFSET 0) AND NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = $2 AND lm.member_id = one.id AND l.is_exclusive OFFSET 0))
@@ -47,7 +46,6 @@
         CASE WHEN reader.push_generation = 0 OR reader.push_generation <> $7 THEN ARRAY(
             SELECT ARRAY[v.id, reader.generation # v.promotion] FROM accounts_user v WHERE v.is_big_v AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = v.id  /* hashable */)
         ) END,
-        
     greatest(
         CASE WHEN pending.seen = $4 THEN pending.lowest - 1 END,
         CASE WHEN cardinality(pending.ids) = $1 THEN pending.ids[$1] - 1 END,

@@ -1,7 +1,7 @@
     WITH senders AS MATERIALIZED (
     SELECT followee_id AS id, (followee_id IN (SELECT followee_id FROM relations_follow WHERE follower_id = $1 AND NOT reposts)) IS TRUE AS posts_only FROM relations_follow WHERE follower_id = $1
     UNION ALL SELECT $1::bigint, false
-),
+    ),
     posts AS MATERIALIZED (
         SELECT count(*) >= $2 AS are_enough FROM (
             SELECT FROM (
@@ -26,7 +26,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE NOT senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'posts' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -35,7 +35,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'mutuals' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -43,8 +43,7 @@
         AND i.id > $3
     ORDER BY i.id DESC LIMIT 1
     ) head
-        
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'self' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -70,7 +69,7 @@
     ORDER BY i.id DESC LIMIT $4
     ) item
         WHERE stream.circle = 'followers'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -79,7 +78,7 @@
     ORDER BY i.id DESC LIMIT $4
     ) item
         WHERE stream.circle = 'posts'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -88,7 +87,7 @@
     ORDER BY i.id DESC LIMIT $4
     ) item
         WHERE stream.circle = 'mutuals'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -99,10 +98,10 @@
         WHERE stream.circle = 'self'
         ) entry ORDER BY id DESC LIMIT $4
     )
-    SELECT posts.are_enough, pulled.id, pulled.repost_of_id, 
+    SELECT posts.are_enough, pulled.id, pulled.repost_of_id,
     (pulled.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = pulled.repost_of_id AND o.status = 'published' AND 
+        WHERE o.id = pulled.repost_of_id AND o.status = 'published' AND
     (
     ((o.sender_id = $1 AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
@@ -112,7 +111,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $1 OFFSET 0))))
      AND (o.root_id IS NULL OR o.sender_id = $1 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = o.root_id AND 
+        WHERE root.id = o.root_id AND
     ((root.sender_id = $1 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -120,6 +119,6 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $1  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
      OFFSET 0)))
-     AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = o.sender_id  OFFSET 0) OFFSET 0))
-    
+     AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = o.sender_id  OFFSET 0)
+        OFFSET 0))
     FROM posts LEFT JOIN pulled ON true ORDER BY pulled.id DESC

@@ -1,7 +1,7 @@
     WITH senders AS MATERIALIZED (
     SELECT followee_id AS id, (followee_id IN (SELECT followee_id FROM relations_follow WHERE follower_id = $1 AND NOT reposts)) IS TRUE AS posts_only FROM relations_follow WHERE follower_id = $1
     UNION ALL SELECT $1::bigint, false
-),
+    ),
     heads AS MATERIALIZED (
         SELECT senders.id, 'followers' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
@@ -11,7 +11,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE NOT senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'posts' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -20,7 +20,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'mutuals' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -28,8 +28,7 @@
         AND i.id < $2
     ORDER BY i.id DESC LIMIT 1
     ) head
-        
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'self' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -49,7 +48,7 @@
     ORDER BY i.id ASC LIMIT 1
     ) head
         WHERE NOT senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'posts' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -58,7 +57,7 @@
     ORDER BY i.id ASC LIMIT 1
     ) head
         WHERE senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'mutuals' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -66,8 +65,7 @@
         AND i.id >= $2
     ORDER BY i.id ASC LIMIT 1
     ) head
-        
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'self' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -94,7 +92,7 @@
     ORDER BY i.id ASC LIMIT $3
     ) item
         WHERE stream.circle = 'followers'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -103,7 +101,7 @@
     ORDER BY i.id ASC LIMIT $3
     ) item
         WHERE stream.circle = 'posts'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -112,7 +110,7 @@
     ORDER BY i.id ASC LIMIT $3
     ) item
         WHERE stream.circle = 'mutuals'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -140,7 +138,7 @@
     ORDER BY i.id DESC LIMIT $4
     ) item
         WHERE stream.circle = 'followers'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -149,7 +147,7 @@
     ORDER BY i.id DESC LIMIT $4
     ) item
         WHERE stream.circle = 'posts'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -158,7 +156,7 @@
     ORDER BY i.id DESC LIMIT $4
     ) item
         WHERE stream.circle = 'mutuals'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i

@@ -1,8 +1,8 @@
-    WITH 
+    WITH
     senders AS MATERIALIZED (
     SELECT followee_id AS id, (followee_id IN (SELECT followee_id FROM relations_follow WHERE follower_id = $1 AND NOT reposts)) IS TRUE AS posts_only FROM relations_follow WHERE follower_id = $1
     UNION ALL SELECT $1::bigint, false
-),
+    ),
     heads AS MATERIALIZED (
         SELECT senders.id, 'followers' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
@@ -12,7 +12,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE NOT senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'posts' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -21,7 +21,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'mutuals' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -29,8 +29,7 @@
         AND i.id < $2
     ORDER BY i.id DESC LIMIT 1
     ) head
-        
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'self' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -56,7 +55,7 @@
     ORDER BY i.id DESC LIMIT $3
     ) item
         WHERE stream.circle = 'followers'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -65,7 +64,7 @@
     ORDER BY i.id DESC LIMIT $3
     ) item
         WHERE stream.circle = 'posts'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -74,7 +73,7 @@
     ORDER BY i.id DESC LIMIT $3
     ) item
         WHERE stream.circle = 'mutuals'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -85,6 +84,5 @@
         WHERE stream.circle = 'self'
         ) entry ORDER BY id DESC LIMIT $3
     )
-    
     SELECT u.window_epoch # (SELECT p.generation # 2 FROM accounts_policy p WHERE p.drawn_on = feedsite_timeline()), CASE WHEN u.level >= (SELECT p.push_level FROM accounts_policy p) THEN u.push_generation ELSE 0 END, pulled.id, pulled.sender_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = $1 ORDER BY pulled.id DESC

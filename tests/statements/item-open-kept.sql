@@ -12,7 +12,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $4 OFFSET 0))))
      AND (i.root_id IS NULL OR i.sender_id = $4 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = i.root_id AND 
+        WHERE root.id = i.root_id AND
     ((root.sender_id = $4 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -20,10 +20,10 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $4  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $4 OFFSET 0))))
      OFFSET 0)))
-     AND 
+     AND
     (i.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = i.repost_of_id AND o.status = 'published' AND 
+        WHERE o.id = i.repost_of_id AND o.status = 'published' AND
     (
     ((o.sender_id = $4 AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
@@ -33,7 +33,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $4 OFFSET 0))))
      AND (o.root_id IS NULL OR o.sender_id = $4 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = o.root_id AND 
+        WHERE root.id = o.root_id AND
     ((root.sender_id = $4 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -41,7 +41,7 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $4  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $4 OFFSET 0))))
      OFFSET 0)))
-      OFFSET 0))
+        OFFSET 0))
     ) AND shown.media = coalesce((
             SELECT string_agg(facts->>'id' || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
             FROM jsonb_array_elements(i.media) WITH ORDINALITY AS medium (facts, place)), '')

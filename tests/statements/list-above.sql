@@ -10,7 +10,7 @@
         AND i.id > $4
     ORDER BY i.id DESC LIMIT $5
     ) entry
-                WHERE (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0) AND true)) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))) LIMIT $5
+                WHERE (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0))) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))) LIMIT $5
             ) entry WHERE repost_of_id IS NULL LIMIT $3
         ) post
     ),
@@ -23,7 +23,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE NOT senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'posts' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -32,7 +32,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'mutuals' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -40,8 +40,7 @@
         AND i.id > $4
     ORDER BY i.id DESC LIMIT 1
     ) head
-        
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'self' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -53,7 +52,7 @@
         ) head WHERE NOT (SELECT are_enough FROM posts)),
     pulled AS MATERIALIZED (
     WITH stream AS MATERIALIZED (
-        SELECT * FROM (SELECT * FROM heads ORDER BY head DESC OFFSET 0) stream WHERE (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0) AND true)) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))) LIMIT $5
+        SELECT * FROM (SELECT * FROM heads ORDER BY head DESC OFFSET 0) stream WHERE (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0))) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))) LIMIT $5
     ),
     reach AS MATERIALIZED (
         SELECT CASE WHEN count(*) = $5 THEN min(head) ELSE 0 END AS id FROM stream
@@ -67,7 +66,7 @@
     ORDER BY i.id DESC LIMIT $5
     ) item
         WHERE stream.circle = 'followers'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -76,7 +75,7 @@
     ORDER BY i.id DESC LIMIT $5
     ) item
         WHERE stream.circle = 'posts'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -85,7 +84,7 @@
     ORDER BY i.id DESC LIMIT $5
     ) item
         WHERE stream.circle = 'mutuals'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -96,10 +95,10 @@
         WHERE stream.circle = 'self'
         ) entry ORDER BY id DESC LIMIT $5
     )
-    SELECT posts.are_enough, pulled.id, pulled.repost_of_id, 
+    SELECT posts.are_enough, pulled.id, pulled.repost_of_id,
     (pulled.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = pulled.repost_of_id AND o.status = 'published' AND 
+        WHERE o.id = pulled.repost_of_id AND o.status = 'published' AND
     (
     ((o.sender_id = $1 AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
@@ -109,7 +108,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $1 OFFSET 0))))
      AND (o.root_id IS NULL OR o.sender_id = $1 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = o.root_id AND 
+        WHERE root.id = o.root_id AND
     ((root.sender_id = $1 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -117,6 +116,6 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $1  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
      OFFSET 0)))
-     AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = o.sender_id  OFFSET 0) OFFSET 0))
-    
+     AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = o.sender_id  OFFSET 0)
+        OFFSET 0))
     FROM posts LEFT JOIN pulled ON true ORDER BY pulled.id DESC

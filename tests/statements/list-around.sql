@@ -8,7 +8,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE NOT senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'posts' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -17,7 +17,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'mutuals' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -25,8 +25,7 @@
         AND i.id < $3
     ORDER BY i.id DESC LIMIT 1
     ) head
-        
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'self' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -46,7 +45,7 @@
     ORDER BY i.id ASC LIMIT 1
     ) head
         WHERE NOT senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'posts' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -55,7 +54,7 @@
     ORDER BY i.id ASC LIMIT 1
     ) head
         WHERE senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'mutuals' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -63,8 +62,7 @@
         AND i.id >= $3
     ORDER BY i.id ASC LIMIT 1
     ) head
-        
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'self' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -77,7 +75,7 @@
     )
     SELECT id, repost_of_id FROM (
     WITH stream AS MATERIALIZED (
-        SELECT * FROM (SELECT * FROM feet ORDER BY head ASC OFFSET 0) stream WHERE (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0) AND true)) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))) LIMIT $4
+        SELECT * FROM (SELECT * FROM feet ORDER BY head ASC OFFSET 0) stream WHERE (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0))) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))) LIMIT $4
     ),
     reach AS MATERIALIZED (
         SELECT CASE WHEN count(*) = $4 THEN max(head) ELSE 9007199254740992 END AS id FROM stream
@@ -91,7 +89,7 @@
     ORDER BY i.id ASC LIMIT $4
     ) item
         WHERE stream.circle = 'followers'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -100,7 +98,7 @@
     ORDER BY i.id ASC LIMIT $4
     ) item
         WHERE stream.circle = 'posts'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -109,7 +107,7 @@
     ORDER BY i.id ASC LIMIT $4
     ) item
         WHERE stream.circle = 'mutuals'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -123,7 +121,7 @@
     UNION ALL
     SELECT id, repost_of_id FROM (
     WITH stream AS MATERIALIZED (
-        SELECT * FROM (SELECT * FROM heads ORDER BY head DESC OFFSET 0) stream WHERE (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0) AND true)) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))) LIMIT $5
+        SELECT * FROM (SELECT * FROM heads ORDER BY head DESC OFFSET 0) stream WHERE (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0))) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))) LIMIT $5
     ),
     reach AS MATERIALIZED (
         SELECT CASE WHEN count(*) = $5 THEN min(head) ELSE 0 END AS id FROM stream
@@ -137,7 +135,7 @@
     ORDER BY i.id DESC LIMIT $5
     ) item
         WHERE stream.circle = 'followers'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -146,7 +144,7 @@
     ORDER BY i.id DESC LIMIT $5
     ) item
         WHERE stream.circle = 'posts'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -155,7 +153,7 @@
     ORDER BY i.id DESC LIMIT $5
     ) item
         WHERE stream.circle = 'mutuals'
-         UNION ALL 
+         UNION ALL
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i

@@ -1,10 +1,9 @@
-    SELECT 
-    
+    SELECT
     i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
     i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
     s.id, s.username, s.display_name, s.is_big_v,
     s.avatar::text
-    , 
+    ,
     (
         SELECT ARRAY[
             coalesce(sum(n.likes), 0),
@@ -15,22 +14,20 @@
             UNION ALL
             SELECT likes, replies, circle_replies, reposts FROM items_countchange WHERE item_id = coalesce(o.id, i.id)
         ) n)
-    , 
+    ,
     EXISTS (SELECT FROM items_like l WHERE l.user_id = $1 AND l.item_id = coalesce(o.id, i.id) OFFSET 0),
     EXISTS (SELECT FROM items_item r
         WHERE r.repost_of_id = coalesce(o.id, i.id) AND r.sender_id = $1 AND r.status = 'published' OFFSET 0),
     EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = $1 AND m.item_id = coalesce(o.id, i.id) OFFSET 0)
-    
-    , 
+    ,
     o.id, o.type, o.title, o.content::text, o.extra_info::text, o.media::text,
     o.visibility, o.status, o.created_at, o.modified_at, o.reply_to_id, o.repost_of_id,
     os.id, os.username, os.display_name, os.is_big_v,
     os.avatar::text
-    
-, i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = $1) AND (i.sender_id = $1 OR (EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = i.sender_id  OFFSET 0) AND true) AND (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0)))), (i.sender_id = $1 OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $1  OFFSET 0))), 
+, i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = $1) AND (i.sender_id = $1 OR (EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = i.sender_id  OFFSET 0)) AND (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0)))), (i.sender_id = $1 OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $1  OFFSET 0))),
     (i.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = i.repost_of_id AND o.status = 'published' AND 
+        WHERE o.id = i.repost_of_id AND o.status = 'published' AND
     (
     ((o.sender_id = $1 AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
@@ -40,7 +37,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $1 OFFSET 0))))
      AND (o.root_id IS NULL OR o.sender_id = $1 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = o.root_id AND 
+        WHERE root.id = o.root_id AND
     ((root.sender_id = $1 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -48,8 +45,9 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $1  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
      OFFSET 0)))
-     AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = o.sender_id  OFFSET 0) OFFSET 0))
-    , i.status = 'published', CASE WHEN 
+     AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = o.sender_id  OFFSET 0)
+        OFFSET 0))
+    , i.status = 'published', CASE WHEN
     EXISTS (
         WITH senders AS (SELECT member_id AS id, (member_id IN (SELECT followee_id FROM relations_follow WHERE follower_id = $1 AND NOT reposts)) IS TRUE AS posts_only FROM relations_listmember WHERE list_id = $2)
         SELECT FROM (
@@ -61,7 +59,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE NOT senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'posts' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -70,7 +68,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'mutuals' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -78,8 +76,7 @@
         AND i.id < $3
     ORDER BY i.id DESC LIMIT 1
     ) head
-        
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'self' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -88,8 +85,8 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE senders.id = $1
-        ) stream WHERE stream.repost_of_id IS NULL AND (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0) AND true)) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))))
-     THEN 2 WHEN 
+        ) stream WHERE stream.repost_of_id IS NULL AND (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0))) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))))
+     THEN 2 WHEN
     EXISTS (
         WITH senders AS (SELECT member_id AS id, (member_id IN (SELECT followee_id FROM relations_follow WHERE follower_id = $1 AND NOT reposts)) IS TRUE AS posts_only FROM relations_listmember WHERE list_id = $2)
         SELECT FROM (
@@ -101,7 +98,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE NOT senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'posts' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, NULL::bigint AS repost_of_id FROM items_item i
@@ -110,7 +107,7 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE senders.posts_only
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'mutuals' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -118,8 +115,7 @@
         AND i.id < $3
     ORDER BY i.id DESC LIMIT 1
     ) head
-        
-         UNION ALL 
+         UNION ALL
         SELECT senders.id, 'self' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL (
     SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
@@ -128,6 +124,6 @@
     ORDER BY i.id DESC LIMIT 1
     ) head
         WHERE senders.id = $1
-        ) stream WHERE true AND (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0) AND true)) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))))
+        ) stream WHERE true AND (stream.id = $1 OR (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = stream.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = stream.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = stream.id  OFFSET 0))) AND (stream.id = $1 OR EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0) AND (NOT (stream.circle = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = stream.id AND f.followee_id = $1  OFFSET 0))))
      THEN 1 ELSE 0 END FROM unnest($4::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id

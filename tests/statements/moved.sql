@@ -8,7 +8,7 @@ SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = 1000000 AND b.blocked_id = items_item.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = items_item.sender_id AND b.blocked_id = 1000000 OFFSET 0))))
      AND (items_item.root_id IS NULL OR items_item.sender_id = 1000000 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = items_item.root_id AND 
+        WHERE root.id = items_item.root_id AND
     ((root.sender_id = 1000000 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -16,10 +16,10 @@ SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = 1000000  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = 1000000 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = 1000000 OFFSET 0))))
      OFFSET 0)))
-     AND 
+     AND
     (items_item.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = items_item.repost_of_id AND o.status = 'published' AND 
+        WHERE o.id = items_item.repost_of_id AND o.status = 'published' AND
     (
     ((o.sender_id = 1000000 AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
@@ -29,7 +29,7 @@ SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = 1000000 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = 1000000 OFFSET 0))))
      AND (o.root_id IS NULL OR o.sender_id = 1000000 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = o.root_id AND 
+        WHERE root.id = o.root_id AND
     ((root.sender_id = 1000000 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -37,5 +37,5 @@ SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = 1000000  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = 1000000 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = 1000000 OFFSET 0))))
      OFFSET 0)))
-      OFFSET 0))
+        OFFSET 0))
     ))) AND "items_item"."id" IN ($1) AND "items_item"."status" = $2)

@@ -9,10 +9,10 @@
 ),
     bound AS (SELECT CASE WHEN count(*) = $4 THEN max(id) END AS id FROM scanned)
     SELECT bound.id, page.* FROM bound LEFT JOIN LATERAL (
-        SELECT a.id, shown.kind, shown.item_id, a.actor_id FROM scanned a CROSS JOIN LATERAL (
-            SELECT n.kind, n.item_id FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id
-            WHERE n.id = a.notification_id AND n.kind = ANY($5::varchar[])
-                AND ($6::bigint IS NULL OR a.actor_id = $6) AND 
+    SELECT a.id, shown.kind, shown.item_id, a.actor_id FROM scanned a CROSS JOIN LATERAL (
+        SELECT n.kind, n.item_id FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id
+        WHERE n.id = a.notification_id AND n.kind = ANY($5::varchar[])
+            AND ($6::bigint IS NULL OR a.actor_id = $6) AND
     (n.item_id IS NULL OR EXISTS (SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id WHERE i.id = n.item_id AND (
     (
     ((i.sender_id = $1 AND i.status <> 'deleted') OR (
@@ -23,7 +23,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0))))
      AND (i.root_id IS NULL OR i.sender_id = $1 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = i.root_id AND 
+        WHERE root.id = i.root_id AND
     ((root.sender_id = $1 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -31,10 +31,10 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $1  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
      OFFSET 0)))
-     AND 
+     AND
     (i.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = i.repost_of_id AND o.status = 'published' AND 
+        WHERE o.id = i.repost_of_id AND o.status = 'published' AND
     (
     ((o.sender_id = $1 AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
@@ -44,7 +44,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $1 OFFSET 0))))
      AND (o.root_id IS NULL OR o.sender_id = $1 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = o.root_id AND 
+        WHERE root.id = o.root_id AND
     ((root.sender_id = $1 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -52,11 +52,11 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $1  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
      OFFSET 0)))
-      OFFSET 0))
+        OFFSET 0))
     ) OFFSET 0))
     AND CASE WHEN n.kind = 'live' THEN EXISTS (SELECT FROM live_livesession l JOIN accounts_user h ON h.id = l.host_id WHERE l.id = n.session_id AND (l.host_id = $1 OR (l.hidden_at IS NULL AND h.is_active AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = l.host_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = $1 OFFSET 0)))) OFFSET 0) ELSE true END
     AND n.kind <> ALL (coalesce((SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = $1), ARRAY[]::varchar[]))
- AND 
+ AND
     u.is_active AND ((NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = a.actor_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = a.actor_id AND b.blocked_id = $1 OFFSET 0)) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = a.actor_id AND m.notifications OFFSET 0))
     AND CASE n.kind
         WHEN 'like' THEN EXISTS (
@@ -70,8 +70,7 @@
         WHEN 'follow_accepted' THEN EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = n.recipient_id AND f.followee_id = a.actor_id AND (f.created_at AT TIME ZONE 'UTC')::date = n.day OFFSET 0)
         ELSE true
     END
-
-            OFFSET 0
-        ) shown
-        ORDER BY a.id ASC LIMIT $7
+        OFFSET 0
+    ) shown
+        ORDER BY id ASC LIMIT $7
     ) page ON true

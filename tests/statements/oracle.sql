@@ -43,7 +43,7 @@
             AND (i.repost_of_id IS NULL OR f.reposts)
             AND (i.visibility IN ('public', 'followers') OR i.visibility = 'mutuals' AND back.id IS NOT NULL)
     )
-    AND 
+    AND
     i.sender_id NOT IN (
         SELECT out.member_id FROM relations_listmember out JOIN relations_list l ON l.id = out.list_id
         WHERE l.owner_id = $1 AND l.is_exclusive)

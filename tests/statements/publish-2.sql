@@ -6,10 +6,10 @@
             ORDER BY n.position DESC LIMIT 1000
         ) n
         CROSS JOIN LATERAL (
-            SELECT FROM 
+            SELECT FROM
     (SELECT * FROM notifications_act act WHERE act.notification_id = n.id ORDER BY act.id DESC LIMIT 300)
  a JOIN accounts_user u ON u.id = a.actor_id
-            WHERE a.id > coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = reader.id), 0) AND 
+            WHERE a.id > coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = reader.id), 0) AND
     u.is_active AND ((NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = reader.id AND b.blocked_id = a.actor_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = a.actor_id AND b.blocked_id = reader.id OFFSET 0)) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = reader.id AND m.muted_id = a.actor_id AND m.notifications OFFSET 0))
     AND CASE n.kind
         WHEN 'like' THEN EXISTS (
@@ -25,7 +25,7 @@
     END
  LIMIT 1
         ) act
-        WHERE 
+        WHERE
     (n.item_id IS NULL OR EXISTS (SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id WHERE i.id = n.item_id AND (
     (
     ((i.sender_id = reader.id AND i.status <> 'deleted') OR (
@@ -36,7 +36,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = reader.id AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = reader.id OFFSET 0))))
      AND (i.root_id IS NULL OR i.sender_id = reader.id OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = i.root_id AND 
+        WHERE root.id = i.root_id AND
     ((root.sender_id = reader.id AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -44,10 +44,10 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = reader.id  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = reader.id AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = reader.id OFFSET 0))))
      OFFSET 0)))
-     AND 
+     AND
     (i.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = i.repost_of_id AND o.status = 'published' AND 
+        WHERE o.id = i.repost_of_id AND o.status = 'published' AND
     (
     ((o.sender_id = reader.id AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
@@ -57,7 +57,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = reader.id AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = reader.id OFFSET 0))))
      AND (o.root_id IS NULL OR o.sender_id = reader.id OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = o.root_id AND 
+        WHERE root.id = o.root_id AND
     ((root.sender_id = reader.id AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -65,7 +65,7 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = reader.id  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = reader.id AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = reader.id OFFSET 0))))
      OFFSET 0)))
-      OFFSET 0))
+        OFFSET 0))
     ) OFFSET 0))
     AND CASE WHEN n.kind = 'live' THEN EXISTS (SELECT FROM live_livesession l JOIN accounts_user h ON h.id = l.host_id WHERE l.id = n.session_id AND (l.host_id = reader.id OR (l.hidden_at IS NULL AND h.is_active AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = reader.id AND b.blocked_id = l.host_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = reader.id OFFSET 0)))) OFFSET 0) ELSE true END
     AND n.kind <> ALL (coalesce((SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = reader.id), ARRAY[]::varchar[]))

@@ -1,4 +1,4 @@
-    WITH 
+    WITH
     i AS MATERIALIZED (
         SELECT event.place, event.before IS NOT NULL AS before, stated.*
         FROM unnest($1::int[], $2::bigint[], $3::text[]) AS event (place, item, before)
@@ -19,10 +19,10 @@
     SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id,
         NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = connected.reader AND lm.member_id = i.sender_id AND l.is_exclusive OFFSET 0)
     FROM i JOIN accounts_user s ON s.id = i.sender_id JOIN connected ON connected.sender_id = i.sender_id
-    WHERE i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = connected.reader) AND (i.sender_id = connected.reader OR (EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = connected.reader AND f.followee_id = i.sender_id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = connected.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = connected.reader OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = connected.reader AND m.muted_id = i.sender_id  OFFSET 0) AND true) AND (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = connected.reader AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0)))) AND ((i.sender_id = connected.reader OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = connected.reader  OFFSET 0))) AND 
+    WHERE i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = connected.reader) AND (i.sender_id = connected.reader OR (EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = connected.reader AND f.followee_id = i.sender_id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = connected.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = connected.reader OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = connected.reader AND m.muted_id = i.sender_id  OFFSET 0)) AND (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = connected.reader AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0)))) AND ((i.sender_id = connected.reader OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = connected.reader  OFFSET 0))) AND
     (i.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = i.repost_of_id AND o.status = 'published' AND 
+        WHERE o.id = i.repost_of_id AND o.status = 'published' AND
     (
     ((o.sender_id = connected.reader AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
@@ -32,7 +32,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = connected.reader AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = connected.reader OFFSET 0))))
      AND (o.root_id IS NULL OR o.sender_id = connected.reader OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = o.root_id AND 
+        WHERE root.id = o.root_id AND
     ((root.sender_id = connected.reader AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -40,7 +40,8 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = connected.reader  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = connected.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = connected.reader OFFSET 0))))
      OFFSET 0)))
-     AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = connected.reader AND m.muted_id = o.sender_id  OFFSET 0) OFFSET 0))
+     AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = connected.reader AND m.muted_id = o.sender_id  OFFSET 0)
+        OFFSET 0))
     )
     UNION ALL
     SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id, true
@@ -59,7 +60,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = watch.reader OFFSET 0))))
      AND (i.root_id IS NULL OR i.sender_id = watch.reader OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = i.root_id AND 
+        WHERE root.id = i.root_id AND
     ((root.sender_id = watch.reader AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -67,10 +68,10 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = watch.reader  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = watch.reader OFFSET 0))))
      OFFSET 0)))
-     AND 
+     AND
     (i.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = i.repost_of_id AND o.status = 'published' AND 
+        WHERE o.id = i.repost_of_id AND o.status = 'published' AND
     (
     ((o.sender_id = watch.reader AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
@@ -80,7 +81,7 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = watch.reader OFFSET 0))))
      AND (o.root_id IS NULL OR o.sender_id = watch.reader OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = o.root_id AND 
+        WHERE root.id = o.root_id AND
     ((root.sender_id = watch.reader AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
@@ -88,5 +89,5 @@
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = watch.reader  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = watch.reader OFFSET 0))))
      OFFSET 0)))
-      OFFSET 0))
+        OFFSET 0))
     )

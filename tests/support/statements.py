@@ -36,16 +36,18 @@ def statements() -> Iterator[list[str]]:
         yield seen
 
 
-def is_long(statement: str) -> bool:
-    return len(statement.strip("\n").splitlines()) > MOST
-
-
 def as_sent(statement: str) -> str:
-    """The statement with the placeholders of PostgreSQL, also where psycopg fills them in."""
-    return numbered(statement)[0].decode().strip("\n").rstrip() + "\n"
+    """The statement without empty lines, with the placeholders of PostgreSQL also where psycopg fills them in."""
+    lines = numbered(statement)[0].decode().splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())
+
+
+def long_ones(executed: Iterable[str]) -> list[str]:
+    """The long ones of these statements, as they are sent, each once."""
+    return [text for text in dict.fromkeys(map(as_sent, executed)) if text.count("\n") > MOST]
 
 
 def without_file(executed: Iterable[str]) -> list[str]:
     """The long ones of these statements that have no file. Ids that stand in a statement do not count."""
     kept = {re.sub(r"\d+", "0", path.read_text()) for path in FOLDER.glob("*.sql")}
-    return [one for one in map(as_sent, filter(is_long, executed)) if re.sub(r"\d+", "0", one) not in kept]
+    return [text for text in long_ones(executed) if re.sub(r"\d+", "0", text) not in kept]
