@@ -2,17 +2,17 @@
 
 from celery import shared_task
 
-from operation import sampling
+from operation import gauges
 from storage.connections import database_now
 
 
 @shared_task(name="operation.observe")
 def observe() -> None:
     """Set the gauges that no process counts."""
-    sampling.observe(now=database_now())
+    gauges.observe(now=database_now())
 
 
 @shared_task(name="operation.census")
 def census() -> None:
     """Count the users and their levels."""
-    sampling.census()
+    gauges.census()

@@ -191,7 +191,7 @@ oracle_differences = _counter(
     at_start=("floor", "order", "missing", "extra"),
 )
 
-# Gauges that a task samples (operation.sampling); /metrics asks no server.
+# Gauges that a task samples (operation.gauges); /metrics asks no server.
 deliveries_pending = _latest("feedsite_deliveries_pending", "Deliveries that are not complete.")
 deliveries_parked = _latest("feedsite_deliveries_parked", "Deliveries that were given up.")
 delivery_oldest = _latest("feedsite_delivery_oldest_seconds", "Age of the oldest delivery that is not complete.")

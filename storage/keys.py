@@ -38,7 +38,7 @@
 | `cache:1:notice:{user}` | STRING | that a task will announce acts (notifications/actions.py) | 1 second | done twice |
 | `cache:1:mail:turn` | STRING | that a worker sends letters (mail/sending.py) | 90 seconds | several send at once |
 | `cache:1:mail:pause` | STRING | that the mail server is left alone | 30 seconds | it is asked sooner |
-| `cache:1:observed` | STRING | when beat was last at work (operation/sampling.py) | a day | written again in 20 s |
+| `cache:1:observed` | STRING | when beat was last at work (operation/gauges.py) | a day | written again in 20 s |
 
 A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in storage/window.py.
 """

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 from mail.models import Letter, State
 from moving.models import ArchiveImport
 from operation.doctor.findings import WAIT_SECONDS, Findings, judge
-from operation.sampling import BACKLOG, last_observed, queue_lengths
+from operation.gauges import BACKLOG, last_observed, queue_lengths
 from relations.models import CsvImport, Mute
 from storage.connections import fetch
 from storage.parking import PARKED

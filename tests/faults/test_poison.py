@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from items import actions as items
-from operation import sampling
+from operation import gauges
 from relations import actions as relations
 from runtime import metrics
 from storage import deliveries, keys
@@ -91,7 +91,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         assert all("WRONGTYPE" in row.last_error for row in parked)
         reader = User.objects.get(pk=fan.pk)
         assert [int(item.id) for item in home_page(reader, limit=100).items] == home_ids(fan.pk)[:100]
-        sampling.observe(now=timezone.now())
+        gauges.observe(now=timezone.now())
         assert ("feedsite_deliveries_parked", len(parked)) in [(name, value) for name, _, value in metrics.samples()]
         shown = text(admin_client.get(DELIVERIES, {"state": "parked"}))
         assert str(parked[0].pk) in shown

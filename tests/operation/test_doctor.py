@@ -24,7 +24,7 @@ from discover.impressions import Impression
 from feedsite.celery import app
 from media.models import MediaFile
 from moving.models import ArchiveImport
-from operation import sampling
+from operation import gauges
 from operation.doctor import (
     configuration,
     disks,
@@ -303,9 +303,9 @@ def test_deliveries_and_a_beat_that_are_late() -> None:
     Delivery.objects.create(item=parked, sender=parked.sender, parked_at=now)
     assert states(work.deliveries(now)) == {"deliveries": WARNING, "parked deliveries": WARNING}
     assert states(work.beat(now)) == {"beat": ERROR}
-    sampling.observe(now=now - timedelta(minutes=10))
+    gauges.observe(now=now - timedelta(minutes=10))
     assert states(work.beat(now)) == {"beat": ERROR}
-    sampling.observe(now=now - timedelta(minutes=1))
+    gauges.observe(now=now - timedelta(minutes=1))
     assert states(work.beat(now)) == {"beat": OK}
 
 
@@ -315,7 +315,7 @@ def test_a_site_that_has_just_started_is_no_error(monkeypatch: pytest.MonkeyPatc
     for age, state in ((20.0, WARNING), (170.0, WARNING), (200.0, ERROR)):
         monkeypatch.setattr(work, "ages", lambda age=age: {"celery@here": age})
         assert states(work.beat(now)) == {"beat": state}
-    sampling.observe(now=now - timedelta(hours=9))
+    gauges.observe(now=now - timedelta(hours=9))
     monkeypatch.setattr(work, "ages", lambda: {"celery@here": 20.0})
     finding = found(work.beat(now))["beat"]
     assert (finding.state, "started 20 s ago" in finding.text) == (WARNING, True)

@@ -23,8 +23,8 @@ from items import actions as items
 from items.models import Item, Visibility
 from operation.doctor import postgresql
 from operation.doctor.findings import OK, WARNING
+from operation.gauges import census
 from operation.graphs import of_site
-from operation.sampling import census
 from relations import actions as relations
 from relations.suggestions import suggestions
 from runtime import metrics

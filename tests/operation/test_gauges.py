@@ -12,7 +12,7 @@ from kombu.exceptions import ChannelError
 from accounts.models import Level, User
 from feedsite.celery import app
 from items import actions as items
-from operation import sampling
+from operation import gauges
 from relations import actions as relations
 from runtime import metrics
 from storage import connections
@@ -58,7 +58,7 @@ def test_to_look_how_long_queues_are_makes_none(broker_server: Any) -> None:
         channel: Any = connection.default_channel
         for name in (*app.amqp.queues, PARKED):
             channel.queue_delete(name)
-        assert sampling.queue_lengths() == dict.fromkeys((*app.amqp.queues, PARKED), 0)
+        assert gauges.queue_lengths() == dict.fromkeys((*app.amqp.queues, PARKED), 0)
         for name in (*app.amqp.queues, PARKED):
             with pytest.raises(ChannelError):
                 connection.channel().queue_declare(queue=name, passive=True)
@@ -81,8 +81,8 @@ def test_what_waits_is_seen(queue: Any) -> None:
     enqueue("timeline.sweep")
     enqueue("timeline.sweep")
 
-    sampling.census()
-    sampling.observe(now=now)
+    gauges.census()
+    gauges.observe(now=now)
     assert value("feedsite_deliveries_pending") == value("feedsite_deliveries_parked") == 1
     assert value("feedsite_delivery_oldest_seconds") == pytest.approx(90, abs=1)
     assert value("feedsite_queue_length", queue="celery") == 2
@@ -93,7 +93,7 @@ def test_what_waits_is_seen(queue: Any) -> None:
     assert value("feedsite_fanout_entries_total") == entries + 1
     assert from_sql() == pages + 1
     assert value("feedsite_sampled_seconds") == pytest.approx(now.timestamp())
-    assert sampling.last_observed() == now
+    assert gauges.last_observed() == now
 
 
 @pytest.mark.slow
