@@ -20,9 +20,9 @@ from accounts.actions import edit_preferences
 from accounts.models import User
 from discover import feedback, recent
 from discover.history import unwanted_page, viewed_page, why
+from items.api import item_or_404, take_back_or_404
 from items.cards import Card, cards
 from items.profile import visible_item
-from items.views import item_or_404, take_back_or_404
 from storage.connections import FeedsUnavailableError
 from web.pages import PageRequest, go_on, limited, show, wants_part
 from web.rest import position

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
@@ -114,31 +114,31 @@ class ItemEdit(StrictSerializer):
     extra_info = ObjectField(required=False)
 
 
-def body_or_404(text: str, reader: User | AnonymousUser) -> ItemBody:
-    """The body of the item of this id as far as `reader` may see it. Raises NotFound, the same for every other id."""
-    number = parse_id(text)
+def body_or_404(item_id: str | int, reader: User | AnonymousUser) -> ItemBody:
+    """The body of the item of this id as far as `reader` may see it. Raises Http404, the same for every other id."""
+    number = parse_id(str(item_id))
     found = visible_item(number, reader) if number else None
     if found is None:
-        raise exceptions.NotFound
+        raise Http404
     return found
 
 
-def item_or_404(text: str, reader: User) -> Item:
-    """The item of this id as far as `reader` may see it, to act on. Raises NotFound, the same for every other id."""
-    number = parse_id(text)
+def item_or_404(item_id: str | int, reader: User | AnonymousUser) -> Item:
+    """The item of this id as far as `reader` may see it, to act on. Raises Http404, the same for every other id."""
+    number = parse_id(str(item_id))
     item = Item.objects.visible_to(reader).select_related("repost_of").filter(pk=number).first() if number else None
     if item is None:
-        raise exceptions.NotFound
+        raise Http404
     return item
 
 
-def take_back_or_404(text: str, user: User, undo: Callable[[Item], bool]) -> Item:
+def take_back_or_404(item_id: str | int, user: User, undo: Callable[[Item], bool]) -> Item:
     """End what is the user's own on the item of this id, be it visible to them or not (items.actions.take_back). Raises
-    NotFound, the same for every other id, where there is nothing to end.
+    Http404, the same for every other id, where there is nothing to end.
     """
-    item = actions.take_back(user=user, item_id=parse_id(text), undo=undo)
+    item = actions.take_back(user=user, item_id=parse_id(str(item_id)), undo=undo)
     if item is None:
-        raise exceptions.NotFound
+        raise Http404
     return item
 
 

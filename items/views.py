@@ -1,7 +1,7 @@
 """The pages of items: profiles, one item with its replies, and what people do with them."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from items import actions, attachments, idempotency
 from items.actions import BREADTH
+from items.api import body_or_404, item_or_404, take_back_or_404
 from items.bodies import ItemBody, Sender
 from items.cards import Card, cards
 from items.forms import EditForm, ItemForm
@@ -35,9 +36,8 @@ from items.viewing import tell_viewed
 from media.actions import PICTURES_AN_ITEM, MediaError
 from media.attaching import free
 from media.objects import media_object
-from relations.views import user_or_404
+from relations.api import user_or_404
 from relations.visibility import standing
-from storage.ids import MAX_ID
 from web.pages import (
     FORM_METHODS,
     INVALID,
@@ -53,39 +53,12 @@ from web.pages import (
 from web.rest import position
 
 
-def item_or_404(item_id: int, reader: User | AnonymousUser) -> Item:
-    """The item as far as `reader` may see it; else the same page as for an id that never was."""
-    seen = Item.objects.visible_to(reader).select_related("repost_of")
-    item = seen.filter(pk=item_id).first() if item_id < 2**63 else None
-    if item is None:
-        raise Http404
-    return item
-
-
 def own_item(item_id: int, reader: User) -> Item:
     """The reader's own item. Raises Http404, and PermissionDenied for what they see and did not write."""
     item = item_or_404(item_id, reader)
     if item.sender_id != reader.pk:
         raise PermissionDenied
     return item
-
-
-def take_back_or_404(item_id: int, reader: User, undo: Callable[[Item], bool]) -> Item:
-    """End what is the reader's own on an item, be it visible to them or not (items.actions.take_back); else the same
-    page as for an id that never was.
-    """
-    item = actions.take_back(user=reader, item_id=item_id if item_id < 2**63 else None, undo=undo)
-    if item is None:
-        raise Http404
-    return item
-
-
-def body_or_404(item_id: int, reader: User | AnonymousUser) -> ItemBody:
-    """The item as pages show it, as far as `reader` may see it; else the same page as for an id that never was."""
-    body = visible_item(item_id, reader) if item_id <= MAX_ID else None
-    if body is None:
-        raise Http404
-    return body
 
 
 # --- Reading ---------------------------------------------------------------------------------------------

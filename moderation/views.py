@@ -7,8 +7,8 @@ from django.views.decorators.http import require_http_methods
 from accounts import review
 from accounts.access import signed_in
 from accounts.models import User
+from items.api import item_or_404
 from items.hydrate import hydrate
-from items.views import item_or_404
 from moderation import reports
 from moderation.forms import ReportForm
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show

@@ -20,7 +20,7 @@ from items.popular import popular_tags
 from items.previews import Preview
 from public import atom, sitemap
 from public.column import column_of
-from relations.views import user_or_404
+from relations.api import user_or_404
 from timeline.views import home
 from web.pages import PageRequest, show, wants_part
 from web.rest import position

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -46,10 +46,10 @@ class UserPage(msgspec.Struct):
 
 
 def user_or_404(username: str, reader: User | AnonymousUser) -> User:
-    """The user of this name as far as `reader` may know of them. Raises NotFound, the same for every other name."""
+    """The user of this name as far as `reader` may know of them. Raises Http404, the same for every other name."""
     user = visible_user(username, reader)
     if user is None:
-        raise exceptions.NotFound
+        raise Http404
     return user
 
 

@@ -12,10 +12,10 @@ from accounts.access import signed_in
 from accounts.models import User
 from accounts.owned import missing_as_404
 from relations import actions, lists
+from relations.api import user_or_404
 from relations.forms import ListForm, MembershipForm
 from relations.list_api import list_or_404
 from relations.models import Follow, List
-from relations.views import user_or_404
 from relations.visibility import is_username, visible_user
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
 from web.rest import PAGE, position

@@ -14,6 +14,7 @@ from django_htmx.http import trigger_client_event
 from accounts.access import signed_in
 from accounts.models import User
 from relations import actions
+from relations.api import user_or_404
 from relations.forms import MuteForm
 from relations.models import Follow, FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
@@ -52,14 +53,6 @@ TURNED_AWAY = {
     "block": gettext_lazy("@%(name)s is blocked. You can undo this on their profile."),
 }
 """The words for a reader who did it in the menu of a card."""
-
-
-def user_or_404(username: str, reader: User | AnonymousUser) -> User:
-    """The user of this name as far as `reader` may know of them; else the same page as for every other name."""
-    user = visible_user(username, reader)
-    if user is None:
-        raise Http404
-    return user
 
 
 @require_POST
