@@ -32,8 +32,7 @@ from clientapi.entities import (
 )
 from clientapi.people import People, people
 from items.bodies import ItemBody
-from items.filter_book import Rule
-from items.filters import Listed, filters_of
+from items.filters import Listed, Rule, filters_of
 from items.links import is_link
 from items.profile import answered_senders
 from items.versions import Version

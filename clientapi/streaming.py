@@ -24,7 +24,8 @@ from clientapi.paging import Wanted
 from clientapi.presenting import Presenter, filter_results
 from clientapi.streams import Hearer, Stream
 from items.bodies import ItemBody
-from items.filter_book import Book, Rule
+from items.filter_book import Book
+from items.filters import Rule
 from items.hydrate import hydrate, marks
 from items.visibility import visible
 from relations.rules import blocks

@@ -7,37 +7,16 @@ See docs/decisions.md: Filters of listeners are searched together.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
-from typing import NamedTuple
 
 from django.utils import timezone
 
 from items.bodies import ItemBody
-from items.filters import folded_text
-from items.matching import Matcher, Word, fold
-from items.models import FilterAction
-from storage.connections import fetch, id_array
+from items.filters import Filters, Rule, folded_text, rules_of
 
 MOST = 100_000
 """Filters that a book keeps: a few ten MB. Those of a batch's own readers may be more."""
 YOUNG, SHARE = 500, 4
 """New filters are compiled by themselves while they are fewer than so many, or than this part of the others."""
-
-READ = """
-    SELECT owner_id, id, phrase, whole_word, action, expires_at FROM items_filter
-    WHERE owner_id = ANY(%(owners)s::bigint[]) ORDER BY id
-"""
-
-
-class Rule(NamedTuple):
-    """A filter."""
-
-    owner: int
-    id: int
-    phrase: str
-    whole_word: bool
-    action: FilterAction
-    expires_at: datetime | None
 
 
 class _Shelf:
@@ -45,8 +24,7 @@ class _Shelf:
 
     def __init__(self, owners: Mapping[int, tuple[int, list[Rule]]]) -> None:
         self.owners = dict(owners)
-        self.rules = {rule.id: rule for _version, rules in owners.values() for rule in rules}
-        self.matcher = Matcher(Word(rule.id, fold(rule.phrase), rule.whole_word) for rule in self.rules.values())
+        self.filters = Filters(rule for _version, rules in owners.values() for rule in rules)
 
 
 class Book:
@@ -63,16 +41,16 @@ class Book:
         if not missing:
             return
         read: dict[int, tuple[int, list[Rule]]] = {reader: (readers[reader], []) for reader in missing}
-        for rule in fetch(READ, {"owners": id_array(missing)}, into=Rule._make):
+        for rule in rules_of(missing):
             read[rule.owner][1].append(rule)
         young, old = self._shelves
-        if len(young.rules) + len(old.rules) + sum(len(rules) for _, rules in read.values()) > MOST:
+        if len(young.filters.rules) + len(old.filters.rules) + sum(len(rules) for _, rules in read.values()) > MOST:
             kept = {owner: of for owner, of in self._all().items() if owner in readers and owner not in read}
             self._versions = {owner: version for owner, (version, _rules) in kept.items()}
             young, old = _Shelf({}), _Shelf(kept)
         self._versions |= {reader: readers[reader] for reader in missing}
         young = _Shelf(young.owners | read)
-        if len(young.rules) > max(YOUNG, len(old.rules) // SHARE):
+        if len(young.filters.rules) > max(YOUNG, len(old.filters.rules) // SHARE):
             self._shelves = [young, old]
             young, old = _Shelf({}), _Shelf(self._all())
         self._shelves = [young, old]
@@ -92,12 +70,9 @@ class Book:
         asked = set(readers) - {int(shown.sender.id)}
         hits: dict[int, dict[str, Rule]] = {}
         for shelf in self._shelves:
-            for rule_id in sorted(shelf.matcher.found(text)):
-                rule = shelf.rules[rule_id]
+            for rule in shelf.filters.found(text, now):
                 version, rules = shelf.owners[rule.owner]
-                if rule.owner not in asked or version != self._versions.get(rule.owner):
-                    continue
-                if rule.expires_at is None or rule.expires_at > now:
+                if rule.owner in asked and version == self._versions.get(rule.owner):
                     first = next(one for one in rules if one.phrase == rule.phrase)
                     hits.setdefault(rule.owner, {}).setdefault(rule.phrase, first)
         return {owner: list(by_phrase.values()) for owner, by_phrase in hits.items()}

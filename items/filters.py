@@ -14,7 +14,7 @@ See docs/decisions.md: Filters are compiled once for each version.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from accounts.models import User
 from items.bodies import ItemBody
 from items.matching import Matcher, Word, fold
 from items.models import Filter, FilterAction
-from storage.connections import fetch
+from storage.connections import fetch, id_array
 from storage.events import FiltersChanged, announce
 from storage.paging import below
 
@@ -164,39 +164,49 @@ def filter_of(owner: User, filter_id: int) -> Listed | None:
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
-class _Rule(NamedTuple):
+READ = """
+    SELECT owner_id, id, phrase, whole_word, action, expires_at FROM items_filter
+    WHERE owner_id = ANY(%(owners)s::bigint[]) ORDER BY id
+"""
+
+
+class Rule(NamedTuple):
     """A filter as its owner meets it."""
 
+    owner: int
     id: int
     phrase: str
     whole_word: bool
-    hides: bool
+    action: FilterAction
     expires_at: datetime | None
+
+    def is_in_force(self, now: datetime) -> bool:
+        """Whether it has not expired."""
+        return self.expires_at is None or self.expires_at > now
+
+
+def rules_of(owner_ids: Iterable[int]) -> list[Rule]:
+    """The filters of these users, oldest first."""
+    return fetch(READ, {"owners": id_array(owner_ids)}, into=Rule._make)
 
 
 class Filters:
-    """A reader's filters, compiled. Immutable: threads may share them."""
+    """Filters of one reader or of many, compiled. Immutable: threads may share them."""
 
-    def __init__(self, rules: Sequence[_Rule]) -> None:
-        self._rules = {rule.id: rule for rule in rules}
-        self._matcher = Matcher(Word(rule.id, fold(rule.phrase), rule.whole_word) for rule in rules)
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = {rule.id: rule for rule in rules}
+        self._matcher = Matcher(Word(rule.id, fold(rule.phrase), rule.whole_word) for rule in self.rules.values())
 
-    def found(self, parts: Iterable[str], now: datetime) -> list[_Rule]:
-        """The filters in force that match a text of these parts, oldest first."""
-        found = self._matcher.found(_folded(parts))
-        rules = (self._rules[rule_id] for rule_id in sorted(found))
-        return [rule for rule in rules if rule.expires_at is None or rule.expires_at > now]
-
-
-READ = """
-    SELECT id, phrase, whole_word, action = 'hide', expires_at FROM items_filter WHERE owner_id = %(owner)s ORDER BY id
-"""
+    def found(self, text: str, now: datetime) -> list[Rule]:
+        """The filters in force that match a text, which is folded, oldest first."""
+        rules = (self.rules[rule_id] for rule_id in sorted(self._matcher.found(text)))
+        return [rule for rule in rules if rule.is_in_force(now)]
 
 
 @lru_cache(COMPILED)
 def _compiled(owner_id: int, version: int) -> Filters:
     """The filters of a user, perhaps those of a newer version, which is then read for itself too."""
-    return Filters(fetch(READ, {"owner": owner_id}, into=_Rule._make))
+    return Filters(rules_of([owner_id]))
 
 
 def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody]:
@@ -209,9 +219,9 @@ def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBo
         shown = item.shown
         if shown.sender.id == own:
             continue
-        found = filters.found(_parts(shown), now)
+        found = filters.found(folded_text(shown), now)
         if found:
-            action = FilterAction.HIDE if any(rule.hides for rule in found) else FilterAction.WARN
+            action = FilterAction.HIDE if any(rule.action == FilterAction.HIDE for rule in found) else FilterAction.WARN
             for one in (item, shown):
                 one.filtered = list(dict.fromkeys(rule.phrase for rule in found))
                 one.filter_action = action.value
@@ -220,10 +230,11 @@ def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBo
 
 def folded_text(item: ItemBody) -> str:
     """The text of an item that filters are looked for in; of a repost its original is asked."""
-    return _folded(_parts(item))
+    return folded(_parts(item))
 
 
-def _folded(parts: Iterable[str]) -> str:
+def folded(parts: Iterable[str]) -> str:
+    """The parts of an item as one text that filters are looked for in."""
     return APART.join(fold(_bounded(part)) for part in parts if part)
 
 

@@ -15,9 +15,9 @@ from discover.feed import refresh
 from items import actions as items
 from items import filters
 from items.bodies import ItemBody
-from items.filters import Filters, _Rule, filtered
+from items.filters import Filters, Rule, filtered, folded
 from items.hydrate import hydrate
-from items.models import PHRASE_LENGTH, Filter, Item
+from items.models import PHRASE_LENGTH, Filter, FilterAction, Item
 from items.profile import profile_page, replies_page, visible_item
 from items.text import ARTICLE_LENGTH
 from relations import actions as relations
@@ -215,10 +215,12 @@ HOSTILE = ["a", "ab", "\u0301", "ﷺ", "ﷺﷻ ", "㌖", "a\u0301", "猫", " ", 
 def test_the_longest_text_is_read_in_a_moment(piece: str) -> None:
     """In 20 ms, by the most and longest phrases, which nearly match everywhere."""
     phrases = [piece * (PHRASE_LENGTH // len(piece) - number % 20) + chr(0x4E00 + number) for number in range(100)]
-    most = Filters([_Rule(number, phrase, number % 2 == 0, True, None) for number, phrase in enumerate(phrases)])
+    most = Filters(
+        Rule(0, number, phrase, number % 2 == 0, FilterAction.HIDE, None) for number, phrase in enumerate(phrases)
+    )
     text = (piece * ARTICLE_LENGTH)[:ARTICLE_LENGTH]
     now = timezone.now()
-    assert cpu(lambda: most.found([text], now), 0.02) < BUSY * 0.02
+    assert cpu(lambda: most.found(folded([text]), now), 0.02) < BUSY * 0.02
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -229,13 +231,13 @@ def test_phrases_that_stand_everywhere_take_a_moment(gap: str, whole: bool) -> N
     """
     phrases = [f"a{gap}" * length + "a" for length in range(PHRASE_LENGTH // 2)]
     phrases += [chr(0x4E00 + number) for number in range(70)] + ["absent"]
-    most = Filters([_Rule(number, phrase, whole, True, None) for number, phrase in enumerate(phrases)])
+    most = Filters([Rule(0, number, phrase, whole, FilterAction.HIDE, None) for number, phrase in enumerate(phrases)])
     half = ARTICLE_LENGTH // 2
     text = (f"a{gap}" * half)[:half] + " " + "".join(phrase * (half // 70) for phrase in phrases[-71:-1])
     expected = [phrase for phrase in phrases[:-1] if gap or not whole or (len(phrase) == 1 and phrase != "a")]
     now = timezone.now()
-    assert [rule.phrase for rule in most.found([text], now)] == expected
-    assert cpu(lambda: most.found([text], now), 0.06) < BUSY * 0.06
+    assert [rule.phrase for rule in most.found(folded([text]), now)] == expected
+    assert cpu(lambda: most.found(folded([text]), now), 0.06) < BUSY * 0.06
 
 
 def test_nothing_is_filtered_of_no_items(reader: User) -> None:

@@ -24,9 +24,10 @@ from django.utils import timezone
 
 from accounts.avatars import drawn_url
 from items import actions, text, words
-from items.filters import Filters, _Rule
+from items.filters import Filters, Rule, folded
 from items.hits import hits
 from items.matching import Matcher, Word, fold, marked
+from items.models import FilterAction
 from items.query import QUERY_LENGTH, parse
 from items.templatetags import reading
 from items.text import TEXT_LENGTH
@@ -52,7 +53,9 @@ GROWTH = 9
 
 QUERIES = ["a", "的", "a b", '"a a a"', "的" * QUERY_LENGTH, " ".join(map(chr, range(0x4E00, 0x4E64)))]
 MATCHER = Matcher(Word(number, word, False) for number, word in enumerate(["a", "的", "的的", "\u0301", "spam"]))
-FILTERED = Filters([_Rule(number, word, True, False, None) for number, word in enumerate(["a", "的的", "spam"])])
+FILTERED = Filters(
+    Rule(0, number, word, True, FilterAction.WARN, None) for number, word in enumerate(["a", "的的", "spam"])
+)
 
 
 def hits_in(written: str, query: str) -> object:
@@ -82,7 +85,7 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.templatetags.reading.linked": [linked, *(partial(linked, query=query) for query in QUERIES)],
     "accounts.avatars.drawn_url": [lambda written: drawn_url(written, written)],
     "items.matching.fold": [fold],
-    "items.filters.Filters.found": [lambda written: FILTERED.found([written], timezone.now())],
+    "items.filters.Filters.found": [lambda written: FILTERED.found(folded([written]), timezone.now())],
     "items.matching.marked": [lambda written: marked(written, MATCHER)],
     "moderation.rules.with_hits": [lambda written: rules.with_hits(written, [("a", False), ("的", True)])],
     "web.strict_json.check_text": [lambda written: check_text([written])],
