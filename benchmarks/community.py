@@ -1,27 +1,39 @@
 """The community of the benchmarks: generated in SQL, skewed as communities are, the same in every run.
 
-Senders post by a power law (the first hundred of 20,000 hold an eighth of all items); one item in ten is a reply. Each
-sender follows twenty others. Readers follow many or few of them; their windows are built by the site's own code.
+Senders post by a power law: the first hundred of 20,000 hold an eighth of all items. One item in ten is a reply. Each
+sender follows twenty others. Readers follow many or few of them. The site's own code builds their windows.
 """
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
 
 from django.conf import settings
+from django.core.management import call_command
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
+from django.test import Client
+from django.utils import timezone
+from oauth2_provider.models import AccessToken, set_token_value
 
 from accounts import policy
+from accounts.actions import issue_token
 from accounts.models import User
-from benchmarks.ground import Size, emptied
+from benchmarks.measure import Size
+from clientapi.actions import OUT_OF_BAND, register
+from items.models import Item
 from storage.connections import feeds_for_tasks, fetch, pipelined
 from storage.window import INFINITY, Entry, Window
 from timeline import inbox, outbox
 from timeline.inbox import Inbox
+from timeline.models import Delivery
 from timeline.outbox import Outbox
 
 FOLLOWEES_OF_HYBRIDS = 200
-"""Readers who pull outboxes follow so many others besides."""
+"""Ordinary followees of readers who pull outboxes."""
 FIRST_READER = 500_001
 FIRST_PUBLISHER = 900_001
 FIRST_FOLLOWER = 1_000_001
@@ -71,20 +83,37 @@ FOLLOW_PUBLISHER = """
     INSERT INTO relations_follow (follower_id, followee_id, created_at)
     SELECT id, %(publisher)s, now() FROM generate_series(%(first)s::bigint, %(first)s + %(count)s - 1) AS id
 """
+# Eight words for each item by a law like Zipf's: of w1 to w20000, the first ones are frequent.
+WORDS = """
+    INSERT INTO items_itemdocument (item_id, document)
+    SELECT i.id, (
+        SELECT string_agg('w' || floor(20000 ^ (
+            (hashint8extended(i.id, place) & 1048575) / 1048576.0::float8))::integer || ':' || place, ' ')::tsvector
+        FROM generate_series(1, 8) AS place
+    ) FROM (SELECT id FROM items_item WHERE status = 'published' ORDER BY id DESC LIMIT %(count)s) i
+    ON CONFLICT DO NOTHING
+"""
+FOLLOW_COUNTS = """
+    UPDATE accounts_user u SET following_count = coalesce(f.following, 0), follower_count = coalesce(t.followers, 0)
+    FROM accounts_user o
+    LEFT JOIN (SELECT follower_id, count(*) AS following FROM relations_follow GROUP BY 1) f ON f.follower_id = o.id
+    LEFT JOIN (SELECT followee_id, count(*) AS followers FROM relations_follow GROUP BY 1) t ON t.followee_id = o.id
+    WHERE o.id = u.id
+"""
 
 
 class Community:
     """The data set, and who of it plays which part."""
 
-    def __init__(self, size: Size) -> None:
-        self.size = size
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
+        self.size, self.folder = size, folder
         free = iter(range(FIRST_READER, FIRST_PUBLISHER))
         self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.followees}
-        """By the number of whom they follow; of level 3."""
+        """By their number of followees. Their level is 3."""
         self.hybrids = {count: [next(free) for _ in range(size.readers)] for count in size.outboxes}
-        """By the number of big-Vs whose outboxes they pull; of level 2."""
+        """By the number of big-Vs whose outboxes they pull. Their level is 2."""
         self.publishers = {count: FIRST_PUBLISHER + place for place, count in enumerate(size.followers)}
-        """By the number of their followers: the first ones of ..."""
+        """By their number of followers: the first of `followers`."""
         self.followers = range(FIRST_FOLLOWER, FIRST_FOLLOWER + max(size.followers))
         self.seconds = 0.0
 
@@ -93,10 +122,7 @@ class Community:
         begin = time.perf_counter()
         size = self.size
         emptied()
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT setseed(0.25)")
-            # The rows refer to each other by construction; checking a million of them says nothing about a page.
-            cursor.execute("SET session_replication_role = replica")
+        with loading() as cursor:
             for first, count, level in (
                 (1, size.senders, 1),
                 (FIRST_READER, len(self.readers) * size.readers, 3),
@@ -105,7 +131,6 @@ class Community:
                 (FIRST_FOLLOWER, len(self.followers), 1),
             ):
                 cursor.execute(USERS, {"first": first, "count": count, "level": level, "big_vs": size.big_vs})
-            cursor.execute("SELECT setval(pg_get_serial_sequence('accounts_user', 'id'), max(id)) FROM accounts_user")
             cursor.execute(ITEMS, {"items": size.items, "senders": size.senders})
             cursor.execute(BACKGROUND, {"senders": size.senders})
             some = {"first": size.big_vs + 1, "last": size.senders}
@@ -119,16 +144,6 @@ class Community:
                 cursor.execute(
                     FOLLOW_PUBLISHER, {"publisher": publisher, "first": self.followers.start, "count": count}
                 )
-            cursor.execute(
-                """
-                UPDATE accounts_user u SET
-                    following_count = (SELECT count(*) FROM relations_follow WHERE follower_id = u.id),
-                    follower_count = (SELECT count(*) FROM relations_follow WHERE followee_id = u.id)
-                """
-            )
-            cursor.execute("RESET session_replication_role")
-            for table in ("accounts_user", "relations_follow", "items_item"):
-                cursor.execute(f"VACUUM ANALYZE {table}")
         self.materialise()
         self.seconds = time.perf_counter() - begin
 
@@ -140,6 +155,12 @@ class Community:
             for reader in readers:
                 materialise_inbox(reader)
 
+    def index_words(self, count: int) -> None:
+        """Make the newest items findable by search."""
+        with connection.cursor() as cursor:
+            cursor.execute(WORDS, {"count": count})
+            cursor.execute("VACUUM ANALYZE items_itemdocument")
+
     def described(self) -> str:
         """The data set in a line."""
         (follows,), (users,) = fetch("SELECT count(*) FROM relations_follow") + fetch(
@@ -149,6 +170,40 @@ class Community:
             f"{self.size.items:,} items by {self.size.senders:,} senders, {users:,} users, {follows:,} follows; "
             f"generated in {self.seconds:.0f} s"
         )
+
+
+def emptied(*, find_people: bool = True) -> None:
+    """Empty the database and Redis.
+
+    Without `find_people` the index of people's names is dropped as well: for a million people it takes longer to build
+    than everything else. The next call builds it again.
+    """
+    call_command("flush", interactive=False, verbosity=0)
+    policy.follow_timeline()
+    feeds_for_tasks().flushall()
+    (index,) = (index for index in User._meta.indexes if index.name == "user_names")
+    with connection.cursor() as cursor, connection.schema_editor() as editor:
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [index.name])
+        (is_there,) = cursor.fetchone()
+        if find_people and not is_there:
+            editor.add_index(User, index)
+        if is_there and not find_people:
+            editor.remove_index(User, index)
+
+
+@contextmanager
+def loading() -> Iterator[CursorWrapper]:
+    """A cursor that writes rows without checks of references, and counts follows at the end."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT setseed(0.25)")
+        # The rows refer to each other by construction. Checking a million of them measures nothing.
+        cursor.execute("SET session_replication_role = replica")
+        yield cursor
+        cursor.execute("SELECT setval(pg_get_serial_sequence('accounts_user', 'id'), max(id)) FROM accounts_user")
+        cursor.execute(FOLLOW_COUNTS)
+        cursor.execute("RESET session_replication_role")
+        for table in ("accounts_user", "relations_follow", "items_item"):
+            cursor.execute(f"VACUUM ANALYZE {table}")
 
 
 def materialise_inbox(user_id: int) -> None:
@@ -176,7 +231,7 @@ def entries(user_id: int) -> list[Entry]:
 
 
 def build_window(key: str, held: Sequence[Entry]) -> None:
-    """A window of just these entries, newest first, complete down to the last."""
+    """Build a window of these entries, newest first, complete down to the last."""
     window = Window(key)
     complete = window.complete("bench", 1, held[-1].item_id - 1, held)
     pipelined(feeds_for_tasks(), [window.drop(), window.begin("bench", 1), complete])
@@ -186,3 +241,37 @@ def users(user_ids: Sequence[int]) -> list[User]:
     """The users of these ids, in this order."""
     found = User.objects.in_bulk(user_ids)
     return [found[user_id] for user_id in user_ids]
+
+
+def fresh_item(publisher: int) -> Item:
+    """An item with a delivery that no worker knows about."""
+    item = Item.objects.create(sender_id=publisher, content={"text": "bench"})
+    Delivery.objects.create(item=item, sender_id=publisher)
+    return item
+
+
+# --- Headers of requests -------------------------------------------------------------------------------------
+def by_token(user: User) -> dict[str, str]:
+    """Headers of an app of this site."""
+    return {"Authorization": f"Token {issue_token(user=user)}"}
+
+
+def by_session(user: User) -> dict[str, str]:
+    """Headers of a browser that has logged in."""
+    client = Client()
+    client.force_login(user, "django.contrib.auth.backends.ModelBackend")
+    return {"Cookie": f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"}
+
+
+def by_app(people: Iterable[User]) -> list[dict[str, str]]:
+    """Headers of an app of Mastodon's world, for each user."""
+    app = register(name="bench", addresses=[OUT_OF_BAND], asked="read").app
+    headers, rows = [], []
+    for user in people:
+        token = secrets.token_urlsafe(24)
+        ends = timezone.now() + timedelta(days=1)
+        rows.append(AccessToken(user=user, application=app, scope="read", expires=ends, resource=[]))
+        set_token_value(rows[-1], token)
+        headers.append({"Authorization": f"Bearer {token}"})
+    AccessToken.objects.bulk_create(rows)
+    return headers

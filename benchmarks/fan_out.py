@@ -1,14 +1,12 @@
 """How many deliveries a second does one process make, against the least that Redis could be asked to do?
 
-Measured: `storage.window.deliver` (the windows, with floor and trim), and `fanout.fan_out` as a worker runs it (claim,
-followers from PostgreSQL, deliveries, completion). The limit: ZREMRANGEBYRANK and ZADD for the same followers, written
-as RESP bytes with two chunks in flight, and read as `deliver` reads, into keys of the same content, which are trimmed
-at every ZADD; `trimmed rarely` is the same with as few trims as the windows need, one in slack + 1, and is told without
-a target. A peer does the first by redis-py's pipeline.
+Measured: `storage.window.deliver` (windows with floor and trim), and `fanout.fan_out` as a worker runs it (claim,
+followers from PostgreSQL, deliveries, completion). The limit: ZREMRANGEBYRANK and ZADD for the same followers as RESP
+bytes, two chunks in flight, into keys of the same content that are trimmed at every ZADD. `trimmed rarely` is the same
+with as few trims as windows need (one in slack + 1), and has no target. A peer does the first by redis-py's pipeline.
 
-All windows are full to their level's cap. Those that are measured stand anywhere between the cap and the cap plus its
-slack, as they do in the long run, and so do the keys of `trimmed rarely`: so trimming is part of what is measured, as
-often as it comes; that is why the figures are means.
+All windows are full. Those that are measured stand between the cap and the cap plus its slack, as in the long run, and
+so do the keys of `trimmed rarely`. So trims come as often as they do on a site, and the figures are means.
 
 See docs/decisions.md: A whole fan-out is held to raw writes of full windows.
 """
@@ -21,9 +19,8 @@ import redis
 from django.conf import settings
 from django.db import connection
 
-from benchmarks.community import Community, build_window, entries, materialise_inbox
+from benchmarks.community import Community, build_window, entries, fresh_item, materialise_inbox
 from benchmarks.measure import Report, interleaved, over
-from items.models import Item
 from storage.connections import borrowed, feeds_for_tasks, fetch
 from storage.replies import replies
 from storage.window import PIPELINE_LENGTH, Entry, deliver
@@ -32,7 +29,7 @@ from timeline.inbox import Inbox, cap_of
 from timeline.models import Delivery
 
 TARGETS = {1_000: 0.7, 10_000: 0.85}
-"""How much of the limit's rate a whole fan-out makes, at least, by the number of followers."""
+"""Least share of the limit's rate for a whole fan-out, by the number of followers."""
 
 
 def run(community: Community) -> Report:
@@ -56,16 +53,16 @@ def run(community: Community) -> Report:
 
 
 def fill(community: Community, level: int, followers: Sequence[int]) -> None:
-    """Put followers at a level and fill their windows, and for the peers keys of the same length and content.
+    """Put followers at a level and fill their windows, and keys of the same content for the peers.
 
-    One window for every place between cap and cap plus slack is built by the site's own code, and copied by the server.
+    The site's own code builds one window for every length between cap and cap plus slack, and the server copies them.
     """
     client = feeds_for_tasks()
     cap, slack = cap_of(level), settings.WINDOW_SLACK
     with connection.cursor() as cursor:
         cursor.execute("UPDATE accounts_user SET level = %s WHERE id = ANY(%s)", [level, list(followers)])
         cursor.execute("VACUUM ANALYZE accounts_user")
-    # A reader of the most followees, whose inbox is full.
+    # A reader with the most followees has a full inbox.
     model = community.readers[max(community.readers)][0]
     materialise_inbox(model)
     held = entries(model)[:cap]
@@ -98,13 +95,6 @@ def rare_key(follower: int) -> str:
 def _zset(client: redis.Redis, key: str, held: Sequence[Entry]) -> None:
     client.unlink(key)
     client.zadd(key, {entry.member: entry.item_id for entry in held})
-
-
-def fresh_item(publisher: int) -> Item:
-    """An item whose fan-out no worker has been told of."""
-    item = Item.objects.create(sender_id=publisher, content={"text": "bench"})
-    Delivery.objects.create(item=item, sender_id=publisher)
-    return item
 
 
 def _measure(report: Report, community: Community, publisher: int, followers: int, level: int) -> None:
@@ -153,7 +143,7 @@ def raw(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], 
 
 
 def rarely(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], cap: int, number: int) -> None:
-    """Write an item into raw windows, and trim only the keys that have gone through their slack in this round."""
+    """Write an item into raw windows, and trim only the keys that have used up their slack in this round."""
     add, trim = _templates(item_id, publisher, cap)
     slack = settings.WINDOW_SLACK
     adds = [add % (len(key), key.encode()) for key in keys]
@@ -171,7 +161,7 @@ def _templates(item_id: int, publisher: int, cap: int) -> tuple[bytes, bytes]:
 
 
 def _send(client: redis.Redis, parts: Sequence[bytes], each: int) -> None:
-    """Send the parts in chunks and read so many replies to each, while the next chunk is under way."""
+    """Send the parts in chunks, and read `each` replies a part while the next chunk is under way."""
     waiting = 0
     with borrowed(client) as connection:
         answers = replies(connection)

@@ -1,43 +1,54 @@
-"""The cost of a page of home and its growth with the number of followees, against the shortest way to the same rows.
+"""The cost of a page of home: by followees, far down, and over thousands of items that its reader may not see.
 
-Measured: `home_page` (ids, verified and hydrated: what the API shows), and its ids alone. Peers: redis-py's reading
-of 20 ids and one prepared SELECT of the same columns; the best plain-SQL pull (LATERAL top-k per followee, ids first,
-then the same columns). Hybrid readers (level 2, 200 followees besides) pull the outboxes of so many big-Vs; their peer
-reads the same outboxes by a redis-py pipeline and merges. More outboxes than a pull would cost are pulled, so the pull
-is what that page is held to; so is the page of a reader to whom the policy gives no inbox. A returning reader, whose
-level is still low, is held to one of level 3. Every round takes the next reader of a kind, the same for all.
+`home_page` is held to the shortest way to the same rows. Measured: the page (ids, verified and hydrated, as the API
+shows them), and its ids alone. Two peers: redis-py reads 20 ids and one prepared SELECT reads the same columns; and the
+best plain-SQL pull (LATERAL top-k per followee, then the same columns). Hybrid readers (level 2, 200 ordinary
+followees) also pull big-Vs' outboxes. Their peer reads the same outboxes by a redis-py pipeline and merges them. With
+too many outboxes the site pulls from PostgreSQL, so that page is held to the pull, and so is the page of a reader
+without an inbox. A returning reader of low level is held to one of level 3. Every round takes the next reader of a
+kind, the same one for all.
+
+`depth`: readers walk in pages of 20 through an inbox of cap 1000, past its floor. "Past the floor" is the first page
+below what the inbox holds, pulled from PostgreSQL, with nothing kept of an earlier pull. "Tail" is the page after it,
+served from what that pull kept.
+
+`hidden`: readers of 200 followees follow one more. That one publishes for mutuals and does not follow back, publishes
+for themself, is suspended, or reposted what was deleted. A page looks through a bounded number of such reposts, and is
+short.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
 
 import psycopg
 import redis
 from django.conf import settings
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
 from accounts import policy
 from accounts.models import User
-from benchmarks.community import FOLLOWEES_OF_HYBRIDS, Community, materialise_inbox, users
-from benchmarks.measure import Report, Times, interleaved, milliseconds, over
+from benchmarks.community import FIRST_FOLLOWER, FOLLOWEES_OF_HYBRIDS, Community, materialise_inbox, users
+from benchmarks.measure import Case, Report, Times, interleaved, milliseconds, over
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS
 from storage.connections import feeds, pipelined
 from storage.window import INFINITY, Window
 from timeline.home import SLACK, home_page
-from timeline.inbox import Inbox
+from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
 
 LIMIT = 20
 TARGET = 1.3
+COST = "What does a page of home cost, by the number of followees, against the shortest way to the same rows?"
 PULLED = 1.15
-"""How much a page that is pulled may cost more than the pull alone."""
+"""Limit of a pulled page over the pull alone."""
 MANY_OUTBOXES = 100
-"""Outboxes from which on a reader's page is pulled."""
+"""From this number of outboxes on, a page is pulled."""
 INBOX_FROM = 50
-"""Followees below which a reader's page is pulled, where inboxes begin at so many."""
+"""The policy's `inbox_from` for readers without an inbox."""
 RETURNED = 1.3
 FLAT = 1.2
-"""How much a page may cost more for 1000 followees than for 10 to be called flat."""
+"""Limit of a page for 1000 followees over one for 10."""
 
 BY_IDS = f"""
     SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = ANY(%(ids)s)
@@ -56,14 +67,49 @@ LATERAL = f"""
     ORDER BY i.id DESC
 """  # noqa: S608
 
+FOLLOWEES = 200
+PAGES = (1, 10, 49, 50)
+DEPTH = "Does a page cost more further down: on page 10, on page 50, below the floor of the inbox?"
+HIDDEN = "What does a page cost where a followee last published thousands of items that the reader may not see?"
+FIRST_HIDDEN = FIRST_FOLLOWER - 100
+KINDS = ("mutuals", "self", "suspended", "reposts")
+
+PAIR = """
+    INSERT INTO accounts_user (id, password, is_superuser, username, display_name, bio, email, is_big_v, level,
+        last_seen_at, following_count, follower_count, is_staff, is_active, date_joined)
+    SELECT id, '!', false, 'hidden' || id, '', '', '', false, 3, now(), 0, 0, false,
+        id = %(reader)s OR %(active)s, now()
+    FROM unnest(ARRAY[%(reader)s, %(sender)s]::bigint[]) AS id
+"""
+FOLLOW = """
+    INSERT INTO relations_follow (follower_id, followee_id, created_at)
+    SELECT %(reader)s, followee_id, now() FROM relations_follow WHERE follower_id = %(like)s
+    UNION ALL SELECT %(reader)s, %(sender)s, now()
+"""
+ITEMS = """
+    INSERT INTO items_item (sender_id, type, title, content, extra_info, status, visibility, modified_at)
+    SELECT %(sender)s, 'text', '', '{"text": "words"}', '{}', %(status)s, %(visibility)s, now()
+    FROM generate_series(1, %(count)s) RETURNING id
+"""
+REPOSTS = f"""
+    WITH gone AS ({ITEMS})
+    INSERT INTO items_item (sender_id, type, title, content, extra_info, status, visibility, repost_of_id, modified_at)
+    SELECT %(sender)s, 'repost', '', '{{}}', '{{}}', 'published', 'public', id, now() FROM gone
+"""  # noqa: S608 (constants)
+FORGET = (
+    "DELETE FROM items_item WHERE sender_id = ANY(%(users)s)",
+    "DELETE FROM relations_follow WHERE follower_id = ANY(%(users)s)",
+    "DELETE FROM accounts_user WHERE id = ANY(%(users)s)",
+)
+
 
 def run(community: Community) -> Report:
     """Run the benchmark, and return its report."""
     size = community.size
     report = Report(
         "home_page",
-        __doc__.splitlines()[0],
-        ["reader", "ids only", "home_page", "redis-py ids + 1 query", "LATERAL pull"],
+        COST,
+        ["reader", "ids only", "home_page", "redis-py ids + 1 query", "LATERAL pull", "served by"],
         f"{size.page_rounds} rounds over {size.readers} readers of each kind; ms, medians",
     )
     with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as truth:
@@ -135,7 +181,7 @@ def _measure(
         page = [int(item.id) for item in home_page(reader, limit=LIMIT).items]
         for other in (peers.by_redis(reader.pk, pulled), peers.by_lateral(reader.pk)):
             assert page == [row[0] for row in other], f"{kind}: the ways do not lead to the same page"
-    cases: dict[str, Callable[[int], object]] = {
+    cases: dict[str, Case] = {
         "ids": lambda number: window_ids(readers[number % count].pk, big_vs[number % count]),
         "home_page": lambda number: home_page(readers[number % count], limit=LIMIT),
         "redis-py": lambda number: peers.by_redis(readers[number % count].pk, big_vs[number % count]),
@@ -145,7 +191,7 @@ def _measure(
     report.rows.append([kind, *(round(milliseconds(times[name]), 3) for name in cases)])
     sources = home_page(readers[0], limit=LIMIT).sources
     is_pulled = len(big_vs[0]) >= MANY_OUTBOXES or "no inbox" in kind
-    report.notes.append(f"{kind}: served by {', '.join(sources)}.")
+    report.rows[-1] = [*report.rows[-1], ", ".join(sources)]
     for peer, case, target, is_held in (
         ("redis-py + 1 query", "redis-py", TARGET, not is_pulled),
         ("LATERAL pull", "lateral", PULLED, is_pulled),
@@ -154,7 +200,7 @@ def _measure(
 
 
 def _compare(report: Report, community: Community) -> None:
-    """Compare a page for few followees with one for many, in turn."""
+    """Compare a page for few followees with one for many."""
     counts = [count for count in community.readers if count <= 1000]
     few, many = min(counts), max(counts)
     times = _in_turn(community, {"few": community.readers[few], "many": community.readers[many]})
@@ -162,7 +208,7 @@ def _compare(report: Report, community: Community) -> None:
 
 
 def _compare_returned(report: Report, community: Community) -> None:
-    """Readers of level 2, and then of level 1, beside such of level 3 who follow as many; in turn."""
+    """Compare readers of level 2, and then of level 1, with readers of level 3 who follow as many."""
     count = min(community.hybrids)
     returned, daily = community.hybrids[count], community.readers[FOLLOWEES_OF_HYBRIDS]
     for level in (2, 1):
@@ -176,7 +222,7 @@ def _compare_returned(report: Report, community: Community) -> None:
 
 
 def _in_turn(community: Community, reader_ids: Mapping[str, Sequence[int]]) -> Times:
-    cases: dict[str, Callable[[int], object]] = {}
+    cases: dict[str, Case] = {}
     for name, some in reader_ids.items():
         people = users(some)
         cases[name] = lambda number, people=people: home_page(people[number % len(people)], limit=LIMIT)
@@ -191,3 +237,116 @@ def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
     replies = pipelined(feeds(), Window.readings(feeds(), windows, INFINITY, counts))
     found = {item_id for one in Window.slices(replies, counts) for item_id in one.entries}
     return nlargest(wanted, found)
+
+
+# --- Depth ---------------------------------------------------------------------------------------------------
+def depth(community: Community) -> Report:
+    """Run depth, and return its report."""
+    readers = users(community.readers[FOLLOWEES])
+    walks = [walk(reader) for reader in readers]
+    floors = [first_below(steps) for steps in walks]
+    count = len(readers)
+
+    def page(number: int, place: int) -> Case:
+        return lambda round_number: home_page(
+            readers[round_number % count], last_id=walks[round_number % count][place - 1][0], limit=LIMIT
+        )
+
+    def past(round_number: int) -> None:
+        one = round_number % count
+        pipelined(feeds(), [Tail(readers[one].pk).drop()])
+        home_page(readers[one], last_id=walks[one][floors[one]][0], limit=LIMIT)
+
+    def tail(round_number: int) -> None:
+        one = round_number % count
+        home_page(readers[one], last_id=walks[one][floors[one] + 1][0], limit=LIMIT)
+
+    cases = {f"page {place}": page(0, place) for place in PAGES} | {"past": past, "tail": tail}
+    times = interleaved(cases, rounds=community.size.page_rounds, warm_up=2 * count)
+    report = Report(
+        "depth",
+        DEPTH,
+        ["page", "ms", "over page 1", "served by"],
+        f"{community.size.page_rounds} rounds over {count} readers of {FOLLOWEES} followees; medians",
+    )
+    steps = walks[0]
+    sources = {f"page {place}": steps[place - 1][1] for place in PAGES}
+    sources |= {"past": steps[floors[0]][1], "tail": "tail (sql)"}
+    names = {"past": f"page {floors[0] + 1}, the first past the floor", "tail": f"page {floors[0] + 2}, from the tail"}
+    for name in cases:
+        ratio = over(times, name, "page 1")
+        report.rows.append([names.get(name, name), round(milliseconds(times[name]), 3), round(ratio, 2), sources[name]])
+    report.ratio("page 50 / page 1", over(times, "page 50", "page 1"), at_most=1.3)
+    report.ratio("first page past the floor / page 1", over(times, "past", "page 1"), at_most=4)
+    return report
+
+
+def walk(reader: User) -> list[tuple[int | None, str]]:
+    """The start of each page and what serves it, until two pages past the floor."""
+    pipelined(feeds(), [Tail(reader.pk).drop()])
+    steps: list[tuple[int | None, str]] = []
+    last_id: int | None = None
+    while len(steps) < 2 or steps[-2][1] != "sql" or len(steps) <= max(PAGES):
+        page = home_page(reader, last_id=last_id, limit=LIMIT)
+        steps.append((last_id, ",".join(page.sources)))
+        last_id = page.last_id
+        assert page.has_more, "the reader's home ends before the floor"
+    return steps
+
+
+def first_below(steps: list[tuple[int | None, str]]) -> int:
+    """The place of the first page that PostgreSQL served."""
+    return next(place for place, (_, source) in enumerate(steps) if source == "sql")
+
+
+# --- Hidden items ---------------------------------------------------------------------------------------------
+def hidden(community: Community) -> Report:
+    """Run hidden, and return its report."""
+    count = community.size.hidden
+    ordinary = community.readers[FOLLOWEES][0]
+    readers = {kind: FIRST_HIDDEN + 2 * place for place, kind in enumerate(KINDS)}
+    with connection.cursor() as cursor:
+        for kind, reader in readers.items():
+            _publish(cursor, kind, reader, ordinary, count)
+        cursor.execute("VACUUM ANALYZE items_item")
+    for reader in readers.values():
+        materialise_inbox(reader)
+    found = dict(zip(("ordinary", *KINDS), users([ordinary, *readers.values()]), strict=True))
+    cases = {name: _page(reader) for name, reader in found.items()}
+    shown = {name: len(home_page(reader).items) for name, reader in found.items()}
+    times = interleaved(cases, rounds=community.size.page_rounds, warm_up=10)
+    report = Report(
+        "hidden",
+        HIDDEN,
+        ["the newest items", "ms", "over an ordinary page", "items on the page"],
+        f"{community.size.page_rounds} rounds, readers of {FOLLOWEES} followees, {count:,} hidden items; medians",
+    )
+    for name in cases:
+        report.rows.append(
+            [name, round(milliseconds(times[name]), 3), round(over(times, name, "ordinary"), 2), shown[name]]
+        )
+        if name != "ordinary":
+            report.ratio(f"{name} / ordinary page", over(times, name, "ordinary"), at_most=3)
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")  # no row refers to these; checking takes minutes
+        for statement in FORGET:
+            cursor.execute(statement, {"users": list(range(FIRST_HIDDEN, FIRST_HIDDEN + 2 * len(KINDS)))})
+        cursor.execute("RESET session_replication_role")
+    return report
+
+
+def _publish(cursor: CursorWrapper, kind: str, reader: int, like: int, count: int) -> None:
+    """Add a reader with the followees of `like`, and one followee more with `count` newest items hidden by `kind`."""
+    params = {"reader": reader, "sender": reader + 1, "like": like, "count": count, "active": kind != "suspended"}
+    params |= {"visibility": kind if kind in ("mutuals", "self") else "public"}
+    cursor.execute(PAIR, params)
+    cursor.execute(FOLLOW, params)
+    if kind == "reposts":
+        cursor.execute(REPOSTS, params | {"status": "deleted"})
+    else:
+        cursor.execute(ITEMS, params | {"status": "published"})
+
+
+def _page(reader: User) -> Case:
+    """A case that reads the reader's first page."""
+    return lambda round_number: home_page(reader)

@@ -1,35 +1,27 @@
-"""The cost of a page over HTTP, against an authenticated DRF view that returns a constant.
+"""What does a page cost over HTTP, against an authenticated DRF view that returns a constant?
 
-granian serves the site with one worker; a client asks in turn over one kept connection with a token. Measured:
-processor time (user + system) of granian's worker (CPU), by its own clock, of PostgreSQL, of Redis and of two Celery
-workers that have nothing else to do; and the time that the client waits. A reader who follows big-Vs is raised by the
-first page, and their inbox deepened, before measuring begins. The constant views use the same
-authentication and middleware: one is plain DRF, one also counts every call against a rate, as the site's views do.
-Apps ask for the same homes at Mastodon's address, by the tokens of apps.
+granian serves the site with one worker. A client asks in turn over one kept connection. Measured: processor time of
+granian's worker (CPU) by its own clock, of PostgreSQL, of Redis and of two idle Celery workers, and the time that the
+client waits. The constant views use the site's authentication and middleware. One is plain DRF, the other also counts
+every call against a rate, as the site's views do. A reader who follows big-Vs is raised by the first page, so their
+inbox is deepened before measuring begins. Apps ask for the same homes at Mastodon's address with tokens of apps.
+Browsers ask for pages of HTML with a session.
 """
 
-import http.client
-import json
-import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from statistics import mean, median
-from typing import Any
+from collections.abc import Sequence
+from statistics import median
 
-from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import include, path
+from rest_framework.request import Request as DrfRequest
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from accounts.actions import issue_token
 from accounts.models import User
-from benchmarks.app_tokens import app_tokens
-from benchmarks.community import Community
-from benchmarks.ground import stop
-from benchmarks.measure import Report, family_time, servers_time
-from benchmarks.publish_to_inbox import workers
-from runtime.embedded import die_with_parent, wait_for
+from benchmarks.community import Community, by_app, by_session, by_token
+from benchmarks.measure import Report, Request, over_http, served, workers
+from web.rest import ApiView
 
 TARGET = 2.5
 APPS_TARGET = 1.25
@@ -37,6 +29,8 @@ PAGE = "/api/v1/timeline/home"
 APPS_PAGE = "/api/v1/timelines/home"
 PLAIN = "plain constant"
 COUNTED = "counted constant"
+FOLLOWEES = 200
+"""Followees of the reader whose browser asks for pages."""
 
 
 def run(community: Community) -> Report:
@@ -59,48 +53,38 @@ def run(community: Community) -> Report:
         ],
         f"{size.http_rounds} blocks of {size.http_requests} requests; ms a request, of processors means, else medians",
     )
+    community.index_words(size.searched)
     kinds = {f"home, {count} followees": readers[0] for count, readers in community.readers.items()}
     kinds |= {f"home, {count} big-Vs followed": readers[0] for count, readers in community.hybrids.items()}
     users = {name: User.objects.get(pk=reader) for name, reader in kinds.items()}
-    tokens = {name: issue_token(user=user) for name, user in users.items()}
-    some = next(iter(tokens.values()))
-    requests = {PLAIN: ("/bench/constant", some), COUNTED: ("/bench/counted", some)}
-    requests |= {name: (PAGE, token) for name, token in tokens.items()}
-    app_named = zip(users, app_tokens(users.values()), strict=True)
-    requests |= {for_apps(name): (APPS_PAGE, f"Bearer {token}") for name, token in app_named}
-    spent: dict[str, list[tuple[float, ...]]] = {name: [] for name in requests}
-    waited: dict[str, list[float]] = {name: [] for name in requests}
-    with workers() as worker, served() as port:
-        client = Client(port)
-
-        def clocks() -> tuple[float, ...]:
-            return client.processor_time(), *servers_time(), family_time(worker)
-
-        for number in range(1 + size.http_rounds):
-            names = list(requests)
-            first = number % len(names)
-            for name in names[first:] + names[:first]:
-                before = clocks()
-                times = [client.ask(*requests[name]) for _ in range(size.http_requests)]
-                after = clocks()
-                if number:
-                    each = tuple((end - begin) / size.http_requests for begin, end in zip(before, after, strict=True))
-                    spent[name].append(each)
-                    waited[name] += times
-    # The kernel counts in hundredths of a second, so a block alone says little of a server.
-    split = {name: [mean(parts) for parts in zip(*blocks, strict=True)] for name, blocks in spent.items()}
-    web = {name: median(parts[0] for parts in blocks) for name, blocks in spent.items()}
-    for name, parts in split.items():
-        over = (web[name] / web[PLAIN], web[name] / web[COUNTED], sum(parts) / sum(split[COUNTED]))
-        own, *others = parts
-        figures = [seconds * 1000 for seconds in (own, sum(parts), *others, median(waited[name]))]
-        report.rows.append([name, *(round(figure, 3) for figure in (*figures, *over))])
+    reader = users[f"home, {FOLLOWEES} followees"]
+    requests: dict[str, Sequence[Request]] = constants(reader)
+    requests |= {name: [Request(PAGE, by_token(user))] for name, user in users.items()}
+    app_headers = zip(users, by_app(users.values()), strict=True)
+    requests |= {for_apps(name): [Request(APPS_PAGE, headers)] for name, headers in app_headers}
+    browser = by_session(reader)
+    pages = {f"HTML: {name}": [Request(address, browser)] for name, address in html_pages(community).items()}
+    with workers() as family, served() as port:
+        found = over_http(port, requests | pages, rounds=size.http_rounds, each=size.http_requests, family=family)
+    plain, counted = found[PLAIN], found[COUNTED]
+    for name, blocks in found.items():
+        own, *others = blocks.parts
+        figures = [seconds * 1000 for seconds in (own, blocks.total, *others, median(blocks.waited))]
+        ratios = [blocks.worker / plain.worker, blocks.worker / counted.worker, blocks.total / counted.total]
+        report.rows.append([name, *(round(figure, 3) for figure in (*figures, *ratios))])
     for name in kinds:
-        report.ratio(f"{name} / plain constant (CPU)", web[name] / web[PLAIN], at_most=TARGET)
-        report.ratio(f"{name} / counted constant (CPU)", web[name] / web[COUNTED])
-        report.ratio(f"{name} / counted constant (CPU of all)", sum(split[name]) / sum(split[COUNTED]))
-        report.ratio(f"{for_apps(name)} / the own API's (CPU)", web[for_apps(name)] / web[name], at_most=APPS_TARGET)
+        page, for_app = found[name], found[for_apps(name)]
+        report.ratio(f"{name} / plain constant (CPU)", page.worker / plain.worker, at_most=TARGET)
+        report.ratio(f"{name} / counted constant (CPU)", page.worker / counted.worker)
+        report.ratio(f"{name} / counted constant (CPU of all)", page.total / counted.total)
+        report.ratio(f"{for_apps(name)} / the own API's (CPU)", for_app.worker / page.worker, at_most=APPS_TARGET)
     return report
+
+
+def constants(user: User) -> dict[str, Sequence[Request]]:
+    """The two views that return a constant."""
+    headers = by_token(user)
+    return {PLAIN: [Request("/bench/constant", headers)], COUNTED: [Request("/bench/counted", headers)]}
 
 
 def for_apps(name: str) -> str:
@@ -108,58 +92,44 @@ def for_apps(name: str) -> str:
     return f"{name}, for apps"
 
 
-class Client:
-    """One kept connection."""
-
-    def __init__(self, port: int) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-
-    def ask(self, path: str, token: str, body: dict[str, Any] | None = None) -> float:
-        """The seconds that one request takes: a GET, or a POST of what is given. A token may name its kind."""
-        named = token if " " in token else f"Token {token}"
-        begin = time.perf_counter()
-        self._answer(path, {"Authorization": named}, body)
-        return time.perf_counter() - begin
-
-    def processor_time(self) -> float:
-        """The seconds of processor time that the server has used."""
-        return float(self._answer("/bench/processor", {}))
-
-    def _answer(self, path: str, headers: dict[str, str], body: dict[str, Any] | None = None) -> bytes:
-        headers |= {"Host": "localhost"}
-        if body is None:
-            self.connection.request("GET", path, headers=headers)
-        else:
-            headers |= {"Content-Type": "application/json"}
-            self.connection.request("POST", path, json.dumps(body), headers)
-        response = self.connection.getresponse()
-        answer = response.read()
-        assert response.status in (200, 201, 204), (path, response.status, answer[:200])
-        return answer
+def html_pages(community: Community) -> dict[str, str]:
+    """Addresses of pages for browsers, by their names."""
+    sender = User.objects.get(pk=community.size.big_vs + 1)
+    return {
+        "home": "/",
+        "profile": f"/@{sender.username}",
+        "search": "/search?q=w3",
+        "live": "/live",
+        "notifications": "/notifications",
+        "about": "/about",
+    }
 
 
-@contextmanager
-def served() -> Iterator[int]:
-    """granian with one worker; the port it listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--no-ws", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--workers", "1", "--blocking-threads", "1", "--log-level", "warning"]
-    server = subprocess.Popen(
-        [*command, "benchmarks.served:application"],
-        cwd=settings.BASE_DIR,
-        preexec_fn=die_with_parent(signal.SIGTERM),
-    )
-    try:
-        assert wait_for(lambda: answers(port), 30), "granian does not answer"
-        yield port
-    finally:
-        stop(server, 10)
+# --- The addresses that granian serves -----------------------------------------------------------------------
+class ConstantView(APIView):
+    """The least that an authenticated DRF view does, with nothing of the site but its authentication."""
+
+    def get(self, request: DrfRequest) -> Response:
+        """A constant as JSON."""
+        return Response({"answer": 42})
 
 
-def answers(port: int) -> bool:
-    """Whether the server on the port answers."""
-    with suppress(OSError, http.client.HTTPException):
-        return Client(port).processor_time() > 0
-    return False
+class CountedConstantView(ApiView):
+    """A constant answer under the site's rules: strict envelope, and every call counted against a rate."""
+
+    def get(self, request: DrfRequest) -> Response:
+        """A constant as JSON."""
+        return Response({"answer": 42})
+
+
+def processor_time(request: HttpRequest) -> HttpResponse:
+    """User and system seconds of this process so far."""
+    return HttpResponse(repr(time.process_time()))
+
+
+urlpatterns = [
+    path("bench/processor", processor_time),
+    path("bench/constant", ConstantView.as_view()),
+    path("bench/counted", CountedConstantView.as_view()),
+    path("", include("feedsite.urls")),
+]

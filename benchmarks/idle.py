@@ -1,15 +1,14 @@
-"""How much does the whole site take while it is idle?
+"""How much memory and processor time does an idle site take?
 
-`up` runs as people start it, in a folder of its own, with the demo community; its processes and those of its embedded
-servers are looked at once it has started and been left alone, and again after every page was visited. Memory is
-proportional (PSS: a page that n processes share counts one n-th for each), processor time is user and system.
+`up` runs as people start it, in a folder of its own, with the demo community. Its processes and those of its embedded
+servers are measured after a pause, and again after visits to every page. Memory is proportional (PSS: a page that n
+processes share counts one n-th for each). Processor time is user and system.
 """
 
 import http.client
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,8 +19,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 
-from benchmarks.ground import Size, stop
-from benchmarks.measure import Report
+from benchmarks.measure import Report, Size, free_ports, stop
 from runtime import processes
 from runtime.embedded import die_with_parent, wait_for
 
@@ -32,16 +30,16 @@ ROUNDS = 20
 
 
 class Alone:
-    """The data of this benchmark: none but the demo community."""
+    """The data of this benchmark: the demo community."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
 
     def build(self) -> None:
-        """The demo community is made by `up`."""
+        """Do nothing: `up` makes the demo community."""
 
     def described(self) -> str:
-        """Whom it is measured on."""
+        """The data set in a line."""
         return "The demo community, by `up` with its own servers"
 
 
@@ -79,10 +77,8 @@ def run(alone: Alone) -> Report:
 
 @contextmanager
 def up(folder: Path) -> Iterator[int]:
-    """`up --demo` in a folder; the port of its pages."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    """Run `up --demo` in a folder. Yields the port of its pages."""
+    (port,) = free_ports(1)
     own = {name: value for name, value in os.environ.items() if not name.startswith(("FEEDSITE_", "PROMETHEUS_"))}
     kept = {name: os.environ[name] for name in ("FEEDSITE_VENV",) if name in os.environ}
     environ = own | kept | {"FEEDSITE_DATA_DIR": str(folder), "PORT": str(port), "FEEDSITE_ENV_FILE": os.devnull}
@@ -106,7 +102,7 @@ def up(folder: Path) -> Iterator[int]:
 
 
 def visit(folder: Path, port: int) -> None:
-    """Sign in as one of the demo community, and look at every page again and again."""
+    """Log in as one of the demo community, and ask for every page several times."""
     found = re.search(r"login: (\S+)  password: (\S+)", (folder / "demo.txt").read_text())
     assert found
     _, cookies, page = asked(port, "GET", "/login", {})
@@ -124,7 +120,7 @@ def visit(folder: Path, port: int) -> None:
 def asked(
     port: int, method: str, path: str, cookies: dict[str, str], body: str | None = None
 ) -> tuple[int, dict[str, str], str]:
-    """Status, cookies and text of one answer, on a connection of its own: so that all processes have their turn."""
+    """Status, cookies and text of one answer, on a connection of its own, so that all processes have a turn."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Host": "localhost", "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
     if body is not None:

@@ -1,43 +1,125 @@
-"""How much does a page of the live feed cost, against a packed pipeline of ZREVRANGE over the same lineups?
+"""What does a page of the live feed cost, against a packed pipeline of ZREVRANGE over the same lineups?
 
 In process: the first page as the reader waits for it (`live_page`), with the snapshot that is written after it (`and
-keep`), a following page from the snapshot, and one among the replays. The limit: ZREVRANGE over the lineups of all whom
-the reader follows and who have something scheduled, packed once and sent over the connection that the page uses, alone,
-and with one prepared SELECT of twenty such rows. A peer asks the same by redis-py's pipeline.
+keep`), a following page from the snapshot, and one among the replays. The limit: ZREVRANGE over the lineups of all
+followed hosts with something scheduled, packed once and sent over the same connection, alone, and with one prepared
+SELECT of twenty such rows. A peer asks the same by redis-py's pipeline.
 
-Over HTTP: processor time of the worker (granian, one), of PostgreSQL and of Redis for a page, by their own clocks, and
-what that makes of the seed's 15,000 first pages a second for readers of fewer than ten hosts.
+Over HTTP: processor time of the worker (granian, one), of PostgreSQL and of Redis for a page, and what that makes of
+15,000 first pages a second.
 """
 
-from collections.abc import Callable
-from statistics import median
+import secrets
+import time
+from pathlib import Path
 
 import redis
 from django.conf import settings
+from django.db import connection
 from django.utils import timezone
 
-from accounts.actions import issue_token
 from accounts.models import User
-from benchmarks.community import users
-from benchmarks.hosts import Hosts
-from benchmarks.http_page import COUNTED, PLAIN, Client, served
-from benchmarks.measure import Report, interleaved, milliseconds, over, servers_time
+from benchmarks.community import USERS, by_token, users
+from benchmarks.http_page import PLAIN, constants
+from benchmarks.measure import Case, Report, Request, Size, interleaved, milliseconds, over, over_http, served
+from live import lineup
 from live.feed import live_page
 from live.hydrate import COLUMNS, SESSIONS
+from live.replays import Replays, materialise
 from live.walk import Page
 from storage import keys
-from storage.connections import feeds, fetch, id_array, pipelined
+from storage.connections import feeds, feeds_for_tasks, fetch, id_array, pipelined
 
 LIMIT = 20
 LIMITS = ("packed ZREVRANGE", "packed ZREVRANGE and one query")
 PEAK = 15_000
-"""First pages a second that the seed reports in production, for readers of fewer than ten hosts."""
+"""First pages a second that an article on timelines reports, for readers of fewer than ten hosts."""
 FEED = f"/api/v1/live/feed?page_size={LIMIT}"
+FIRST_HOST = 3_000_001
+FIRST_READER = 3_500_001
 BY_IDS = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[])"  # noqa: S608 (constants)
 FOLLOWED = """
     SELECT h.user_id FROM relations_follow f JOIN live_host h ON h.user_id = f.followee_id AND h.scheduled > 0
     WHERE f.follower_id = %s
 """
+# Each tenth host is live, each second has something planned. All other sessions are replays of the last weeks.
+MADE = """
+    WITH made AS (
+        SELECT host, n, CASE WHEN n = 1 AND host %% 10 = 0 THEN 'live' WHEN n = 2 AND host %% 2 = 0 THEN 'upcoming'
+            ELSE 'replay' END AS state, row_number() OVER (ORDER BY hashint8extended(host, n)) AS place
+        FROM generate_series(%(first)s::bigint, %(first)s + %(hosts)s - 1) AS host, generate_series(1, %(each)s) AS n
+    ), timed AS (
+        SELECT *, date_trunc('milliseconds', now()) - (place + 60) * interval '20 seconds' AS moment FROM made
+    )
+    INSERT INTO live_livesession (id, host_id, title, url, cover_url, state, version, starts_at, started_at, ended_at,
+        position, automatic, minutes, pulled, modified_at)
+    SELECT pg_temp.bench_id(moment - interval '2 hours', place), host, 'Session ' || place,
+        'https://example.com/watch/' || place, 'https://example.com/cover/' || place, state, 3,
+        CASE WHEN state = 'upcoming' THEN now() + place * interval '1 minute' ELSE moment - interval '1 hour' END,
+        CASE WHEN state <> 'upcoming' THEN moment - interval '1 hour' END, CASE WHEN state = 'replay' THEN moment END,
+        CASE WHEN state = 'replay' THEN pg_temp.bench_id(moment, place) END, false, 60, false, now()
+    FROM timed
+"""
+ID = """
+    CREATE FUNCTION pg_temp.bench_id(moment timestamptz, place bigint) RETURNS bigint LANGUAGE sql AS $$
+        SELECT (floor(extract(epoch FROM moment - '2000-01-01T00:00:00Z'::timestamptz) * 1000)::bigint << 12)
+            | (place & 4095)
+    $$
+"""
+HOSTS = """
+    INSERT INTO live_host (user_id, applied, scheduled)
+    SELECT host_id, 0, count(*) FILTER (WHERE state <> 'replay') FROM live_livesession GROUP BY host_id
+"""
+FOLLOW = """
+    INSERT INTO relations_follow (follower_id, followee_id, created_at)
+    SELECT reader, chosen.id, now() FROM unnest(%(readers)s::bigint[]) AS reader CROSS JOIN LATERAL (
+        SELECT id FROM generate_series(%(first)s::bigint, %(first)s + %(hosts)s - 1) AS id
+        ORDER BY hashint8extended(id, reader) LIMIT %(count)s
+    ) chosen
+"""
+
+
+class Hosts:
+    """The data set: hosts with many sessions, and `readers` by the number of hosts whom they follow."""
+
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
+        self.size = size
+        free = iter(range(FIRST_READER, FIRST_READER + 100_000))
+        self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.live_followed}
+        self.seconds = 0.0
+
+    def build(self) -> None:
+        """Generate everything. Write the lineups and the inboxes of replays."""
+        begin = time.perf_counter()
+        size, people = self.size, [reader for group in self.readers.values() for reader in group]
+        params = {"first": FIRST_HOST, "hosts": size.live_hosts, "each": size.live_sessions}
+        with connection.cursor() as cursor:
+            cursor.execute("SET session_replication_role = replica")
+            for first, count in ((FIRST_HOST, size.live_hosts), (FIRST_READER, len(people))):
+                cursor.execute(USERS, {"first": first, "count": count, "level": 3, "big_vs": 0})
+            cursor.execute(ID)
+            cursor.execute(MADE, params)
+            cursor.execute(HOSTS)
+            for count, readers in self.readers.items():
+                cursor.execute(FOLLOW, params | {"readers": readers, "count": count})
+            cursor.execute("RESET session_replication_role")
+            for table in ("accounts_user", "relations_follow", "live_livesession", "live_host"):
+                cursor.execute(f"VACUUM ANALYZE {table}")
+        for host in range(FIRST_HOST, FIRST_HOST + size.live_hosts):
+            assert lineup.apply(host)
+        for reader in people:
+            token = secrets.token_hex(8)
+            pipelined(feeds_for_tasks(), [Replays(reader).drop(), Replays(reader).begin(token, 1)])
+            assert materialise(reader, token), reader
+        self.seconds = time.perf_counter() - begin
+
+    def described(self) -> str:
+        """The data set in a line."""
+        counts = dict(fetch("SELECT state, count(*) FROM live_livesession GROUP BY state"))
+        return (
+            f"{self.size.live_hosts:,} hosts, {counts['live']:,} sessions live, {counts['upcoming']:,} upcoming, "
+            f"{counts['replay']:,} replays; generated in {self.seconds:.0f} s"
+        )
 
 
 def run(hosts: Hosts) -> Report:
@@ -47,7 +129,7 @@ def run(hosts: Hosts) -> Report:
         "live",
         __doc__.splitlines()[0],
         ["reader of", "call", "ms", "pages/s"],
-        f"{size.live_rounds} rounds over {size.live_readers} readers of each kind, {size.http_rounds} blocks of "
+        f"{size.live_rounds} rounds over {size.readers} readers of each kind, {size.http_rounds} blocks of "
         f"{size.http_requests} requests over HTTP; medians",
     )
     for count, reader_ids in hosts.readers.items():
@@ -64,7 +146,6 @@ def _process(report: Report, count: int, readers: list[User], rounds: int) -> No
         page.keep()
     ids = [id_array(int(item.id) for item in page.items) for page in first]
     tops = [_seam(reader) for reader in readers]
-
     packed = [[_zrevrange(key) for key in keys] for keys in lineups]
 
     def limit(number: int) -> list[object]:
@@ -90,7 +171,7 @@ def _process(report: Report, count: int, readers: list[User], rounds: int) -> No
         begun = first[number % len(first)]
         return page(number, session_id=begun.session_id, last_id=begun.last_id)
 
-    cases: dict[str, Callable[[int], object]] = {
+    cases: dict[str, Case] = {
         LIMITS[0]: limit,
         LIMITS[1]: with_rows,
         "redis-py ZREVRANGE": zrevrange,
@@ -117,7 +198,7 @@ def _zrevrange(key: str) -> bytes:
 
 
 def _seam(reader: User) -> int:
-    """The position at which the reader's second page of replays begins."""
+    """The position where the reader's second page of replays begins."""
     page = live_page(reader, last_id=2**53 - 1, page_size=LIMIT, now=timezone.now())
     assert page.last_id
     return page.last_id
@@ -126,41 +207,25 @@ def _seam(reader: User) -> int:
 def _http(report: Report, hosts: Hosts) -> None:
     size = hosts.size
     readers = {count: users(ids)[0] for count, ids in hosts.readers.items()}
-    tokens = {count: issue_token(user=reader) for count, reader in readers.items()}
-    some = next(iter(tokens.values()))
-    requests = {PLAIN: ("/bench/constant", some), COUNTED: ("/bench/counted", some)}
+    requests = constants(next(iter(readers.values())))
     for count, reader in readers.items():
         begun = live_page(reader, page_size=LIMIT, now=timezone.now())
         begun.keep()
-        requests[f"first page, {count} hosts"] = (FEED, tokens[count])
+        headers = by_token(reader)
+        requests[f"first page, {count} hosts"] = [Request(FEED, headers)]
         following = f"{FEED}&session_id={begun.session_id}&last_id={begun.last_id}"
-        requests[f"following page, {count} hosts"] = (following, tokens[count])
-    spent: dict[str, list[tuple[float, float, float]]] = {name: [] for name in requests}
+        requests[f"following page, {count} hosts"] = [Request(following, headers)]
     with served() as port:
-        client = Client(port)
-        for number in range(1 + size.http_rounds):
-            names = list(requests)
-            first = number % len(names)
-            for name in names[first:] + names[:first]:
-                before = (client.processor_time(), *servers_time())
-                for _ in range(size.http_requests):
-                    client.ask(*requests[name])
-                after = (client.processor_time(), *servers_time())
-                if number:
-                    worker, truth, feeds = (
-                        (late - early) / size.http_requests for late, early in zip(after, before, strict=True)
-                    )
-                    spent[name].append((worker, truth, feeds))
-    middle = {name: [median(times) for times in zip(*spent[name], strict=True)] for name in requests}
-    for name, (worker, truth, feeds) in middle.items():
-        total = worker + truth + feeds
-        report.rows.append(["over HTTP", f"{name}: CPU of the worker", round(worker * 1000, 3), round(1 / worker)])
-        report.rows.append(["over HTTP", f"{name}: CPU of all", round(total * 1000, 3), round(1 / total)])
+        found = over_http(port, requests, rounds=size.http_rounds, each=size.http_requests)
+    for name, blocks in found.items():
+        for whose, seconds in (("the worker", blocks.worker), ("all", blocks.total)):
+            report.rows.append(["over HTTP", f"{name}: CPU of {whose}", round(seconds * 1000, 3), round(1 / seconds)])
     for name in list(requests)[2:]:
-        report.ratio(f"{name} / plain constant (CPU of the worker)", middle[name][0] / middle[PLAIN][0])
+        report.ratio(f"{name} / plain constant (CPU of the worker)", found[name].worker / found[PLAIN].worker)
     fewest = min(readers)
-    worker, truth, feeds = middle[f"first page, {fewest} hosts"]
+    first = found[f"first page, {fewest} hosts"]
+    _, truth, feeds_time, _ = first.parts
     report.notes.append(
-        f"{PEAK:,} first pages a second for readers of {fewest} hosts: {PEAK * worker:.0f} cores of workers, "
-        f"{PEAK * truth:.0f} of PostgreSQL, {PEAK * feeds:.1f} of Redis, by the processor time of this run."
+        f"{PEAK:,} first pages a second for readers of {fewest} hosts: {PEAK * first.worker:.0f} cores of workers, "
+        f"{PEAK * truth:.0f} of PostgreSQL, {PEAK * feeds_time:.1f} of Redis, by the processor time of this run."
     )

@@ -1,29 +1,495 @@
 """How does the site behave at the machine's limit, and beyond it?
 
-`up` runs on one processor, with one process of web; the generator, on another one, asks as people do: home for apps and
-browsers, deeper pages, items, how much is new, pictures, streams, and one write of ten calls (likes, posts, follows). A
-closed loop finds the capacity, the most calls that the site answers in a second. Open loops then come at shares of it
-by chance, and beyond it; times count from when a call was to be sent, so they hold all waiting, wherever it is. Calls
-that are shed are answered 503 with Retry-After. At the end PostgreSQL is asked for every write that was acknowledged,
-and for those that were answered 503.
+`up` runs on one processor with one process of web. The generator runs on another one and asks as people do: home for
+apps and browsers, deeper pages, items, how much is new, pictures, streams, and one write in ten calls.
+
+A closed loop finds the capacity, the most calls that the site answers in a second. Open loops then come at
+shares of it by chance, and beyond it. Times count from when a call was to be sent, so they hold all waiting. Calls that
+are shed are answered 503 with Retry-After. At the end PostgreSQL is asked for every write that was acknowledged, and
+for those that were answered 503.
 """
 
 import asyncio
 import gc
+import io
+import json
+import os
 import random
 import resource
+import secrets
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
-from benchmarks import pinned
-from benchmarks.crowd import API, Acts, Crowd, Ledger
-from benchmarks.generator import Generator, Made, every, listening
-from benchmarks.measure import Report, percentile
+from django.conf import settings
+from PIL import Image
 
+from accounts.models import User
+from benchmarks.community import (
+    FIRST_FOLLOWER,
+    FOLLOW_PUBLISHER,
+    ITEMS,
+    USERS,
+    by_session,
+    by_token,
+    emptied,
+    loading,
+)
+from benchmarks.measure import Report, Size, free_ports, percentile, stop
+from items.actions import publish
+from items.models import ItemType
+from media.actions import upload
+from media.decoder import decoder
+from runtime import processes
+from runtime.embedded import die_with_parent, wait_for
+from storage.connections import fetch
+
+API = "/api/v1"
+PICTURES = 20
+ACTIVE_FANS = 1_000
+"""Followers of the big-V who take pushes."""
+FILES = 8_192
+WAIT_SECONDS = 30.0
+"""Limit of a call's wait for its answer."""
+IDLE_SECONDS = 20.0
+"""Age of a free connection that is not used again: the server closes those that are silent for 30."""
+SHED = 503
+LIKED = """
+    SELECT count(*) FROM unnest(%s::bigint[], %s::bigint[]) AS said(user_id, item_id)
+    JOIN items_like USING (user_id, item_id)
+"""
+FOLLOWED = """
+    SELECT count(*) FROM unnest(%s::bigint[], %s::bigint[]) AS said(follower_id, followee_id)
+    JOIN relations_follow USING (follower_id, followee_id)
+"""
+PUBLISHED = """
+    SELECT count(*) FROM unnest(%s::bigint[], %s::text[]) AS said(sender_id, words)
+    JOIN items_item i ON i.sender_id = said.sender_id AND i.status = 'published' AND i.content ->> 'text' = words
+"""
+FOLLOWS = """
+    INSERT INTO relations_follow (follower_id, followee_id, created_at)
+    SELECT DISTINCT follower, followee, now() FROM (
+        SELECT follower, ceil(%(people)s * random() ^ 2)::bigint AS followee
+        FROM generate_series(1, %(people)s) AS follower, generate_series(1, %(each)s)
+    ) drawn WHERE follower <> followee
+"""
+
+
+# --- The people ----------------------------------------------------------------------------------------------
+class Crowd:
+    """The data set: people 1 to `size.load_people`, and behind them a big-V."""
+
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
+        self.size = size
+        self.people = range(1, size.load_people + 1)
+        self.big_v = size.load_people + 1
+        self.tokens: dict[int, dict[str, str]] = {}
+        self.sessions: dict[int, dict[str, str]] = {}
+        self.items: list[int] = []
+        self.files: list[str] = []
+        self.seconds = 0.0
+
+    def build(self) -> None:
+        """Generate everything, in place of earlier data."""
+        begin = time.perf_counter()
+        size = self.size
+        emptied(find_people=False)
+        with loading() as cursor:
+            for first, count, level in ((1, size.load_people + 1, 3), (FIRST_FOLLOWER, size.load_fans, 1)):
+                cursor.execute(USERS, {"first": first, "count": count, "level": level, "big_vs": 0})
+            cursor.execute("UPDATE accounts_user SET is_big_v = true WHERE id = %s", [self.big_v])
+            active = min(ACTIVE_FANS, size.load_fans)
+            cursor.execute(
+                "UPDATE accounts_user SET level = 3 WHERE id >= %s AND id < %s",
+                [FIRST_FOLLOWER, FIRST_FOLLOWER + active],
+            )
+            cursor.execute(ITEMS, {"items": size.load_items, "senders": size.load_people})
+            cursor.execute(FOLLOWS, {"people": size.load_people, "each": min(50, size.load_people // 2)})
+            for first, count in ((1, size.load_people // 2), (FIRST_FOLLOWER, size.load_fans)):
+                cursor.execute(FOLLOW_PUBLISHER, {"publisher": self.big_v, "first": first, "count": count})
+        self.items = [item for (item,) in fetch("SELECT id FROM items_item WHERE reply_to_id IS NULL ORDER BY id")]
+        for number, user in User.objects.in_bulk([*self.people, self.big_v]).items():
+            self.tokens[number], self.sessions[number] = by_token(user), by_session(user)
+        self._publish_pictures()
+        self.seconds = time.perf_counter() - begin
+
+    def _publish_pictures(self) -> None:
+        for user in User.objects.in_bulk(list(self.people[:PICTURES])).values():
+            file = io.BytesIO()
+            Image.effect_noise((640, 480), 60).save(file, "JPEG")
+            row = upload(owner_id=user.pk, file=file, description="A picture of noise.")
+            publish(sender=user, type=ItemType.IMAGE, content={"text": "A picture", "media": [str(row.pk)]})
+            self.files.append(f"{row.name}.small.{row.small_ext}")
+        decoder.stop()
+
+    def described(self) -> str:
+        """The data set in a line."""
+        return (
+            f"{self.size.load_people} people who follow up to 50 each other by chance and have written "
+            f"{self.size.load_items:,} items, and a big-V with {self.size.load_fans:,} followers; made in "
+            f"{self.seconds:.0f} s"
+        )
+
+
+class Ledger:
+    """The writes that were sent, by their answers. They are compared with PostgreSQL at the end."""
+
+    def __init__(self) -> None:
+        self.done: dict[str, list[tuple[int, int | str]]] = {"publish": [], "like": [], "follow": []}
+        self.refused: dict[str, list[tuple[int, int | str]]] = {"publish": [], "like": [], "follow": []}
+        self.unknown = 0
+        """Writes with another answer or none. They may have been done or not."""
+        self.published: dict[int, float] = {}
+        """When each item was acknowledged."""
+
+    def note(self, kind: str, user: int, what: int | str) -> Callable[["Answer"], None]:
+        """A function that takes the answer to a user's write. `what` is the text, the item or the followee."""
+
+        def told(answer: Answer) -> None:
+            if 200 <= answer.status < 300:
+                self.done[kind].append((user, what))
+                if kind == "publish":
+                    self.published[int(json.loads(answer.body)["id"])] = time.monotonic()
+            elif answer.status == SHED:
+                self.refused[kind].append((user, what))
+            else:
+                self.unknown += 1
+
+        return told
+
+    def lost(self) -> int:
+        """Acknowledged writes that PostgreSQL does not have."""
+        return sum(len(pairs) - _found(kind, pairs) for kind, pairs in self.done.items())
+
+    def carried_out(self) -> int:
+        """Writes that PostgreSQL has, though they were answered 503."""
+        return sum(_found(kind, pairs) for kind, pairs in self.refused.items())
+
+
+def _found(kind: str, pairs: list[tuple[int, int | str]]) -> int:
+    """The number of these writes that PostgreSQL has."""
+    statement = {"publish": PUBLISHED, "like": LIKED, "follow": FOLLOWED}[kind]
+    ((count,),) = fetch(statement, [[user for user, _ in pairs], [what for _, what in pairs]])
+    return int(count)
+
+
+class Acts:
+    """Draws the next call. No person likes an item twice, or follows somebody twice."""
+
+    def __init__(self, crowd: Crowd, ledger: Ledger, chance: random.Random) -> None:
+        self.crowd, self.ledger, self.chance = crowd, ledger, chance
+        known = "SELECT follower_id, followee_id FROM relations_follow WHERE follower_id < %s"
+        self.used: set[tuple[str, int, int]] = {("follow", *pair) for pair in fetch(known, [FIRST_FOLLOWER])}
+        self.kinds: dict[Callable[[], Call], int] = {
+            lambda: self.get("home", "/timeline/home"): 28,
+            lambda: Call("page", text("GET", "/", crowd.sessions[self.someone()])): 10,
+            lambda: self.get("deeper", f"/timeline/home?last_id={chance.choice(crowd.items)}"): 22,
+            lambda: self.get("item", f"/items/{chance.choice(crowd.items)}"): 8,
+            lambda: self.get("news", f"/timeline/home/new?since_id={crowd.items[-1]}"): 6,
+            lambda: Call("picture", text("GET", f"/media/{chance.choice(crowd.files)}")): 14,
+            self.like: 5,
+            lambda: self.published_by(self.someone(), "publish"): 3,
+            self.follow: 2,
+            lambda: self.get("stream", "/stream", opens=True): 2,
+        }
+
+    def __call__(self) -> "Call":
+        """The next call."""
+        (act,) = self.chance.choices(list(self.kinds), list(self.kinds.values()))
+        return act()
+
+    def someone(self) -> int:
+        """A person."""
+        return self.chance.choice(self.crowd.people)
+
+    def get(self, kind: str, path: str, *, opens: bool = False) -> "Call":
+        """A GET of the API by a person."""
+        return Call(kind, self.request("GET", path, self.someone()), opens=opens)
+
+    def like(self) -> "Call":
+        """A like of an item."""
+        user, item = self.pair("like", lambda: self.chance.choice(self.crowd.items))
+        return Call("like", self.request("PUT", f"/items/{item}/like", user), self.ledger.note("like", user, item))
+
+    def follow(self) -> "Call":
+        """A follow."""
+        user, other = self.pair("follow", self.someone)
+        request = self.request("PUT", f"/users/user{other}/follow", user)
+        return Call("follow", request, self.ledger.note("follow", user, other))
+
+    def published_by(self, user: int, kind: str) -> "Call":
+        """A post of a user, as a call of this kind."""
+        words = f"load {secrets.token_hex(8)}"
+        request = self.request("POST", "/items", user, json.dumps({"content": {"text": words}}).encode())
+        return Call(kind, request, self.ledger.note("publish", user, words))
+
+    def pair(self, kind: str, draw: Callable[[], int]) -> tuple[int, int]:
+        """A person and something else, drawn together for the first time."""
+        while True:
+            drawn = (kind, self.someone(), draw())
+            if drawn not in self.used and not (kind == "follow" and drawn[1] == drawn[2]):
+                self.used.add(drawn)
+                return drawn[1:]
+
+    def request(self, method: str, path: str, user: int, body: bytes = b"") -> bytes:
+        """A call of the API by a user."""
+        return text(method, f"{API}{path}", self.crowd.tokens[user], body)
+
+
+def text(method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b"") -> bytes:
+    """A request as it goes over the wire."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
+    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+# --- The generator -------------------------------------------------------------------------------------------
+class Answer(NamedTuple):
+    """The status is 0 without an answer, and `retry_after` is empty without that header."""
+
+    status: int
+    retry_after: str
+    body: bytes
+
+
+class Call(NamedTuple):
+    """A request. `told` gets the answer. `opens` is for a stream, which is answered when it is open."""
+
+    kind: str
+    request: bytes
+    told: Callable[[Answer], None] | None = None
+    opens: bool = False
+
+
+class Made(NamedTuple):
+    """A call that was made. Its times are of time.monotonic(), from when it was to be sent."""
+
+    kind: str
+    intended: float
+    ended: float
+    answer: Answer
+
+    @property
+    def seconds(self) -> float:
+        """The time that its client waited."""
+        return self.ended - self.intended
+
+
+class Line(NamedTuple):
+    """A connection, and when it was last used."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    used_at: float
+
+
+NOTHING = Answer(0, "", b"")
+
+
+class Generator:
+    """Makes calls of a server over kept connections. `taken` returns the calls since the last time.
+
+    In an open loop calls come by chance (Poisson), whatever became of earlier ones, and their time counts from when
+    they were to be sent. So a site that stands still delays every call of that time, not only those of waiting clients
+    (no coordinated omission). A call takes a free connection or opens another one, as through a proxy.
+    """
+
+    def __init__(self, port: int, stream_port: int, chance: random.Random) -> None:
+        self.port, self.stream_port, self.chance = port, stream_port, chance
+        self.free: deque[Line] = deque()
+        self.made: list[Made] = []
+
+    async def closed(self, calls: Callable[[], Call], *, clients: int, seconds: float) -> None:
+        """Run a closed loop: each client makes the next call as soon as it has its answer."""
+        until = time.monotonic() + seconds
+
+        async def client() -> None:
+            while (now := time.monotonic()) < until:
+                await self.call(calls(), now)
+
+        await asyncio.gather(*(client() for _ in range(clients)))
+
+    async def open(self, calls: Callable[[], Call], *, rate: float, seconds: float) -> None:
+        """Make `rate` calls a second by chance. Returns when all are answered."""
+        at = time.monotonic()
+        until = at + seconds
+        running: set[asyncio.Task[None]] = set()
+        while (at := at + self.chance.expovariate(rate)) < until:
+            if (pause := at - time.monotonic()) > 0:
+                await asyncio.sleep(pause)
+            task = asyncio.create_task(self.call(calls(), at))
+            running.add(task)
+            task.add_done_callback(running.discard)
+        if running:
+            await asyncio.wait(running)
+
+    async def call(self, call: Call, intended: float) -> None:
+        """Make one call, and note it."""
+        answer = await (self.opened if call.opens else self.asked)(call.request)
+        self.made.append(Made(call.kind, intended, time.monotonic(), answer._replace(body=b"")))
+        if call.told is not None:
+            call.told(answer)
+
+    async def asked(self, request: bytes) -> Answer:
+        """The answer to a request. Every answer has a Content-Length, or no body."""
+        line = None
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                line = await self._line()
+                line.writer.write(request)
+                head = await line.reader.readuntil(b"\r\n\r\n")
+                fields = {name.lower(): value.strip() for name, _, value in map(_split, head.split(b"\r\n")[1:])}
+                body = await line.reader.readexactly(int(fields.get(b"content-length", b"0")))
+        except (OSError, EOFError, TimeoutError):
+            if line is not None:
+                line.writer.close()
+            return NOTHING
+        if fields.get(b"connection") == b"close":
+            line.writer.close()
+        else:
+            self.free.append(line._replace(used_at=time.monotonic()))
+        return Answer(int(head[9:12]), fields.get(b"retry-after", b"").decode(), body)
+
+    async def opened(self, request: bytes) -> Answer:
+        """Open a stream and close it. 200 if it was opened."""
+        line = await listening(self.stream_port, request)
+        if line is None:
+            return NOTHING
+        line.writer.close()
+        return Answer(200, "", b"")
+
+    async def _line(self) -> Line:
+        while self.free:
+            line = self.free.pop()  # the one that was used last
+            if not line.reader.at_eof() and line.used_at > time.monotonic() - IDLE_SECONDS:
+                return line
+            line.writer.close()
+        return Line(*await asyncio.open_connection("127.0.0.1", self.port), 0.0)
+
+    def taken(self) -> list[Made]:
+        """The calls since the last time."""
+        made, self.made = self.made, []
+        return made
+
+    def close(self) -> None:
+        """Close all free connections."""
+        while self.free:
+            self.free.pop().writer.close()
+
+
+def _split(line: bytes) -> tuple[bytes, bytes, bytes]:
+    return line.partition(b":")
+
+
+async def listening(port: int, request: bytes) -> Line | None:
+    """An open stream. None if it was refused."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request)
+        async with asyncio.timeout(WAIT_SECONDS):
+            head = await reader.readuntil(b"\r\n\r\n")
+    except (OSError, EOFError, TimeoutError):
+        return None
+    if head.startswith(b"HTTP/1.1 200"):
+        return Line(reader, writer, 0.0)
+    writer.close()
+    return None
+
+
+async def hear(line: Line, heard: Callable[[int, float], None]) -> None:
+    """Report each item that a stream tells of, until its end."""
+    while news := await line.reader.readline():
+        if news.startswith(b'data: {"id":"'):
+            heard(int(news.split(b'"')[3]), time.monotonic())
+
+
+async def every(seconds: float, look: Callable[[], object]) -> None:
+    """Call `look` again and again, until cancelled."""
+    while True:
+        look()
+        await asyncio.sleep(seconds)
+
+
+# --- The site ------------------------------------------------------------------------------------------------
+class Ports(NamedTuple):
+    """The ports where the site listens."""
+
+    web: int
+    stream: int
+
+
+@contextmanager
+def site() -> Iterator[Ports]:
+    """Run `up` on the last processor, with the servers of this process, which keeps the first processor."""
+    cores = sorted(os.sched_getaffinity(0))
+    ports = Ports(*free_ports(2))
+    # This site waits for Redis as sites do, and has their memory.
+    ours = ("FEEDSITE_REDIS_TIMEOUT_SECONDS", "FEEDSITE_FEEDS_MEMORY")
+    environ = {name: value for name, value in os.environ.items() if name not in ours}
+    environ |= {"PORT": str(ports.web), "FEEDSITE_STREAM_PORT": str(ports.stream)}
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(FILES, hard)), hard))
+    log_path = settings.DATA_DIR / "up.log"
+    os.sched_setaffinity(0, {cores[-1]})  # `up` counts its processors when it starts
+    try:
+        with log_path.open("wb") as log:
+            up = subprocess.Popen(
+                [sys.executable, "manage.py", "up"],
+                cwd=settings.BASE_DIR,
+                env=environ,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent(signal.SIGTERM),
+            )
+        os.sched_setaffinity(0, {cores[0]})
+        try:
+            wait_for(lambda: b"the site is at" in log_path.read_bytes() or up.poll() is not None, 300)
+            assert up.poll() is None, log_path.read_text()
+            _pin({cores[-1]})
+            yield ports
+        finally:
+            stop(up, 120)
+    finally:
+        os.sched_setaffinity(0, cores)
+        _pin(set(cores))
+
+
+def _pin(cores: set[int]) -> None:
+    """Have all threads of the site run on these processors."""
+    for process in processes.of_site(settings.DATA_DIR):
+        for thread in Path(f"/proc/{process.pid}/task").glob("*"):
+            with suppress(OSError):  # it has ended
+                os.sched_setaffinity(int(thread.name), cores)
+
+
+def processor_time() -> Counter[str]:
+    """Processor seconds of the site so far, by kind of process."""
+    found = processes.usage(processes.of_site(settings.DATA_DIR))
+    return Counter({kind: use.seconds for kind, use in found.items()})
+
+
+def connections(port: int) -> tuple[int, int]:
+    """Connections that wait to be accepted by the server on the port, and those that are open."""
+    to_accept = is_open = 0
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _number, local, _remote, state, queues, *_ = line.split()
+        if int(local.partition(":")[2], 16) == port:
+            to_accept += int(queues.partition(":")[2], 16) if state == "0A" else 0
+            is_open += state == "01"
+    return to_accept, is_open
+
+
+# --- The limit -----------------------------------------------------------------------------------------------
 CLIENTS = (1, 4, 16)
 """Clients of the closed loops."""
 LIGHT, HEAVY, BEYOND = 0.5, 0.8, 2.0
@@ -31,72 +497,15 @@ LIGHT, HEAVY, BEYOND = 0.5, 0.8, 2.0
 OVERLOADS = 3
 """Times beyond the capacity."""
 RETURN_SECONDS = 10.0
-"""In which everything is to be as before, after a time beyond the capacity: in the median of those times."""
+"""Target: everything is as before within this time after an overload, in the median of the overloads."""
 OVERLOAD_TARGET, BIG_V_TARGET = 4.0, 1.3
-LOOK_SECONDS = 0.25
 BIG_V_EVERY = 2.0
 BIG_V_ROUNDS = 8
-"""With so many, a machine that slows down for some seconds does so to both."""
-FILES = 8_192
+"""Turns with and without the big-V. A machine that slows down for some seconds slows both."""
+LOOK_SECONDS = 0.25
 GENERATOR_LIMIT = 0.9
-"""Share of its processor from which the generator itself is the limit."""
-SHED = 503
-
-
-@dataclass(slots=True)
-class Phase:
-    """The outcome of one load."""
-
-    name: str
-    calls: list[Made] = field(default_factory=list)
-    spent: pinned.Spent | None = None
-    generator: float = 0.0
-    """Share of a processor that the generator took."""
-    to_accept: int = 0
-    """Most connections that waited in the kernel."""
-    accepted: int = 0
-    """Most connections that were open."""
-    seconds: float = 0.0
-
-    @property
-    def answered(self) -> list[Made]:
-        """Calls that were answered as is right; of probes of the big-V nothing is counted."""
-        return [made for made in self.calls if 200 <= made.answer.status < 300 and made.kind != "big-V"]
-
-    @property
-    def shed(self) -> list[Made]:
-        """Calls that were answered 503."""
-        return [made for made in self.calls if made.answer.status == SHED]
-
-    @property
-    def wrong(self) -> list[Made]:
-        """Calls that had another answer, or none."""
-        return [made for made in self.calls if not 200 <= made.answer.status < 300 and made.answer.status != SHED]
-
-    def p(self, share: float, calls: Iterable[Made] | None = None) -> float:
-        """The time that a share of the answered calls do not exceed, in ms; 0 without any."""
-        times = [made.seconds for made in (self.answered if calls is None else calls)]
-        return percentile(times, share) if times else 0.0
-
-    def row(self) -> list[str | float]:
-        """The row of the report."""
-        assert self.spent is not None
-        return [
-            self.name,
-            round(len(self.calls) / self.seconds, 1),
-            round(len(self.answered) / self.seconds, 1),
-            round(len(self.shed) / self.seconds, 1),
-            len(self.wrong),
-            round(self.p(0.5), 1),
-            round(self.p(0.99), 1),
-            round(self.p(0.99, self.shed), 1),
-            round(self.spent.mean("feedsite_http_seconds"), 1),
-            self.accepted,
-            self.to_accept,
-            round(self.generator, 2),
-        ]
-
-
+"""Above this share of its processor the generator itself is the limit."""
+BIG_V, NO_BIG_V = "50 %, a big-V publishes", "50 %, it is silent"
 COLUMNS = (
     "load",
     "calls/s",
@@ -106,11 +515,53 @@ COLUMNS = (
     "p50 ms",
     "p99 ms",
     "p99 of 503",
-    "mean in Django",
     "open",
     "to accept",
     "generator",
 )
+
+
+@dataclass(slots=True)
+class Phase:
+    """The outcome of one load."""
+
+    name: str
+    calls: list[Made] = field(default_factory=list)
+    spent: Counter[str] = field(default_factory=Counter)
+    """Processor seconds by kind of process."""
+    generator: float = 0.0
+    """Processor seconds of the generator."""
+    to_accept: int = 0
+    is_open: int = 0
+    """Most connections in the kernel's queue, and most open ones."""
+    seconds: float = 0.0
+
+    @property
+    def answered(self) -> list[Made]:
+        """Calls with a success, without those of the big-V."""
+        return [made for made in self.calls if 200 <= made.answer.status < 300 and made.kind != "big-V"]
+
+    @property
+    def shed(self) -> list[Made]:
+        """Calls that were answered 503."""
+        return [made for made in self.calls if made.answer.status == SHED]
+
+    @property
+    def wrong(self) -> list[Made]:
+        """Calls with another answer, or none."""
+        return [made for made in self.calls if not 200 <= made.answer.status < 300 and made.answer.status != SHED]
+
+    def p(self, share: float, calls: Iterable[Made] | None = None) -> float:
+        """The time that a share of the answered calls do not exceed, in ms. 0 without any."""
+        times = [made.seconds for made in (self.answered if calls is None else calls)]
+        return percentile(times, share) if times else 0.0
+
+    def row(self) -> list[str | float]:
+        """The row of the report."""
+        rates = [round(len(calls) / self.seconds, 1) for calls in (self.calls, self.answered, self.shed)]
+        times = [round(each, 1) for each in (self.p(0.5), self.p(0.99), self.p(0.99, self.shed))]
+        used = round(self.generator / self.seconds, 2)
+        return [self.name, *rates, len(self.wrong), *times, self.is_open, self.to_accept, used]
 
 
 def run(crowd: Crowd) -> Report:
@@ -122,28 +573,27 @@ def run(crowd: Crowd) -> Report:
         f"{crowd.size.load_seconds:g} s of each load; ms from when a call was to be sent; `generator` is its share of "
         "a processor",
     )
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(FILES, hard)), hard))
     gc.collect()
     gc.freeze()
     try:
-        with pinned.site() as ports:
-            run_ = Run(crowd, ports)
-            asyncio.run(run_.everything())
-            run_.tell(report)
+        with site() as ports:
+            loads = Loads(crowd, ports)
+            asyncio.run(loads.everything())
+            loads.tell(report)
     finally:
         gc.unfreeze()
     return report
 
 
-class Run:
+class Loads:
     """All loads of one site, one after another."""
 
-    def __init__(self, crowd: Crowd, ports: pinned.Ports) -> None:
+    def __init__(self, crowd: Crowd, ports: Ports) -> None:
         self.crowd, self.ports, self.size = crowd, ports, crowd.size
-        self.chance = random.Random(25)  # noqa: S311 (no secret)
+        chance = random.Random(25)  # noqa: S311 (no secret)
         self.ledger = Ledger()
-        self.acts = Acts(crowd, self.ledger, self.chance)
+        self.acts = Acts(crowd, self.ledger, chance)
+        self.generator = Generator(ports.web, ports.stream, chance)
         self.phases: dict[str, Phase] = {}
         self.capacity = 0.0
         self.returned: list[float] = []
@@ -151,13 +601,10 @@ class Run:
 
     async def everything(self) -> None:
         """Run all loads."""
-        self.generator = Generator(self.ports.web, self.ports.stream, self.chance)
         seconds = self.size.load_seconds
         await self.warm_up()
-        requests = [self.acts.request("GET", f"{API}/stream", user) for user in self.crowd.people]
-        streams = await listening(
-            self.ports.stream, requests[: self.size.load_streams], lambda item, at: self.heard.append((item, at))
-        )
+        streams = await opened_streams(self.crowd, self.acts, self.ports)
+        hearing = [asyncio.create_task(hear(line, lambda item, at: self.heard.append((item, at)))) for line in streams]
         for clients in CLIENTS:
             name = f"closed, {clients} client{'s' if clients > 1 else ''}"
             async with self.phase(name):
@@ -172,26 +619,28 @@ class Run:
             limit = self.phases[f"open, {HEAVY:.0%}"].p(0.99) / 1000
             self.returned.append(returned(afterwards.calls[earlier:], limit))
         await self.with_big_v(seconds)
-        for stream in streams:
-            stream.transport.abort()
+        for task in hearing:
+            task.cancel()
+        for line in streams:
+            line.writer.close()
         self.generator.close()
 
-    async def open(self, name: str, share: float, seconds: float) -> Phase:
-        """Run an open loop at a share of the capacity, as a phase of this name or as more of it."""
-        async with self.phase(name):
-            await self.generator.open(self.acts, rate=share * self.capacity, seconds=seconds)
-        return self.phases[name]
-
     async def warm_up(self) -> None:
-        """Every person's windows are built, and every kind of page has been served."""
+        """Build every person's windows, and serve every kind of page."""
         for user in self.crowd.people:
-            await self.generator.asked(self.acts.request("GET", f"{API}/timeline/home", user))
+            await self.generator.asked(self.acts.request("GET", "/timeline/home", user))
         await self.generator.closed(self.acts, clients=4, seconds=self.size.load_seconds / 4)
         self.generator.taken()
         await asyncio.sleep(min(3.0, self.size.load_seconds))
 
+    async def open(self, name: str, share: float, seconds: float) -> Phase:
+        """Run an open loop at a share of the capacity, as a phase of this name or as more of it."""
+        async with self.phase(name) as phase:
+            await self.generator.open(self.acts, rate=share * self.capacity, seconds=seconds)
+        return phase
+
     async def with_big_v(self, seconds: float) -> None:
-        """A load with and without a big-V who publishes all the time, in turns."""
+        """Run a load with and without a big-V who publishes all the time, in turns."""
         for number in range(2 * BIG_V_ROUNDS):
             publishes = number % 2 == 1
             async with self.phase(BIG_V if publishes else NO_BIG_V):
@@ -208,68 +657,62 @@ class Run:
             await self.generator.call(self.acts.published_by(self.crowd.big_v, "big-V"), time.monotonic())
             await asyncio.sleep(min(BIG_V_EVERY, self.size.load_seconds / 5))
 
-    def phase(self, name: str) -> "Watched":
-        """Watch what runs within, as a phase of this name, or as more of it."""
+    @asynccontextmanager
+    async def phase(self, name: str) -> AsyncIterator[Phase]:
+        """Watch what runs within, as a phase of this name or as more of it."""
         phase = self.phases.setdefault(name, Phase(name))
-        return Watched(phase, self.generator, self.ports)
+        self.generator.taken()
+        before, began, own = processor_time(), time.monotonic(), time.process_time()
 
-    # --- The report ------------------------------------------------------------------------------------------
+        def look() -> None:
+            to_accept, is_open = connections(self.ports.web)
+            phase.to_accept, phase.is_open = max(phase.to_accept, to_accept), max(phase.is_open, is_open)
+
+        looking = asyncio.create_task(every(LOOK_SECONDS, look))
+        yield phase
+        looking.cancel()
+        phase.seconds += time.monotonic() - began
+        phase.generator += time.process_time() - own
+        phase.spent += processor_time() - before
+        phase.calls += self.generator.taken()
+
     def tell(self, report: Report) -> None:
         """Fill the report in."""
         report.rows = [phase.row() for phase in self.phases.values()]
         heavy, beyond = self.phases[f"open, {HEAVY:.0%}"], self.phases[f"open, {BEYOND:.0%}"]
-        every_call = [made for phase in self.phases.values() for made in phase.calls]
-        unnamed = sum(made.answer.status == SHED and not made.answer.retry_after for made in every_call)
+        big_v, without = self.phases[BIG_V], self.phases[NO_BIG_V]
+        calls = [made for phase in self.phases.values() for made in phase.calls]
+        wrong = sum(len(phase.wrong) for phase in self.phases.values())
+        unnamed = sum(made.answer.status == SHED and not made.answer.retry_after for made in calls)
         ratio = report.ratio
-        ratio(
-            "p99 of what is answered at 200 % / at 80 %", over(beyond.p(0.99), heavy.p(0.99)), at_most=OVERLOAD_TARGET
-        )
+        overload = "p99 of what is answered at 200 % / at 80 %"
+        ratio(overload, over(beyond.p(0.99), heavy.p(0.99)), at_most=OVERLOAD_TARGET)
         ratio("answered at 200 % / capacity", len(beyond.answered) / beyond.seconds / self.capacity, at_least=0.75)
-        ratio(
-            "answers but 2xx and 503 / calls",
-            sum(len(phase.wrong) for phase in self.phases.values()) / len(every_call),
-            at_most=0,
-        )
-        ratio("503 without Retry-After / calls", unnamed / len(every_call), at_most=0)
+        ratio("answers but 2xx and 503 / calls", wrong / len(calls), at_most=0)
+        ratio("503 without Retry-After / calls", unnamed / len(calls), at_most=0)
         ratio("shed at 80 % / calls", len(heavy.shed) / len(heavy.calls))
         ratio(f"seconds until all is as before / {RETURN_SECONDS:g}", median(self.returned) / RETURN_SECONDS, at_most=1)
         ratio("acknowledged writes that are lost", self.ledger.lost(), at_most=0)
         ratio("writes that were answered 503 and done", self.ledger.carried_out(), at_most=0)
-        big_v, without = self.phases[BIG_V], self.phases[NO_BIG_V]
-        ratio(
-            "p99 of others while a big-V publishes / without",
-            over(big_v.p(0.99), without.p(0.99)),
-            at_most=BIG_V_TARGET,
-        )
+        beside = "p99 of others while a big-V publishes / without"
+        ratio(beside, over(big_v.p(0.99), without.p(0.99)), at_most=BIG_V_TARGET)
         times = ", ".join(f"{seconds:.1f}" for seconds in self.returned)
-        report.notes.append(f"All was as before {times} s after each time beyond the capacity.")
-        report.notes += [self.by_kind(heavy), self.by_kind(beyond), self.busiest(), self.written(), self.streams()]
-        if any(phase.generator > GENERATOR_LIMIT for phase in self.phases.values()):
-            report.notes.append("**The generator was the limit** of a load above: its processor was busy.")
-
-    def by_kind(self, phase: Phase) -> str:
-        """p50 and p99 of every kind."""
-        kinds = {kind: list(calls) for kind, calls in groupby(sorted(phase.answered, key=kind_of), kind_of)}
-        said = (f"{kind} {phase.p(0.5, calls):.0f} / {phase.p(0.99, calls):.0f}" for kind, calls in kinds.items())
-        return f"p50 / p99 in ms by kind ({phase.name}): {', '.join(said)}."
-
-    def busiest(self) -> str:
-        """The kinds of process by their processor time, beyond the capacity: the first one saturates it."""
-        phase = self.phases[f"open, {BEYOND:.0%}"]
-        assert phase.spent is not None
-        busy = [f"{kind} {share:.0%}" for kind, share in phase.spent.busy() if share >= 0.005]
-        whole = sum(share for _, share in phase.spent.busy())
-        return f"The site's processor is busy for {whole:.0%} ({phase.name}): {', '.join(busy)}."
-
-    def written(self) -> str:
-        """How many writes were held against PostgreSQL."""
+        busy = ", ".join(f"{kind} {spent / beyond.seconds:.0%}" for kind, spent in beyond.spent.most_common(5))
         done = ", ".join(f"{len(pairs):,} {kind}" for kind, pairs in self.ledger.done.items())
         refused = sum(map(len, self.ledger.refused.values()))
-        unknown = f"{self.ledger.unknown:,} had another answer"
-        return f"Writes looked for in PostgreSQL: {done} acknowledged, {refused:,} answered 503; {unknown}."
+        report.notes += [
+            f"All was as before {times} s after each time beyond the capacity.",
+            by_kind(heavy),
+            by_kind(beyond),
+            f"The site's processor is busy for {beyond.spent.total() / beyond.seconds:.0%} ({beyond.name}): {busy}.",
+            f"Writes looked for: {done} acknowledged, {refused:,} answered 503; {self.ledger.unknown:,} had another.",
+            self.streams(),
+        ]
+        if any(phase.generator / phase.seconds > GENERATOR_LIMIT for phase in self.phases.values()):
+            report.notes.append("**The generator was the limit** of a load above: its processor was busy.")
 
     def streams(self) -> str:
-        """How long after its acknowledgement an item was heard of on the open streams."""
+        """How long after its acknowledgement an item arrived on the open streams."""
         published = self.ledger.published
         times = [max(0.0, at - published[item]) for item, at in self.heard if item in published]
         if not times:
@@ -278,36 +721,22 @@ class Run:
         return f"Open streams heard of an item {told} (p50 / p99) after it was acknowledged, {len(times):,} times."
 
 
-BIG_V, NO_BIG_V = "50 %, a big-V publishes", "50 %, it is silent"
+async def opened_streams(crowd: Crowd, acts: Acts, ports: Ports) -> list[Line]:
+    """Streams of people that stay open."""
+    requests = [acts.request("GET", "/stream", user) for user in crowd.people[: crowd.size.load_streams]]
+    lines = [await listening(ports.stream, request) for request in requests]
+    return [line for line in lines if line is not None]
 
 
-class Watched:
-    """A phase while it runs: its calls, what the site spends, and the kernel's queue."""
+def by_kind(phase: Phase) -> str:
+    """p50 and p99 of every kind of call."""
+    kinds = {kind: list(calls) for kind, calls in groupby(sorted(phase.answered, key=_kind), _kind)}
+    said = (f"{kind} {phase.p(0.5, calls):.0f} / {phase.p(0.99, calls):.0f}" for kind, calls in kinds.items())
+    return f"p50 / p99 in ms by kind ({phase.name}): {', '.join(said)}."
 
-    def __init__(self, phase: Phase, generator: Generator, ports: pinned.Ports) -> None:
-        self.phase, self.generator, self.ports = phase, generator, ports
 
-    async def __aenter__(self) -> None:
-        self.generator.taken()
-        self.before = pinned.spent()
-        self.began, self.own = time.monotonic(), time.process_time()
-        self.looking = asyncio.create_task(every(LOOK_SECONDS, self.look))
-
-    def look(self) -> None:
-        """Look at the queues."""
-        self.phase.to_accept = max(self.phase.to_accept, pinned.to_accept(self.ports.web))
-        self.phase.accepted = max(self.phase.accepted, pinned.accepted(self.ports.web))
-
-    async def __aexit__(self, *error: object) -> None:
-        self.looking.cancel()
-        phase, seconds = self.phase, time.monotonic() - self.began
-        whole = phase.seconds + seconds
-        own = time.process_time() - self.own
-        phase.generator = (phase.generator * phase.seconds + own) / whole
-        phase.seconds = whole
-        since = pinned.spent().since(self.before)
-        phase.spent = since if phase.spent is None else phase.spent.plus(since)
-        phase.calls += self.generator.taken()
+def _kind(made: Made) -> str:
+    return made.kind
 
 
 def returned(calls: list[Made], limit: float) -> float:
@@ -315,18 +744,12 @@ def returned(calls: list[Made], limit: float) -> float:
     begin = min(made.intended for made in calls)
     slow = [made for made in calls if made.answer.status == SHED or made.seconds > limit]
     times = sorted(made.intended - begin for made in slow)
-    # One call of a hundred may be as slow at any time: a second counts by more than that.
+    # One call in a hundred may be slow at any time. A second counts from 5 % on.
     seconds = [list(some) for _, some in groupby(times, int)]
     passed = max(made.intended for made in calls) - begin
-    busy = [some[-1] for some in seconds if len(some) > 0.05 * len(calls) / passed]
-    return max(busy, default=0.0)
-
-
-def kind_of(made: Made) -> str:
-    """The kind of a call."""
-    return made.kind
+    return max((some[-1] for some in seconds if len(some) > 0.05 * len(calls) / passed), default=0.0)
 
 
 def over(one: float, other: float) -> float:
-    """A ratio; 0 where there is nothing to compare with."""
+    """A ratio. 0 without anything to compare with."""
     return one / other if other else 0.0

@@ -1,25 +1,202 @@
-"""How things are timed, and what a benchmark hands back."""
+"""How the benchmarks time things, the sizes they use, and the report that each returns."""
 
 import gc
+import http.client
+import json
+import math
 import os
+import signal
+import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import linear_regression, mean, median
 from typing import Any, NamedTuple
 
+from celery import current_app
 from django.conf import settings
 
-from benchmarks.fits import Chart, Curve, Fit
+from runtime.embedded import die_with_parent, wait_for
 
 Times = dict[str, list[float]]
+Case = Callable[[int], object]
 
 
-def interleaved(cases: Mapping[str, Callable[[int], object]], *, rounds: int, warm_up: int = 3) -> Times:
-    """Seconds that each case took in each round; the warm-up rounds are dropped.
+# --- Sizes -----------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is generated, and how often it is measured."""
 
-    Every round runs every case once, beginning with another one each time, and tells it the number of the round.
+    items: int = 1_000_000
+    senders: int = 20_000
+    big_vs: int = 100
+    followees: tuple[int, ...] = (10, 50, 200, 1000, 2000)
+    """Followees of the readers of each kind."""
+    readers: int = 10
+    """Readers of each kind."""
+    outboxes: tuple[int, ...] = (5, 20, 100)
+    """Big-Vs that hybrid readers follow."""
+    followers: tuple[int, ...] = (1_000, 10_000)
+    searched: int = 200_000
+    """Newest items that search finds."""
+    page_rounds: int = 200
+    hidden: int = 12_000
+    """Newest items of a followee that the reader may not see."""
+    fan_out_rounds: int = 24
+    publish_rounds: int = 210
+    http_rounds: int = 9
+    http_requests: int = 150
+    growth_followers: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+    growth_rounds: int = 15
+    growth_few_rounds: int = 3
+    """Rounds with the most followers."""
+    active: int = 1_000
+    """Followers of a big-V at level 3."""
+    big_v_rounds: int = 60
+    growth_items: tuple[int, ...] = (100_000, 1_000_000)
+    growth_calls: int = 50
+    """Calls of each kind on each number of items."""
+    streams: int = 1_000
+    app_streams: int = 5_000
+    stream_rounds: int = 60
+    quality_readers: int = 1_000
+    """Readers whose recommendations at a past date are compared with whom they followed later."""
+    impressions: int = 100_000
+    impression_rounds: int = 100
+    played_users: int = 2_000
+    """Users whose plays are merged together."""
+    played_rounds: int = 40
+    live_hosts: int = 2_000
+    live_sessions: int = 50
+    """Live sessions of each host."""
+    live_followed: tuple[int, ...] = (10, 100, 2_000)
+    live_rounds: int = 200
+    cost_rounds: int = 300
+    """Calls of each act whose cost is measured."""
+    graph_users: int = 100_000
+    """Users of the graph by chance in the model of scale."""
+    idle_pause: float = 120.0
+    """Seconds after a start or visits before the site is watched."""
+    idle_seconds: float = 240.0
+    load_people: int = 300
+    load_items: int = 20_000
+    load_fans: int = 1_000_000
+    """Followers of the big-V of a site under load."""
+    load_streams: int = 100
+    """Streams that stay open under load."""
+    load_seconds: float = 20.0
+    """Seconds of each load."""
+    soak_seconds: float = 3_600.0
+
+
+QUICK = Size(
+    items=12_000,
+    senders=400,
+    big_vs=20,
+    followees=(10, 200),
+    readers=2,
+    outboxes=(5, 20),
+    followers=(60, 120),
+    searched=2_000,
+    page_rounds=4,
+    hidden=1_000,
+    fan_out_rounds=2,
+    publish_rounds=20,
+    http_rounds=2,
+    http_requests=5,
+    growth_followers=(40, 120, 400),
+    growth_rounds=2,
+    growth_few_rounds=1,
+    active=20,
+    big_v_rounds=2,
+    growth_items=(12_000, 15_000),
+    growth_calls=4,
+    streams=20,
+    app_streams=80,
+    stream_rounds=2,
+    quality_readers=5,
+    impressions=5_000,
+    impression_rounds=2,
+    played_users=50,
+    played_rounds=2,
+    live_hosts=60,
+    live_sessions=30,
+    live_followed=(10, 60),
+    live_rounds=2,
+    cost_rounds=12,
+    graph_users=2_000,
+    idle_pause=1.0,
+    idle_seconds=2.0,
+    load_people=30,
+    load_items=600,
+    load_fans=500,
+    load_streams=5,
+    load_seconds=1.5,
+    soak_seconds=12.0,
+)
+
+
+# --- Reports ---------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Ratio:
+    """One figure over another of the same run. `at_least` and `at_most` are targets."""
+
+    name: str
+    value: float
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def target(self) -> str:
+        """The target as text. Empty without one."""
+        if self.at_least is not None:
+            return f"≥ {self.at_least:g}"
+        return "" if self.at_most is None else f"≤ {self.at_most:g}"
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the ratio reaches its target. None without one."""
+        if self.at_least is not None:
+            return self.value >= self.at_least
+        return None if self.at_most is None else self.value <= self.at_most
+
+
+@dataclass(slots=True)
+class Report:
+    """The result of one benchmark: a table, ratios and notes."""
+
+    name: str
+    question: str
+    columns: Sequence[str]
+    n: str
+    """How often everything was measured."""
+    rows: list[Sequence[str | float]] = field(default_factory=list)
+    ratios: list[Ratio] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    machine: dict[str, Any] = field(default_factory=dict)
+    """Time, machine and versions of the run."""
+    data_set: str = ""
+    seconds: float = 0.0
+    """Duration of the measurement, without making the data."""
+
+    def ratio(self, name: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
+        """Add a ratio to the report."""
+        self.ratios.append(Ratio(name, value, at_least, at_most))
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as objects that JSON can hold."""
+        return asdict(self) | {"ratios": [asdict(ratio) | {"is_met": ratio.is_met} for ratio in self.ratios]}
+
+
+# --- Times -----------------------------------------------------------------------------------------------
+def interleaved(cases: Mapping[str, Case], *, rounds: int, warm_up: int = 3) -> Times:
+    """Seconds of each case in each round, without the warm-up rounds.
+
+    Every round runs every case once, starts with another case each time, and passes its number.
     """
     names = list(cases)
     times: Times = {name: [] for name in names}
@@ -42,83 +219,13 @@ def interleaved(cases: Mapping[str, Callable[[int], object]], *, rounds: int, wa
     return times
 
 
-@dataclass(slots=True)
-class Ratio:
-    """One figure over another of the same run. `at_least` and `at_most` are targets."""
-
-    name: str
-    value: float
-    at_least: float | None = None
-    at_most: float | None = None
-
-    @property
-    def target(self) -> str:
-        """The target as text; empty without one."""
-        if self.at_least is not None:
-            return f"≥ {self.at_least:g}"
-        return "" if self.at_most is None else f"≤ {self.at_most:g}"
-
-    @property
-    def is_met(self) -> bool | None:
-        """Whether the ratio reaches its target; None without one."""
-        if self.at_least is not None:
-            return self.value >= self.at_least
-        return None if self.at_most is None else self.value <= self.at_most
-
-
-@dataclass(slots=True)
-class Report:
-    """The result of one benchmark: a table, and the ratios that matter."""
-
-    name: str
-    question: str
-    columns: Sequence[str]
-    n: str
-    """How often everything was measured."""
-    rows: list[Sequence[str | float]] = field(default_factory=list)
-    ratios: list[Ratio] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    charts: list[Chart] = field(default_factory=list)
-    machine: dict[str, Any] = field(default_factory=dict)
-    """The time, the machine and the versions of the measurement."""
-    data_set: str = ""
-    """The data that was measured."""
-    seconds: float = 0.0
-    """Seconds that the measurement took, without making the data."""
-
-    def ratio(self, name: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
-        """Add a ratio to the report."""
-        self.ratios.append(Ratio(name, value, at_least, at_most))
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as objects that JSON can hold."""
-        return asdict(self) | {"ratios": [asdict(ratio) | {"is_met": ratio.is_met} for ratio in self.ratios]}
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> "Report":
-        """The report that `as_json` wrote, in this run or an earlier one."""
-        report = cls(**found)
-        report.ratios = [
-            Ratio(**{name: value for name, value in ratio.items() if name != "is_met"}) for ratio in found["ratios"]
-        ]
-        report.charts = [
-            Chart(**chart | {"curves": [_curve(curve) for curve in chart["curves"]]}) for chart in found["charts"]
-        ]
-        return report
-
-
-def _curve(found: Mapping[str, Any]) -> Curve:
-    points = [(x, y) for x, y in found["points"]]
-    return Curve(found["name"], points, found["fit"] and Fit(**found["fit"]))
-
-
 def milliseconds(times: Sequence[float]) -> float:
     """The median, in ms."""
     return median(times) * 1000
 
 
 def over(times: Times, one: str, other: str, middle: Callable[[Sequence[float]], float] = median) -> float:
-    """The median of `one` over the median of `other`; the mean where what is done differs from round to round."""
+    """The median of `one` over the median of `other`."""
     return middle(times[one]) / middle(times[other])
 
 
@@ -128,22 +235,12 @@ def percentile(times: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
 
 
-def servers_time() -> tuple[float, float]:
-    """Processor seconds so far of PostgreSQL and of Redis: of what names this site's folder, and of its children."""
-    spent, processes = {"postgres": 0.0, "valkey": 0.0}, _processes()
-    kinds = {number: kind for number, each in processes.items() for kind in spent if kind in each.name}
-    own = {number for number in kinds if processes[number].is_of_site}
-    for number, kind in kinds.items():
-        if number in own or processes[number].parent in own:
-            spent[kind] += processes[number].seconds
-    return spent["postgres"], spent["valkey"]
+def exponent(points: Sequence[tuple[float, float]]) -> float:
+    """The exponent of y = factor * x ** exponent, by least squares between logarithms. 0 is flat, 1 is linear."""
+    return linear_regression([math.log(x) for x, _ in points], [math.log(y) for _, y in points]).slope
 
 
-def family_time(parent: int) -> float:
-    """Processor seconds so far of a process and of its children."""
-    return sum(each.seconds for number, each in _processes().items() if parent in (number, each.parent))
-
-
+# --- Processor time --------------------------------------------------------------------------------------
 class _Process(NamedTuple):
     name: str
     parent: int
@@ -164,3 +261,181 @@ def _processes() -> dict[int, _Process]:
         fields = tail.split()
         found[int(entry.name)] = _Process(head, int(fields[1]), sum(map(int, fields[11:13])) / tick, is_of_site)
     return found
+
+
+def servers_time() -> tuple[float, float]:
+    """Processor seconds of PostgreSQL and of Redis so far: of servers of this site's folder and their children."""
+    spent, processes = {"postgres": 0.0, "valkey": 0.0}, _processes()
+    kinds = {number: kind for number, each in processes.items() for kind in spent if kind in each.name}
+    own = {number for number in kinds if processes[number].is_of_site}
+    for number, kind in kinds.items():
+        if number in own or processes[number].parent in own:
+            spent[kind] += processes[number].seconds
+    return spent["postgres"], spent["valkey"]
+
+
+def family_time(parent: int) -> float:
+    """Processor seconds of a process and its children so far."""
+    return sum(each.seconds for number, each in _processes().items() if parent in (number, each.parent))
+
+
+# --- A server of pages -----------------------------------------------------------------------------------
+class Request(NamedTuple):
+    """A GET, or a POST of `body` as JSON."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any] | None = None
+
+
+class Client:
+    """One kept connection to a server on this machine."""
+
+    def __init__(self, port: int) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+
+    def time(self, request: Request) -> float:
+        """Seconds that one request takes."""
+        begin = time.perf_counter()
+        self.ask(request)
+        return time.perf_counter() - begin
+
+    def processor_time(self) -> float:
+        """Seconds of processor time that the server has used."""
+        return float(self.ask(Request("/bench/processor", {})))
+
+    def ask(self, request: Request) -> bytes:
+        """The body of an answer, which must be a success."""
+        path, headers, body = request
+        if body is None:
+            self.connection.request("GET", path, headers={"Host": "localhost", **headers})
+        else:
+            headers = {"Host": "localhost", "Content-Type": "application/json", **headers}
+            self.connection.request("POST", path, json.dumps(body), headers)
+        response = self.connection.getresponse()
+        answer = response.read()
+        assert response.status in (200, 201, 204), (path, response.status, answer[:200])
+        return answer
+
+
+class Blocks:
+    """What requests of one kind took: a row for each block of requests."""
+
+    def __init__(self) -> None:
+        self.spent: list[tuple[float, ...]] = []
+        """Processor seconds a request: of granian's worker, PostgreSQL, Redis and Celery workers."""
+        self.waited: list[float] = []
+
+    @property
+    def worker(self) -> float:
+        """Processor seconds of granian's worker, by its own clock: the median of the blocks."""
+        return median(parts[0] for parts in self.spent)
+
+    @property
+    def parts(self) -> list[float]:
+        """Means. The kernel counts in hundredths of a second, so one block says little about a server."""
+        return [mean(parts) for parts in zip(*self.spent, strict=True)]
+
+    @property
+    def total(self) -> float:
+        """Processor seconds of all processes."""
+        return sum(self.parts)
+
+
+def over_http(
+    port: int, requests: Mapping[str, Sequence[Request]], *, rounds: int, each: int, family: int | None = None
+) -> dict[str, Blocks]:
+    """Send blocks of `each` requests of every kind in turn, after one block of warm-up.
+
+    A kind with several requests takes the next one in each round. `family` is a process whose time counts as well.
+    """
+    client = Client(port)
+    found = {name: Blocks() for name in requests}
+
+    def clocks() -> tuple[float, ...]:
+        return client.processor_time(), *servers_time(), family_time(family) if family else 0.0
+
+    names = list(requests)
+    for number in range(1 + rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            request = requests[name][number % len(requests[name])]
+            before = clocks()
+            waited = [client.time(request) for _ in range(each)]
+            after = clocks()
+            if number:
+                spent = tuple((end - begin) / each for begin, end in zip(before, after, strict=True))
+                found[name].spent.append(spent)
+                found[name].waited += waited
+    return found
+
+
+def application() -> Callable[..., Any]:
+    """Make the WSGI application that `served` runs: the site, with the addresses of http_page beside its own."""
+    from django.core.wsgi import get_wsgi_application
+
+    settings.ROOT_URLCONF = "benchmarks.http_page"
+    return get_wsgi_application()
+
+
+@contextmanager
+def served() -> Iterator[int]:
+    """Run granian with one worker. Yields its port."""
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--no-ws", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--workers", "1", "--blocking-threads", "1", "--log-level", "warning"]
+    server = subprocess.Popen(
+        [*command, "--factory", "benchmarks.measure:application"],
+        cwd=settings.BASE_DIR,
+        preexec_fn=die_with_parent(signal.SIGTERM),
+    )
+    try:
+        assert wait_for(lambda: _answers(port), 30), "granian does not answer"
+        yield port
+    finally:
+        stop(server, 10)
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError, http.client.HTTPException):
+        return Client(port).processor_time() > 0
+    return False
+
+
+@contextmanager
+def workers() -> Iterator[int]:
+    """Run two Celery workers. Yields the id of their parent process."""
+    command = [sys.executable, "-m", "celery", "-A", "feedsite", "--quiet", "worker", "--concurrency", "2"]
+    command += ["--without-gossip", "--without-mingle", "--loglevel", "error"]
+    worker = subprocess.Popen(
+        command,
+        cwd=settings.BASE_DIR,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=die_with_parent(signal.SIGTERM),
+    )
+    try:
+        assert wait_for(lambda: current_app.control.ping(timeout=0.3), 60), "no Celery worker answers"
+        yield worker.pid
+    finally:
+        stop(worker, 30)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on which nothing listens."""
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+def stop(program: subprocess.Popen[bytes], seconds: float) -> None:
+    """End a program. After `seconds` it is killed, and TimeoutExpired is raised."""
+    program.terminate()
+    try:
+        program.wait(seconds)
+    finally:
+        program.kill()

@@ -1,21 +1,17 @@
-"""The cost of remembering all users' plays, and of asking for them.
+"""What does it cost to remember all users' plays, and to ask which ids a user has not played?
 
-Ingest: `record` against the same ZADDs and SADDs packed before, on the site's own server. Merge: all users who are
-marked on a node, with ten plays each for filters that hold a month, against putting the same bytes into LMDB, as many
-in a transaction. Filter: `unseen` for a user of four months with 3,333 plays each, 50 plays that are not merged and 100
-issued, against the bare reads of the same keys; "grown" is one whose filters began small. Bytes: the filters of plays
-over three months, made ten plays at a time, in LMDB's file, and without its pages, against the ZSET of all ids. Over
-HTTP, as processor time of the worker and of the servers: the plays that one request brings, and a batch of a hundred
-users.
+Ingest: `record` against the same commands packed before, and plays over HTTP, of one user in a request of their own and
+of many users in a batch. Merge: ten plays of each of many users, against putting the same bytes into LMDB. Ask:
+`unseen` of 2,000 to 10,000 ids, with four months of filters, against the bare reads of the same keys and 5 ms. Bytes:
+filters against the ZSET of all ids. Every merge and every batch waits for its fsync.
 """
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import Any
 from unittest.mock import patch
 
 import lmdb
@@ -23,11 +19,9 @@ import numpy as np
 from django.conf import settings
 from django.contrib.auth.models import Permission
 
-from accounts.actions import issue_token
 from accounts.models import User
-from benchmarks.community import Community
-from benchmarks.http_page import Client, served
-from benchmarks.measure import Report, Times, interleaved, milliseconds, over, servers_time
+from benchmarks.community import Community, by_token
+from benchmarks.measure import Case, Report, Request, Times, interleaved, milliseconds, over, over_http, served
 from seen import merging, played, store
 from seen.checker import unseen
 from seen.filter_store import MONTHS, FilterKey, month_of
@@ -47,16 +41,16 @@ A_MONTH = 3_333
 MERGED_PLAYS = 10
 RECENT, ISSUED = 50, 100
 A_REQUEST, IN_A_BATCH = 8, 100
-"""Plays that one request brings (the seed: one for every 5 to 10 videos), and users of a batch."""
+"""Plays of one request, and users of a batch."""
 TARGET_MS = 5.0
 """Milliseconds for 10,000 ids."""
 KEPT = (100, 1_000, 10_000)
 """Plays over three months."""
 COPIES = 200
-"""Users whose filters are put into a file of their own, to see what LMDB's pages take."""
+"""Users whose filters are put into a file of their own, to measure LMDB's pages."""
 NEVER = 2**53
 SEED_BYTES = 25
-"""An id in the seed article's ZSETs."""
+"""Bytes of an id in a ZSET, by an article on deduplication."""
 
 
 def run(community: Community) -> Report:
@@ -69,7 +63,7 @@ def run(community: Community) -> Report:
         f"{size.played_rounds} rounds; merges of {size.played_users:,} users, {max(size.played_rounds // 4, 1)} rounds",
     )
     folder = Path(settings.DATA_DIR) / "played-bench"
-    over_http(report, size.http_rounds, size.http_requests)
+    ingest_over_http(report, size.http_rounds, size.http_requests)
     with patch.object(store, "_store", LmdbStore(folder / "filters")):
         played.client().flushdb()
         ingest(report, size.played_rounds)
@@ -82,14 +76,14 @@ def run(community: Community) -> Report:
 
 
 def add_row(report: Report, what: str, times: Sequence[float], cpu: float, done: int) -> None:
-    """`done`: how much was done each time."""
+    """Add a row. `done` is the amount of work of each time."""
     ordered = sorted(times)
     p99 = ordered[min(int(len(ordered) * 0.99), len(ordered) - 1)]
     figures = [round(milliseconds(times), 3), round(p99 * 1000, 3), round(cpu * 1000, 3), round(done / median(times))]
     report.rows.append([what, *figures])
 
 
-def cpu_of(case: Callable[[int], object], first: int, rounds: int = 5) -> float:
+def cpu_of(case: Case, first: int, rounds: int = 5) -> float:
     """CPU seconds of this process, on average."""
     begin = time.process_time()
     for number in range(first, first + rounds):
@@ -119,7 +113,7 @@ def ingest(report: Report, rounds: int) -> None:
         def ours(number: int, batches: list[list[Play]] = batches) -> None:
             record(batches[number], now=NOW)
 
-        cases: dict[str, Callable[[int], object]] = {"record": ours, "raw": raw}
+        cases: dict[str, Case] = {"record": ours, "raw": raw}
         times = interleaved(cases, rounds=rounds)
         cpu = {name: cpu_of(case, rounds + 5) for name, case in cases.items()}
         add_row(report, f"record, {what}", times["record"], cpu["record"], users * each)
@@ -127,41 +121,29 @@ def ingest(report: Report, rounds: int) -> None:
         report.ratio(f"plays/s: record / raw, {what}", over(times, "raw", "record"), at_least=0.4)
 
 
-def over_http(report: Report, rounds: int, requests: int) -> None:
-    """Measure a play whose user sends a request of their own, and one that a service collects with others."""
+def ingest_over_http(report: Report, rounds: int, requests: int) -> tuple[float, float]:
+    """Measure plays of one user in a request, and of many users in a batch. Returns seconds of a play by each way."""
     service = User.objects.order_by("pk")[0]
     service.user_permissions.add(Permission.objects.get(codename="act_for_others"))
     users = list(User.objects.active().order_by("pk").values_list("pk", flat=True)[:IN_A_BATCH])
     one = [str(ID + place) for place in range(A_REQUEST)]
-    bodies: dict[str, tuple[str, dict[str, Any], int]] = {
-        f"HTTP: {A_REQUEST} plays of one user": ("/api/v1/seen/plays", {"ids": one}, A_REQUEST),
-        f"HTTP: {A_REQUEST * len(users)} plays of {len(users)} users": (
-            "/api/v1/seen/plays/batch",
-            {"plays": [{"user_id": str(user), "ids": one} for user in users]},
-            A_REQUEST * len(users),
-        ),
+    headers = by_token(service)
+    batch = {"plays": [{"user_id": str(user), "ids": one} for user in users]}
+    single = f"HTTP: {A_REQUEST} plays of one user"
+    many = f"HTTP: {A_REQUEST * len(users)} plays of {len(users)} users"
+    kinds = {
+        single: (A_REQUEST, Request("/api/v1/seen/plays", headers, {"ids": one})),
+        many: (A_REQUEST * len(users), Request("/api/v1/seen/plays/batch", headers, batch)),
     }
-    token = issue_token(user=service)
-    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in bodies}
-    waited: dict[str, list[float]] = {name: [] for name in bodies}
     with served() as port:
-        client = Client(port)
-        for number in range(1 + rounds):
-            for name, (path, body, _) in bodies.items():
-                before = client.processor_time(), sum(servers_time())
-                times = [client.ask(path, token, body) for _ in range(requests)]
-                after = client.processor_time(), sum(servers_time())
-                if number:  # the first warms up
-                    spent[name].append(((after[0] - before[0]) / requests, (after[1] - before[1]) / requests))
-                    waited[name] += times
-    costs = {}
-    for name, (_, _, plays) in bodies.items():
-        worker, servers = (median(each) for each in zip(*spent[name], strict=True))
-        add_row(report, f"{name}: CPU of the worker", waited[name], worker, plays)
-        costs[name] = (worker + servers) / plays * 1e6
+        asked = {name: [request] for name, (_, request) in kinds.items()}
+        found = over_http(port, asked, rounds=rounds, each=requests)
+    costs = {name: found[name].total / plays * 1e6 for name, (plays, _) in kinds.items()}
+    for name, (plays, _) in kinds.items():
+        add_row(report, f"{name}: CPU of the worker", found[name].waited, found[name].worker, plays)
         report.ratio(f"{name}: CPU of all, µs a play", costs[name])
-    single, batch = costs.values()
-    report.ratio("CPU of a play over HTTP: in a batch / in a request", batch / single, at_most=0.25)
+    report.ratio("CPU of a play over HTTP: in a batch / in a request", costs[many] / costs[single], at_most=0.25)
+    return costs[single] / 1e6, costs[many] / 1e6
 
 
 def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
@@ -180,7 +162,7 @@ def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
 
 # --- Merge -----------------------------------------------------------------------------------------------
 def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
-    """Every round brings every user ten plays; merging them and writing the same bytes are timed, in turn."""
+    """Give every user ten plays a round, and time merging them and writing the same bytes in turn."""
     month, chance = month_of(NOW), random.Random(2)  # noqa: S311 (the same in every run)
     one = _filter(chance, A_MONTH // 2, error=merging._error())
     store.store().update([FilterKey(user, month) for user in range(1, users + 1)], lambda key, data: one)
@@ -220,7 +202,7 @@ def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
 def _filter(
     chance: random.Random, plays: int, *, error: float, expected: int = 0, at_once: int = MERGED_PLAYS
 ) -> bytes:
-    """A month of plays; with nothing expected it grows from the first merge on."""
+    """A month of plays. With nothing expected it grows from the first merge on."""
     found = MonthFilter.empty(7, expected=expected or 2 * at_once, error=error)
     for _ in range(plays // at_once):
         found.add(id_numbers([ID + chance.randrange(ID) for _ in range(at_once)]))
@@ -248,7 +230,7 @@ def ask(report: Report, rounds: int) -> None:
             played.recent(user)
             store.store().read(months)
 
-        cases: dict[str, Callable[[int], object]] = {"floor": floor}
+        cases: dict[str, Case] = {"floor": floor}
         for count in (2_000, 5_000, 10_000):
             ids = [ID + chance.randrange(ID) for _ in range(count)]
             cases[f"{count:,}"] = lambda _, ids=ids, user=user: unseen(user, ids, now=NOW)  # type: ignore[misc]
@@ -265,7 +247,7 @@ def ask(report: Report, rounds: int) -> None:
 
 # --- Bytes -----------------------------------------------------------------------------------------------
 def keep(report: Report, folder: Path, kept: Sequence[int]) -> None:
-    """Three months of a user's plays as filters, in LMDB's file, and as the ZSET that has all ids."""
+    """Compare three months of a user's plays as filters, in LMDB's file, and as the ZSET of all ids."""
     client, error = played.client(), merging._error()
     for plays in kept:
         chance = random.Random(plays)  # noqa: S311 (the same in every run)

@@ -1,10 +1,10 @@
-"""How much does publishing cost against the least that keeps an item: one prepared INSERT, committed to disk?
+"""What does publishing cost, against the least that keeps an item: one prepared INSERT, committed to disk?
 
-Measured: `items.actions.publish` in this process, and `POST /api/v1/items` over one kept connection to granian, with a
-token; for a sender with followers, no worker running. The limit: one prepared INSERT of the same item by itself, as
-durable, on a connection of its own. All run in turn.
+Measured: `items.actions.publish` in this process, and `POST /api/v1/items` over one kept connection to granian with a
+token, for a sender with followers, without a worker. The limit: one prepared INSERT of the same item, as durable, on a
+connection of its own. All take turns.
 
-The split is of publishing in the process, in rounds of its own: each part is timed where it waits, and what is left is
+The split is of publishing in the process, in rounds of its own. Each part is timed where it waits, and the rest is
 Python. The commit contains the flush to the disk, which the limit waits for too.
 
 See docs/decisions.md: Publishing is held to 2.5 times its row.
@@ -21,10 +21,8 @@ import psycopg
 from celery import Celery, current_app
 from django.db import connection
 
-from accounts.actions import issue_token
-from benchmarks.community import Community, users
-from benchmarks.http_page import Client, served
-from benchmarks.measure import Report, interleaved, milliseconds, over
+from benchmarks.community import Community, by_token, users
+from benchmarks.measure import Client, Report, Request, interleaved, milliseconds, over, served
 from items.actions import publish
 from storage import events
 from timeline.models import Delivery
@@ -40,10 +38,10 @@ IN_PROCESS, OVER_HTTP, ALONE = "publish()", "POST over HTTP", "INSERT + commit"
 
 def run(community: Community) -> Report:
     """Run the benchmark, and return its report."""
-    rounds = community.size.publish_rounds * 10
+    rounds = community.size.publish_rounds
     followers = min(community.publishers)
     (sender,) = users([community.publishers[followers]])
-    token = issue_token(user=sender)
+    headers = by_token(sender)
     report = Report(
         "publish",
         __doc__.splitlines()[0],
@@ -62,7 +60,9 @@ def run(community: Community) -> Report:
             times = interleaved(
                 {
                     IN_PROCESS: lambda number: publish(sender=sender, content={"text": f"bench {number}"}),
-                    OVER_HTTP: lambda number: client.ask(PAGE, token, {"content": {"text": f"bench http {number}"}}),
+                    OVER_HTTP: lambda number: client.ask(
+                        Request(PAGE, headers, {"content": {"text": f"bench http {number}"}})
+                    ),
                     ALONE: alone,
                 },
                 rounds=rounds,

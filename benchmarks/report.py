@@ -1,7 +1,6 @@
-"""Results for people and programs: tables, JSON, and the figures and plots of docs/benchmarks.md.
+"""Reports for people and programs: text, JSON, and the parts of docs/benchmarks.md.
 
-Beside the page lies what it was made of, in the format of `--json`: a run of one benchmark renews its part, and the
-others keep theirs.
+A run renews the parts of its benchmarks in the page. What people wrote around them stays.
 """
 
 import json
@@ -14,18 +13,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fits import written
-from benchmarks.measure import Report
-from benchmarks.plots import charts
+from benchmarks.measure import Ratio, Report
 
 PACKAGES = ("django", "djangorestframework", "celery", "psycopg", "redis", "hiredis", "granian", "msgspec")
-SUMMARY = "all"
-"""The name of the part of the page that tells of all benchmarks."""
 MET = {True: "met", False: "**missed**", None: ""}
+NAMED = 12
+"""Met targets are listed up to this number."""
 
 
 def machine() -> dict[str, Any]:
-    """The date, the machine and the versions of a run."""
+    """Date, machine and versions of a run."""
     from storage.connections import feeds_for_tasks, fetch
 
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
@@ -45,7 +42,7 @@ def machine() -> dict[str, Any]:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A Markdown table that also reads well as text."""
-    texts = [[str(column) for column in columns], *([shown(cell) for cell in row] for row in rows)]
+    texts = [[str(column) for column in columns], *([_cell(cell) for cell in row] for row in rows)]
     widths = [max(len(row[place]) for row in texts) for place in range(len(columns))]
     numeric = [all(isinstance(row[place], int | float) for row in rows) for place in range(len(columns))]
     lines = [
@@ -59,117 +56,64 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join(f"| {line} |" for line in (lines[0], rule, *lines[1:]))
 
 
-def shown(cell: Any) -> str:
-    """A table's cell as text."""
+def _cell(cell: Any) -> str:
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
 
 
+def written(value: float) -> str:
+    """With two digits, and no minus before a zero."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
 def as_text(report: Report) -> str:
-    """Question, table, ratios, notes."""
+    """The whole report: question, table, ratios, notes."""
     parts = [f"### {report.name}: {report.question}", f"{report.n}.", table(report.columns, report.rows)]
-    return "\n\n".join([*parts, *_ratios(report), *report.notes])
+    ratios = [[one.name, written(one.value), one.target, MET[one.is_met]] for one in report.ratios]
+    parts += [table(["ratio", "value", "target", ""], ratios)] if ratios else []
+    return "\n\n".join([*parts, *report.notes])
 
 
-def _ratios(report: Report) -> list[str]:
-    rows = [[one.name, written(one.value), one.target, MET[one.is_met]] for one in report.ratios]
-    return [table(["ratio", "value", "target", ""], rows)] if rows else []
-
-
-# --- JSON ------------------------------------------------------------------------------------------------
-def write(path: Path, about: Mapping[str, Any], reports: Mapping[str, Report]) -> None:
-    """Write the reports as JSON, for `read` and for programs."""
+def write(path: Path, reports: Mapping[str, Report]) -> None:
+    """Write the reports as JSON."""
     results = {name: report.as_json() for name, report in reports.items()}
-    path.write_text(json.dumps({**about, "results": results}, indent=1, ensure_ascii=False) + "\n")
+    path.write_text(json.dumps({"results": results}, indent=1, ensure_ascii=False) + "\n")
 
 
-def read(path: Path) -> dict[str, Report]:
-    """The reports of an earlier run, by their names."""
-    results = json.loads(path.read_text())["results"]
-    return {name: Report.from_json(found) for name, found in results.items()}
-
-
-# --- The page --------------------------------------------------------------------------------------------
-def renew(page: Path, reports: Mapping[str, Report]) -> dict[str, Report]:
-    """Put what was found between its marks in the page, with its plots; what people wrote around them stays, and so
-    does what was found by others before. Returns all that is known now.
-    """
-    kept = page.with_suffix(".json")
+def renew(page: Path, reports: Mapping[str, Report]) -> None:
+    """Put each report between its marks in the page, or at the end of a page without them."""
     text = page.read_text()
-    known = (read(kept) if kept.exists() else {}) | dict(reports)
-    known = dict(sorted(known.items(), key=lambda pair: text.find(_mark(pair[0]))))
-    write(kept, {}, known)
-    pictures = page.with_suffix("")
-    pictures.mkdir(exist_ok=True)
-    text = put(text, SUMMARY, summary(known))
-    for name, report in known.items():
-        for old in pictures.glob(f"{name.replace('_', '-')}.*.svg"):
-            old.unlink()
-        drawn = list(charts(report))
-        for file, _, picture in drawn:
-            (pictures / file).write_text(picture)
-        links = [f"![{_plain(said)}]({pictures.name}/{file})" for file, said, _ in drawn]
-        text = put(text, name, as_part(report, links))
+    for name, report in reports.items():
+        begin, end = f"<!-- figures: {name} -->", f"<!-- end of {name} -->"
+        part = f"{begin}\n{as_part(report)}\n{end}"
+        if begin in text:
+            before, rest = text.split(begin)
+            text = f"{before}{part}{rest.split(end)[1]}"
+        else:
+            text = f"{text.rstrip()}\n\n### {name}\n{report.question}\n\n{part}\n"
     page.write_text(text)
-    return known
 
 
-def as_part(report: Report, pictures: Sequence[str]) -> str:
-    """The part of the page about one benchmark."""
-    took = f" in {_seconds(report)} s" if report.seconds else ""
-    about = f"Measured {report.machine['date']}{took} at a load of {_load(report)}: {report.n}."
-    parts = [f"### {report.name}: {report.question}", about, f"Data: {report.data_set}."]
-    return "\n\n".join([*parts, table(report.columns, report.rows), *pictures, *_ratios(report), *report.notes])
-
-
-def summary(reports: Mapping[str, Report]) -> str:
-    """All targets in a line a benchmark, and what everything was measured on."""
-    rows, missed = [], []
-    for name, report in reports.items():
-        aimed = [ratio for ratio in report.ratios if ratio.target]
-        left = [f"{ratio.name} ({written(ratio.value)}, {ratio.target})" for ratio in aimed if not ratio.is_met]
-        missed += [f"- **{name}** misses {'; '.join(left)}."] if left else []
-        met = f"{len(aimed) - len(left)} of {len(aimed)}" if aimed else "none set"
-        rows.append([name, met, report.machine["date"], _load(report), _seconds(report)])
-    columns = ["benchmark", "targets met", "measured", "load", "seconds"]
-    machines: dict[str, list[str]] = {}
-    for name, report in reports.items():
-        machines.setdefault(_machine(report), []).append(name)
-    said = [f"{about}." if len(machines) == 1 else f"{', '.join(names)}: {about}." for about, names in machines.items()]
-    return "\n\n".join([table(columns, rows), *(["\n".join(missed)] if missed else []), *said])
-
-
-def _load(report: Report) -> str:
+def as_part(report: Report) -> str:
+    """What the page shows: when and on what, the table, the targets, the notes."""
     facts = report.machine
-    return " to ".join(f"{facts[name]:g}" for name in ("load_before", "load_after") if name in facts)
-
-
-def _seconds(report: Report) -> str:
-    return f"{report.seconds:.0f}" if report.seconds else ""
-
-
-def _machine(report: Report) -> str:
-    facts = report.machine
-    packages = ", ".join(f"{name} {number}" for name, number in facts["packages"].items())
-    return (
-        f"{facts['cores']} cores of {facts['processor']}, {facts['system']}, Python {facts['python']}, PostgreSQL "
-        f"{facts['postgresql']}, Valkey {facts['valkey']}; {packages}"
+    load = " to ".join(f"{facts[name]:g}" for name in ("load_before", "load_after") if name in facts)
+    about = (
+        f"{facts['date']}, {facts['cores']} cores of {facts['processor']} at a load of {load}, Python "
+        f"{facts['python']}, PostgreSQL {facts['postgresql']}, Valkey {facts['valkey']}. {report.data_set}. {report.n}."
     )
+    return "\n\n".join([about, table(report.columns, report.rows), *_targets(report.ratios), *report.notes])
 
 
-def _plain(words: str) -> str:
-    """For an alternative text: brackets would end it."""
-    return words.replace("[", "(").replace("]", ")")
+def _targets(ratios: Sequence[Ratio]) -> list[str]:
+    """One line that counts the targets, and names those that are missed and a few of the others."""
+    aimed = [ratio for ratio in ratios if ratio.target]
+    if not aimed:
+        return []
+    met, missed = ([ratio for ratio in aimed if ratio.is_met is wanted] for wanted in (True, False))
+    said = [f"Targets met: {len(met)} of {len(aimed)}{_named(met) if len(met) <= NAMED else ''}."]
+    return [" ".join([*said, *([f"**Missed**{_named(missed)}."] if missed else [])])]
 
 
-def put(page: str, name: str, text: str) -> str:
-    """The page with this text between the marks of that name, at the end where there are none."""
-    begin, end = _mark(name), f"<!-- end of {name} -->"
-    part = f"{begin}\n\n{text}\n\n{end}"
-    if begin not in page:
-        return f"{page.rstrip()}\n\n{part}\n"
-    before, rest = page.split(begin)
-    return f"{before}{part}{rest.split(end)[1]}"
-
-
-def _mark(name: str) -> str:
-    return f"<!-- figures: {name} -->"
+def _named(ratios: Sequence[Ratio]) -> str:
+    names = "; ".join(f"{one.name} {written(one.value)} ({one.target})" for one in ratios)
+    return f": {names}" if names else ""

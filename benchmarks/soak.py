@@ -1,42 +1,42 @@
 """Does anything grow while the site is used for an hour?
 
-The crowd of `load` uses a site under `up` at a steady rate, half of what it can. Every process is looked at all the
-time: its own memory (anonymous pages, which it shares with no file) as a line over time, with the confidence interval
-of its slope. Rows of every table, keys of every kind in Redis and files are counted after a quarter of the time and at
-the end, and held against docs/growth.md: a table grows by what was written, all else is bounded.
+The crowd of load uses a site under `up` at a steady rate, half of what it can. The memory of each process (anonymous
+pages) is a line over time, with the confidence interval of its slope. Rows of each table, keys of each kind in Redis
+and files are counted after a quarter of the time and at the end. A table grows by what was written, and everything else
+is bounded (docs/growth.md).
 """
 
 import asyncio
 import itertools
 import math
+import os
 import random
-import resource
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import linear_regression, mean
 from typing import NamedTuple
 
 from django.conf import settings
 from django.db import connection
 
-from benchmarks import pinned
-from benchmarks.crowd import API, Acts, Crowd, Ledger
-from benchmarks.fits import STUDENT
-from benchmarks.generator import Generator, every, listening
-from benchmarks.load import FILES, LIGHT
+from benchmarks.load import LIGHT, Acts, Crowd, Generator, Ledger, Ports, every, opened_streams, site
 from benchmarks.measure import Report
 from runtime import processes
 from storage.connections import client_of, fetch
 
 LOOKS = 120
-"""Times that memory is looked at."""
+"""Times that memory is measured."""
 QUIETER = 0.25
 """The share of the time before the first look that counts: caches fill, and windows are built."""
 FLAT_MB, FLAT_SHARE = 4.0, 0.05
-"""Growth in an hour that is none: so many MB of a process, or that share of it, by the low end of the interval."""
-STEADY_ROWS, STEADY_KEYS, STEADY_FILES = 200, 200, 20
+"""Growth of a process in an hour that is accepted: this many MB or this share, by the low end of the interval."""
+STEADY = 200
+STEADY_FILES = 20
 """Rows, keys and files of a kind that come and go."""
+STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
+"""97.5 % quantiles of the t distribution for 1 to 10 degrees of freedom. Beyond, 1.96 is used."""
 BY_WRITES = {
     "items_item": ("publish",),
     "items_itemdocument": ("publish",),
@@ -47,7 +47,7 @@ BY_WRITES = {
     "notifications_act": ("like", "follow"),
     "discover_wordrarity": ("publish",),
 }
-"""Tables that docs/growth.md says grow, by the writes that add a row each."""
+"""Tables that grow, by the writes that add a row each."""
 BY_MEMBERS = (
     "feedsite_written",
     "timeline_readingposition",
@@ -57,19 +57,11 @@ BY_MEMBERS = (
     "usersessions_usersession",
     "accounts_session",
 )
-"""Tables with a row for each member at most."""
-
-
-class Look(NamedTuple):
-    """Counts of a moment: rows by table, keys by kind, files by folder."""
-
-    rows: Counter[str]
-    keys: Counter[str]
-    files: Counter[str]
+"""Tables with at most a row for each member."""
 
 
 class Slope(NamedTuple):
-    """A line through sizes of one process, in MB and MB an hour; `margin` is half its interval of 95 %."""
+    """A line through sizes of one process, in MB and MB an hour. `margin` is half its interval of 95 %."""
 
     size: float
     slope: float
@@ -77,7 +69,7 @@ class Slope(NamedTuple):
 
     @property
     def is_flat(self) -> bool:
-        """Whether growth that counts is not shown."""
+        """Whether growth that matters is not shown."""
         return self.slope - self.margin <= max(FLAT_MB, FLAT_SHARE * self.size)
 
 
@@ -91,35 +83,30 @@ def run(crowd: Crowd) -> Report:
         f"{seconds:g} s; a look every {seconds / LOOKS:g} s, those of the first quarter left out; slopes by least "
         "squares, with 95 % confidence",
     )
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(FILES, hard)), hard))
-    with pinned.site() as ports:
-        soak = Soak(crowd, ports, seconds)
-        asyncio.run(soak.everything())
-    soak.tell(report)
+    with site() as ports:
+        used = Soak(crowd, ports, seconds)
+        asyncio.run(used.everything())
+    used.tell(report)
     return report
 
 
 class Soak:
     """One long use of a site."""
 
-    def __init__(self, crowd: Crowd, ports: pinned.Ports, seconds: float) -> None:
+    def __init__(self, crowd: Crowd, ports: Ports, seconds: float) -> None:
         self.crowd, self.ports, self.seconds = crowd, ports, seconds
         self.ledger = Ledger()
         chance = random.Random(26)  # noqa: S311 (no secret)
         self.acts = Acts(crowd, self.ledger, chance)
+        self.generator = Generator(ports.web, ports.stream, chance)
         self.memory: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
         self.answers: Counter[int] = Counter()
-        self.chance = chance
-        self.rate = 0.0
 
     async def everything(self) -> None:
-        """Use the site, and look."""
-        self.generator = Generator(self.ports.web, self.ports.stream, self.chance)
-        requests = [self.acts.request("GET", f"{API}/stream", user) for user in self.crowd.people]
-        streams = await listening(self.ports.stream, requests[: self.crowd.size.load_streams])
-        for request in (self.acts.request("GET", f"{API}/timeline/home", user) for user in self.crowd.people):
-            await self.generator.asked(request)
+        """Use the site, and measure."""
+        streams = await opened_streams(self.crowd, self.acts, self.ports)
+        for user in self.crowd.people:
+            await self.generator.asked(self.acts.request("GET", "/timeline/home", user))
         trial = min(20.0, self.seconds / 20)
         await self.generator.closed(self.acts, clients=4, seconds=trial)
         self.rate = max(1.0, LIGHT * len(self.generator.taken()) / trial)
@@ -127,13 +114,12 @@ class Soak:
         self.before = await asyncio.to_thread(look)
         self.earlier = {kind: len(pairs) for kind, pairs in self.ledger.done.items()}
         begin = time.monotonic()
-        looking = asyncio.create_task(every(self.seconds * (1 - QUIETER) / LOOKS, lambda: self.weigh(begin)))
+        weighing = asyncio.create_task(every(self.seconds * (1 - QUIETER) / LOOKS, lambda: self.weigh(begin)))
         await self.use(self.seconds * (1 - QUIETER))
-        looking.cancel()
-        self.minutes = (time.monotonic() - begin) / 60
+        weighing.cancel()
         self.after = await asyncio.to_thread(look)
-        for stream in streams:
-            stream.transport.abort()
+        for line in streams:
+            line.writer.close()
         self.generator.close()
 
     async def use(self, seconds: float) -> None:
@@ -149,7 +135,6 @@ class Soak:
             if (size := anonymous(process.pid)) is not None:
                 self.memory[process.kind, process.pid].append((time.monotonic() - begin, size))
 
-    # --- The report ------------------------------------------------------------------------------------------
     def tell(self, report: Report) -> None:
         """Fill the report in."""
         growing = []
@@ -161,63 +146,53 @@ class Soak:
             low, high = found.slope - found.margin, found.slope + found.margin
             report.rows.append([kind, len(sizes), *(round(each, 1) for each in (found.size, found.slope, low, high))])
             growing += [] if found.is_flat else [f"{kind} {pid}"]
-        rows, keys, files = self.grown_rows(), grown(self.before.keys, self.after.keys, STEADY_KEYS), self.grown_files()
+        rows = [
+            f"{table} by {count:,} rows, {allowed:,} explained"
+            for table, count in (self.after["rows"] - self.before["rows"]).items()
+            if count > (allowed := self.explained(table))
+        ]
+        keys, files = self.grown("keys", STEADY), self.grown("files", STEADY_FILES)
         wrong = sum(count for status, count in self.answers.items() if not 200 <= status < 300)
         report.ratio("processes that grow", len(growing), at_most=0)
         report.ratio("tables that outgrow docs/growth.md", len(rows), at_most=0)
         report.ratio("kinds of keys that grow", len(keys), at_most=0)
         report.ratio("folders that grow", len(files), at_most=0)
-        # A site that is not in use does not grow either.
+        # A site that nobody uses does not grow either.
         report.ratio("answers but 2xx / calls", wrong / max(1, self.answers.total()), at_most=0.05)
         report.ratio("kinds of writes without one", sum(not self.writes(kind) for kind in self.earlier), at_most=0)
         report.ratio("acknowledged writes that are lost", self.ledger.lost(), at_most=0)
-        named = "; ".join([*growing, *rows, *keys, *files])
+        written = ", ".join(f"{self.writes(kind):,} {kind}" for kind in self.earlier)
         report.notes += [
-            f"{self.answers.total():,} calls, {self.rate:.0f} a second; {self.written()} in the time that counts.",
-            f"Grown: {named or 'nothing'}.",
+            f"{self.answers.total():,} calls, {self.rate:.0f} a second; {written} in the time that counts.",
+            f"Grown: {'; '.join([*growing, *rows, *keys, *files]) or 'nothing'}.",
         ]
-
-    def written(self) -> str:
-        """The writes of the time that counts."""
-        return ", ".join(f"{self.writes(kind):,} {kind}" for kind in self.earlier)
 
     def writes(self, kind: str) -> int:
         """Acknowledged writes of a kind, in the time that counts."""
         return len(self.ledger.done[kind]) - self.earlier[kind]
 
-    def grown_rows(self) -> list[str]:
-        """Tables that have more rows than docs/growth.md explains."""
-        found = []
-        for table, rows in (self.after.rows - self.before.rows).items():
-            allowed: float = STEADY_ROWS + sum(map(self.writes, BY_WRITES.get(table, ())))
-            allowed += len(self.crowd.people) * (table in BY_MEMBERS)
-            if rows > allowed:
-                found.append(f"{table} by {rows:,} rows, {allowed:.0f} explained")
-        return found
+    def explained(self, table: str) -> int:
+        """The rows by which a table may grow."""
+        allowed = STEADY + sum(map(self.writes, BY_WRITES.get(table, ())))
+        return allowed + len(self.crowd.people) * (table in BY_MEMBERS)
 
-    def grown_files(self) -> list[str]:
-        """Folders that have more files."""
-        return grown(self.before.files, self.after.files, STEADY_FILES)
+    def grown(self, what: str, steady: int) -> list[str]:
+        """Kinds of keys or folders of files that have grown, beyond what comes and goes."""
+        before, after = self.before[what], self.after[what]
+        more = after - before
+        return [f"{kind} from {before[kind]:,} to {after[kind]:,}" for kind, count in more.items() if count > steady]
 
 
-def grown(before: Counter[str], after: Counter[str], steady: int) -> list[str]:
-    """Kinds of which there are more than before, beyond what comes and goes."""
-    return [
-        f"{kind} from {before[kind]:,} to {count:,}" for kind, count in after.items() if count > before[kind] + steady
-    ]
-
-
-def look() -> Look:
-    """Count everything, in a thread of its own."""
+def look() -> dict[str, Counter[str]]:
+    """Count rows by table, keys by kind and files by folder."""
     try:
-        counted = keys(settings.REDIS_URL, settings.BROKER_URL, settings.PLAYED_URL)
-        return Look(rows(), counted, files(settings.DATA_DIR))
+        urls = (settings.REDIS_URL, settings.BROKER_URL, settings.PLAYED_URL)
+        return {"rows": _rows(), "keys": _keys(*urls), "files": _files(settings.DATA_DIR)}
     finally:
         connection.close()
 
 
-def rows() -> Counter[str]:
-    """Rows of every table, counted."""
+def _rows() -> Counter[str]:
     with connection.cursor() as cursor:
         names = connection.introspection.table_names(cursor)
     found: Counter[str] = Counter()
@@ -226,33 +201,23 @@ def rows() -> Counter[str]:
     return found
 
 
-def keys(*urls: str) -> Counter[str]:
-    """Keys of the servers by kind: the words of a key up to the first that names something."""
+def _keys(*urls: str) -> Counter[str]:
+    """Keys by kind: the words of a key without those that contain a digit."""
     found: Counter[str] = Counter()
     for url in dict.fromkeys(url.replace("redis+socket://", "unix://").replace("virtual_host=", "db=") for url in urls):
-        client = client_of(url, 10)
-        for key in client.scan_iter(count=1_000):
+        for key in client_of(url, 10).scan_iter(count=1_000):
             words = key.decode(errors="replace") if isinstance(key, bytes) else str(key)
             found[":".join(part for part in words.split(":") if not any(sign.isdigit() for sign in part))] += 1
     return found
 
 
-def files(folder: Path) -> Counter[str]:
-    """Files by the folder at the top; PostgreSQL's own are its tables, which are counted by rows."""
+def _files(folder: Path) -> Counter[str]:
+    """Files by the folder at the top, without those of PostgreSQL, whose rows are counted."""
     found: Counter[str] = Counter()
-    for path in walked(folder):
-        found[path.relative_to(folder).parts[0]] += 1
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not (Path(parent) / name / "PG_VERSION").exists()]
+        found[Path(parent).relative_to(folder).parts[0] if Path(parent) != folder else "."] += len(names)
     return found
-
-
-def walked(folder: Path) -> Iterator[Path]:
-    """All files below a folder but those of PostgreSQL."""
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            if not (path / "PG_VERSION").exists():
-                yield from walked(path)
-        else:
-            yield path
 
 
 def anonymous(pid: int) -> float | None:
@@ -261,23 +226,21 @@ def anonymous(pid: int) -> float | None:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return None
-    sizes: Mapping[str, str] = {line.partition(":")[0]: line.split()[1] for line in lines[1:]}
+    sizes = {line.partition(":")[0]: line.split()[1] for line in lines[1:]}
     return (int(sizes["Anonymous"]) + int(sizes["Swap"])) / 1024
 
 
 def slope(sizes: Sequence[tuple[float, float]]) -> Slope:
-    """The line through sizes (seconds, MB). Looks that follow each other are alike, so that the interval is widened by
-    their correlation.
-    """
-    count = len(sizes)
-    x_mean, y_mean = (sum(each[place] for each in sizes) / count for place in (0, 1))
-    spread = sum((x - x_mean) ** 2 for x, _ in sizes)
-    line = sum((x - x_mean) * (y - y_mean) for x, y in sizes) / spread
-    left = [y - y_mean - line * (x - x_mean) for x, y in sizes]
+    """The line through sizes (seconds, MB). Neighbouring looks are alike, and their correlation widens the interval."""
+    xs, ys = zip(*sizes, strict=True)
+    count, middle = len(sizes), mean(xs)
+    line = linear_regression(xs, ys)
+    left = [y - line.intercept - line.slope * x for x, y in sizes]
     squares = sum(each**2 for each in left)
+    spread = sum((x - middle) ** 2 for x in xs)
     alike = sum(one * other for one, other in itertools.pairwise(left)) / squares if squares else 0.0
     alike = min(max(alike, 0.0), 0.95)
     own = max(3.0, count * (1 - alike) / (1 + alike))
     student = STUDENT[math.ceil(own) - 3] if own - 2 <= len(STUDENT) else 1.96
     margin = student * math.sqrt(squares / count / spread * count / (own - 2))
-    return Slope(y_mean, line * 3600, margin * 3600)
+    return Slope(mean(ys), line.slope * 3600, margin * 3600)

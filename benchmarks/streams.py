@@ -1,13 +1,15 @@
-"""The cost of an open stream, and the time from a publish until all streams hear of it.
+"""What does an open stream cost, and how long after a publish do all streams hear of it?
 
-The stream process as `up` runs it, and one client process that holds all connections. `items.actions.publish` by one
-whom all of them follow; heard is when a connection has received the event. The peer is a bare asyncio server that reads
-the same Redis stream and writes the same bytes to as many sockets: no HTTP, no question to PostgreSQL, no gathering.
+The stream process as `up` runs it, and one client process that holds all connections. One user whom all of them follow
+publishes with `items.actions.publish`. A connection has heard when it has received the event. The peer is a bare
+asyncio server that reads the same Redis stream and writes the same bytes to as many sockets: no HTTP, no question to
+PostgreSQL, no gathering.
 
-Apps get the whole status instead of an id. Half of their connections are sockets, half are streams; of twenty, one
+Apps get the whole status instead of an id. Half of their connections are sockets, half are streams. Of twenty, one
 listens to what is public, one to a hashtag, one to a list, and the others to their home.
 """
 
+import asyncio
 import os
 import resource
 import selectors
@@ -22,49 +24,51 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
 
+import redis.asyncio
 from django.conf import settings
 
-from accounts.actions import issue_token
 from accounts.models import User
-from benchmarks.app_tokens import app_tokens
-from benchmarks.community import Community
-from benchmarks.ground import stop
-from benchmarks.measure import Report
+from benchmarks.community import Community, by_app, by_token
+from benchmarks.measure import Report, free_ports, stop
 from items.actions import publish
 from relations import lists
 from runtime.embedded import die_with_parent, wait_for
+from storage import keys
+from storage.events import Position, Published, event_of
+from stream.news import ItemNews, message, reset
 
 KILOBYTES = 40
-"""The memory that a stream may take."""
+"""Limit of the memory of a stream."""
 SECONDS = 0.25
-"""How late the 99th of a hundred may hear."""
+"""Limit of the time until 99 of a hundred have heard."""
 TAG = "bench"
-UPGRADE = (
-    "Connection: Upgrade",
-    "Upgrade: websocket",
-    "Sec-WebSocket-Version: 13",
-    "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==",
-)
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
+}
 TICKS = os.sysconf("SC_CLK_TCK")
 OURS, BARE, APPS = "stream process", "bare writer", "stream process, for apps"
-STREAM = "-m runtime.stream_server --host 127.0.0.1 --port {port} --most {most} feedsite.asgi:application"
-SERVERS = {OURS: STREAM, BARE: "-m benchmarks.bare_streams {port}", APPS: STREAM}
+STREAM = ["-m", "runtime.stream_server", "--host", "127.0.0.1", "--port", "{port}", "--most", "{most}"]
+STREAM += ["feedsite.asgi:application"]
+WRITER = ["-c", "import django; django.setup(); from benchmarks.streams import bare; bare({port})"]
+SERVERS = {OURS: STREAM, BARE: WRITER, APPS: STREAM}
 PAGE_IS_OPEN, APP_IS_OPEN = b"event: reset", b"\r\n\r\n"
-"""The ends of what a connection receives while it is opened."""
+"""The ends of what a connection receives when it opens."""
 
 
 class Found(NamedTuple):
-    """The figures of one server."""
+    """The figures of one server, in seconds."""
 
     kilobytes: float
-    """Kilobytes of a stream."""
     spent: float
-    """Processor seconds of a stream and an event."""
+    """Processor time of a stream and an event."""
     middle: float
     late: float
-    """Seconds after which half of all, and 99 of a hundred, heard."""
+    """The times after which half of all, and 99 of a hundred, heard."""
     last: float
-    """Seconds after which the last connection heard, in half of the rounds."""
+    """The time after which the last connection heard, in half of the rounds."""
 
 
 def run(community: Community) -> Report:
@@ -94,7 +98,7 @@ def run(community: Community) -> Report:
     for name in (OURS, APPS):
         report.ratio(f"{name}: KB a stream / {KILOBYTES}", found[name].kilobytes / KILOBYTES, at_most=1)
     report.ratio(f"{OURS}: p99 / {SECONDS * 1000:.0f} ms", found[OURS].late / SECONDS, at_most=1)
-    if found[BARE].spent:  # the kernel counts in ticks; few streams take none
+    if found[BARE].spent:  # the kernel counts in ticks, and few streams take none
         report.ratio("CPU of a stream and event / bare writer", found[OURS].spent / found[BARE].spent)
         report.ratio("CPU of a stream and event, for apps / bare writer", found[APPS].spent / found[BARE].spent)
     report.ratio("p50 / bare writer", found[OURS].middle / found[BARE].middle)
@@ -105,29 +109,27 @@ def run(community: Community) -> Report:
 
 
 def opened_by_pages(community: Community) -> list[bytes]:
-    """The requests of pages that look at their home."""
+    """The requests of pages that show their home."""
     listeners = User.objects.in_bulk(list(community.followers[: community.size.streams]))
-    tokens = [issue_token(user=user) for user in listeners.values()]
-    return [request("/api/v1/stream", f"Authorization: Token {token}") for token in tokens]
+    return [request("/api/v1/stream", by_token(user)) for user in listeners.values()]
 
 
 def opened_by_apps(community: Community, publisher: User) -> list[bytes]:
     """The requests of apps: a socket, a stream, a socket, and so on."""
     listeners = list(User.objects.in_bulk(list(community.followers[: community.size.app_streams])).values())
     requests = []
-    for place, (user, token) in enumerate(zip(listeners, app_tokens(listeners), strict=True)):
+    for place, (user, headers) in enumerate(zip(listeners, by_app(listeners), strict=True)):
         path, query = listened_to(place // 2 % 20, user, publisher)
-        authorized = f"Authorization: Bearer {token}"
         if place % 2:
-            requests.append(request(f"/api/v1/streaming/{path}{query and '?' + query}", authorized))
+            requests.append(request(f"/api/v1/streaming/{path}{query and '?' + query}", headers))
         else:
             named = f"stream={path.replace('/', ':')}{query and '&' + query}"
-            requests.append(request(f"/api/v1/streaming?{named}", authorized, *UPGRADE))
+            requests.append(request(f"/api/v1/streaming?{named}", headers | UPGRADE))
     return requests
 
 
 def listened_to(kind: int, user: User, publisher: User) -> tuple[str, str]:
-    """A stream that tells of the publisher's items: its path, and its query."""
+    """The path and query of a stream that carries the publisher's items."""
     match kind:
         case 0:
             return "public/local", ""
@@ -140,13 +142,14 @@ def listened_to(kind: int, user: User, publisher: User) -> tuple[str, str]:
     return "user", ""
 
 
-def request(target: str, *headers: str) -> bytes:
+def request(target: str, headers: dict[str, str]) -> bytes:
     """A GET over HTTP."""
-    return "\r\n".join([f"GET {target} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([f"GET {target} HTTP/1.1", "Host: localhost", *lines, "", ""]).encode()
 
 
 def measure(name: str, requests: list[bytes], opened: bytes, publisher: User, rounds: int, report: Report) -> Found:
-    """Open a connection by each request, and have all of them hear of items."""
+    """Open a connection for each request, publish items, and time when each connection hears of them."""
     count = len(requests)
     with served(name) as (port, pid):
         empty = memory(pid)
@@ -197,13 +200,13 @@ class Listeners:
         self.selector.close()
 
     def hear(self, item: bytes) -> list[float]:
-        """When each connection got the item."""
+        """When each connection received the item."""
         moments: dict[int, float] = {}
         until = time.monotonic() + 60
         while len(moments) < len(self.sockets):
             assert time.monotonic() < until, f"{len(moments)} of {len(self.sockets)} heard"
             for key, _ in self.selector.select(1):
-                with suppress(BlockingIOError):  # another event of the selector had it all
+                with suppress(BlockingIOError):  # another event of the selector took all of it
                     if item in key.fileobj.recv(65536):  # type: ignore[union-attr]
                         moments.setdefault(key.fd, time.perf_counter())
         return list(moments.values())
@@ -211,14 +214,12 @@ class Listeners:
 
 @contextmanager
 def served(name: str) -> Iterator[tuple[int, int]]:
-    """The server; its port, and the process that does the work."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    """Run the server. Yields its port, and the id of the process that does the work."""
+    (port,) = free_ports(1)
     server = subprocess.Popen(
-        [sys.executable, *SERVERS[name].format(port=port, most=settings.STREAM_CAP + 100).split()],
+        [sys.executable, *(part.format(port=port, most=settings.STREAM_CAP + 100) for part in SERVERS[name])],
         cwd=settings.BASE_DIR,
-        env=os.environ | {"FEEDSITE_DATA_DIR": str(settings.DATA_DIR)},
+        env=os.environ | {"FEEDSITE_DATA_DIR": str(settings.DATA_DIR), "DJANGO_SETTINGS_MODULE": "feedsite.settings"},
         preexec_fn=die_with_parent(signal.SIGTERM),
     )
     try:
@@ -244,6 +245,39 @@ def memory(pid: int) -> float:
 
 
 def processor_time(pid: int) -> float:
-    """Seconds of all its threads, user and system."""
+    """Processor seconds of all threads of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+# --- The peer ------------------------------------------------------------------------------------------------
+def bare(port: int) -> None:
+    """Serve streams on the port until killed: write the entries of the Redis stream to every connection."""
+    asyncio.run(_bare(port))
+
+
+async def _bare(port: int) -> None:
+    writers: set[asyncio.StreamWriter] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + reset(None))
+        writers.add(writer)
+        await reader.read()
+        writers.discard(writer)
+        writer.close()
+
+    client = redis.asyncio.Redis.from_url(settings.REDIS_URL, protocol=2)
+    # "$" would miss what comes between two waits. So the position is read before the first connection.
+    newest = await client.xrevrange(keys.events(), count=1)
+    last = newest[0][0] if newest else "0"
+    async with await asyncio.start_server(connected, "127.0.0.1", port, backlog=2048):
+        while True:
+            for _, entries in await client.xread({keys.events(): last}, block=1000):
+                for position, fields in entries:
+                    last = position
+                    event = event_of(fields)
+                    if isinstance(event, Published):
+                        news = message("item", Position.parse(position), ItemNews(str(event.item)))
+                        for writer in writers:
+                            writer.write(news)

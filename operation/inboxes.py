@@ -1,9 +1,7 @@
-"""The cost of an inbox for readers of few followees against one pull: the savings of each `inbox_from`, and which to
-take.
+"""What readers with few followees cost with an inbox and by one pull, and which `inbox_from` saves most.
 
-The unit costs are those of `simulation.Costs`, the readers those of a graph, or a sample of the site's own. A reader
-below `inbox_from` takes no delivery and holds no inbox; each of their pages is one pull, which costs so much for every
-followee instead of an inbox and its outboxes.
+A reader below `inbox_from` takes no delivery and has no inbox. Each of their pages is one pull, with a cost for every
+followee, instead of an inbox and its outboxes. The readers are a sample of the site's own.
 """
 
 import random
@@ -14,15 +12,23 @@ from typing import NamedTuple
 
 import numpy as np
 from django.conf import settings
+from numpy.typing import NDArray
 
 from accounts import policy
 from items.visibility import for_followers, in_timelines
-from operation.graphs import SHARES, GraphError
-from operation.simulation import KEPT_DAYS, Costs, Floats, Graph, Integers, Mask, window_bytes
 from relations.rules import followees
 from storage.connections import fetch
 from storage.ids import compose
 
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+KEPT_DAYS = 365
+"""A window holds the entries of this many days, up to its cap."""
+LISTPACK = 512
+"""Entries up to which the server packs a window (zset-max-listpack-entries)."""
+SHARES = (0.0, 1 / 15, 1 / 4, 1.0)
+"""Pages that a reader of each level opens for one of the highest: a level's middle age, in days."""
 CANDIDATES = (0, 10, 20, 50, 100, 200)
 SAMPLED = 300
 """Readers of the site that are looked at."""
@@ -61,6 +67,40 @@ SAMPLE = f"""
         ) sender
     ) arriving
 """  # noqa: S608 (constants)
+
+
+class NothingWrittenError(Exception):
+    """There is nothing to recommend from. The message is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Unit costs: seconds of one core, servers' work included, and bytes of Redis. Measured on 2026-11-21 on 2 cores
+    of an AMD EPYC. `bench scale` measures them again.
+    """
+
+    push: float = 14.2e-6
+    """One delivery of a fan-out to 10,000 followers of level 3."""
+    page: float = 1.9e-3
+    """A first page over HTTP that pulls nothing."""
+    pull: float = 46e-6
+    """One outbox more in a page."""
+    inbox: float = 0.79e-3
+    """The part of a page that reads from an inbox."""
+    sql: float = 0.59e-3
+    """The time of one pull instead, without any followee."""
+    followee: float = 5.5e-6
+    """The time of the pull for each further followee."""
+    packed_entry: float = 34.2
+    """Bytes of an entry of a window of up to `LISTPACK` entries."""
+    entry: float = 84.2
+    """Bytes of an entry of a longer window."""
+
+
+def window_bytes(entries: Floats, costs: Costs) -> Floats:
+    """Bytes of each window, by its number of entries."""
+    held: Floats = entries * np.where(entries <= LISTPACK, costs.packed_entry, costs.entry)
+    return held
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +149,6 @@ class Saving:
         return self.writing + self.reading
 
 
-def of_graph(graph: Graph, pushed: Mask) -> Readers:
-    """Readers of a graph whose follows are pushed, or pulled from outboxes, so; the dormant are no readers."""
-    awake = graph.levels > 0
-    outboxes = np.bincount(graph.readers[~pushed], minlength=graph.size)
-    arriving = np.bincount(graph.readers[pushed], weights=graph.items[graph.senders[pushed]], minlength=graph.size)
-    return Readers(
-        np.bincount(graph.readers, minlength=graph.size)[awake],
-        arriving[awake].astype(np.float64),
-        outboxes[awake],
-        graph.pages[awake],
-        _caps(graph.levels[awake]),
-    )
-
-
 class _Sampled(NamedTuple):
     """A row of `SAMPLE`: a reader, and how many items a day arrive from whom they follow."""
 
@@ -133,15 +159,15 @@ class _Sampled(NamedTuple):
 
 
 def sample(*, now: datetime, days: int = 30) -> Readers:
-    """`SAMPLED` of the site's readers by chance, as if every item were pushed to them. Raises GraphError where there is
-    none, or where nothing is written.
+    """`SAMPLED` of the site's readers by chance, as if every item were pushed to them. Raises NothingWrittenError
+    without readers, or where nothing is written.
     """
     ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
     points = [random.randint(first, last) for _ in range(SAMPLED)] if last else []  # noqa: S311 (a sample)
     since = compose(now - timedelta(days=days), 0)
     rows = fetch(SAMPLE, {"points": points, "now": now, "days": days, "since": since}, into=_Sampled._make)
     if not any(row.arriving for row in rows):
-        raise GraphError(f"nothing was written within {days} days that reaches the readers who were looked at")
+        raise NothingWrittenError(f"nothing was written within {days} days that reaches the readers who were looked at")
     levels = np.array([row.level for row in rows])
     return Readers(
         np.array([row.followees for row in rows]),

@@ -225,8 +225,8 @@ class Options(BaseSettings):
     level_3_cap: int = option(1000, "Inbox entries of readers seen within a day (level 3).", ge=1, le=100_000)
     outbox_cap: int = option(1000, "Items that the outbox of a big-V holds.", ge=1, le=100_000)
     follow_cap: int = option(2000, "Users that one user may follow.", ge=1, le=100_000)
-    big_v_threshold: int = option(100_000, "Followers that make a user a big-V. 0: only admins make one. `simulate` "
-        "recommends a number for the site.", ge=0, le=10**12)
+    big_v_threshold: int = option(100_000, "Followers that make a user a big-V. 0: only admins make one.",
+        ge=0, le=10**12)
 
     stream: bool = option(True, "0: pages open no streams. They ask for news at intervals.")
     stream_port: int = option(0, "The port at which browsers reach the stream process. 0: the next free one under "

@@ -6,7 +6,6 @@ from accounts import policy
 from discover import impressions
 from operation import inboxes
 from operation.doctor.findings import Findings, judge
-from operation.graphs import GraphError
 from storage.connections import database_now
 
 
@@ -41,5 +40,5 @@ def need_of_inboxes(now: datetime) -> Findings:
     """The savings of another `inbox_from` here."""
     try:
         yield judge("inboxes", inboxes.advice(now=now))
-    except GraphError as error:
+    except inboxes.NothingWrittenError as error:
         yield judge("inboxes", str(error))

@@ -208,7 +208,6 @@ UNRUN_COMMANDS = {
     "program": "becomes another program, and asks nothing",
     "seal_factors": "reads all second factors in parts, by hand",
     "sendtestemail": "asks the mail server",
-    "simulate": "reads the graph of follows, by hand",
     "spectacular": "",
     "up": "a server",
 }

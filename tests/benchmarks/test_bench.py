@@ -1,6 +1,4 @@
-"""Benchmarks run, all of them before a release. The figures of these sizes mean
-nothing, and are not looked at.
-"""
+"""Benchmarks run, all of them before a release. The figures of these sizes mean nothing."""
 
 import json
 import math

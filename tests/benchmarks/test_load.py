@@ -1,4 +1,4 @@
-"""The generator of `bench load` sees what it is to measure."""
+"""The generator of `bench load` sees what it measures, and `bench soak` finds growth."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.generator import Call, Generator, Made
+from benchmarks.load import Call, Generator, Made
 from benchmarks.soak import Slope, slope
 
 CALL = Call("home", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from benchmarks.played_simulation import SERVER_KILLS, hours_of, simulation
 from seen.ring import NODES
+from tests.support.plays import SERVER_KILLS, hours_of, simulation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(180)]
 

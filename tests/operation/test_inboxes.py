@@ -1,13 +1,10 @@
-"""Readers who need no inbox: savings by hand, and a sample of the site that says what its graph says."""
+"""Readers who need no inbox: savings by hand, and a sample of the site."""
 
-import io
-import json
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pytest
-from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -17,9 +14,7 @@ from items.models import Item
 from operation import inboxes
 from operation.doctor import feeds
 from operation.doctor.findings import OK
-from operation.graphs import GraphError, by_chance, of_site
-from operation.inboxes import Readers, of_graph, recommended, sample, savings
-from operation.simulation import Costs, Graph, hybrid, outcome, push_all
+from operation.inboxes import Costs, NothingWrittenError, Readers, recommended, sample, savings
 from relations import actions as relations
 from storage.ids import compose
 from tests.support.factories import ItemFactory, UserFactory
@@ -62,19 +57,6 @@ def test_the_one_that_saves_most_is_recommended() -> None:
     assert [each.total for each in savings(no_readers, COSTS)] == [0] * len(inboxes.CANDIDATES)
 
 
-def test_a_graph_is_split_at_every_candidate() -> None:
-    """Readers below and above make all deliveries, bytes and pages of the simulated day."""
-    graph = by_chance(3_000, seed=7, pages=3, reads=20)
-    awake = Graph(graph.ids, np.maximum(graph.levels, 1), graph.items, graph.pages, graph.readers, graph.senders)
-    whole = outcome("", awake, push_all(awake), Costs())
-    (every,) = savings(of_graph(awake, push_all(awake)), Costs(), (10**6,))
-    assert every.delivered == pytest.approx(whole.deliveries)
-    assert every.bytes == pytest.approx(whole.inbox_bytes)
-    shares = [each.deliveries for each in savings(of_graph(graph, hybrid(graph, 50, 3)), Costs())]
-    assert shares == sorted(shares)
-    assert shares[0] == 0 < shares[1] < shares[-1] <= 1
-
-
 @pytest.fixture
 def community(db: None) -> list[User]:
     """Three senders of 4, 2 and 0 items within two days, and readers of one, two and three of them."""
@@ -88,17 +70,14 @@ def community(db: None) -> list[User]:
     return list(readers)
 
 
-def test_the_sample_says_what_the_graph_says(community: list[User]) -> None:
-    now = timezone.now() + timedelta(minutes=1)
-    found = sample(now=now, days=2)
+def test_the_sample_is_what_the_community_writes(community: list[User]) -> None:
+    found = sample(now=timezone.now() + timedelta(minutes=1), days=2)
     assert sorted(found.followees.tolist()) == [1, 2, 3]
     assert sorted(found.deliveries.tolist()) == pytest.approx([2, 3, 3])
-    graph = of_site(now=now, days=2, reads=50)
-    exact = savings(of_graph(graph, push_all(graph)), Costs(), (0, 2, 3, 4))
-    sampled = savings(found, Costs(), (0, 2, 3, 4))
-    assert [each.deliveries for each in sampled] == pytest.approx([each.deliveries for each in exact])
-    assert [each.memory for each in sampled] == pytest.approx([each.memory for each in exact])
-    assert [each.pages for each in sampled] == pytest.approx([each.pages for each in exact])
+    assert found.pages.tolist() == [inboxes.PAGES] * 3
+    none, two, three, four = savings(found, Costs(), (0, 2, 3, 4))
+    assert [none.deliveries, two.deliveries, three.deliveries, four.deliveries] == pytest.approx([0, 2 / 8, 5 / 8, 1])
+    assert [none.pages, two.pages, three.pages, four.pages] == pytest.approx([0, 1 / 3, 2 / 3, 1])
 
 
 @pytest.mark.slow
@@ -130,7 +109,7 @@ def test_one_statement_whatever_is_asked(community: list[User]) -> None:
 
 
 def test_nothing_to_say(db: None) -> None:
-    with pytest.raises(GraphError, match="nothing was written within 30 days"):
+    with pytest.raises(NothingWrittenError, match="nothing was written within 30 days"):
         sample(now=timezone.now())
     (finding,) = feeds.need_of_inboxes(timezone.now())
     assert (finding.state, finding.text[:19]) == (OK, "nothing was written")
@@ -143,15 +122,3 @@ def test_the_doctor_recommends_for_this_site(community: list[User], inbox_from: 
     assert finding.text.startswith(
         "inbox_from is 3; a sample of 3 readers recommends 10, which saves against 0 100% of the"
     )
-
-
-def test_simulate_says_what_each_would_save(db: None) -> None:
-    out = io.StringIO()
-    call_command("simulate", users="500", verbosity=0, stdout=out)
-    assert "Recommended: manage.py policy --inbox-from " in out.getvalue()
-    out = io.StringIO()
-    call_command("simulate", "--json", users="500", followee_cost="10000", stdout=out)
-    figures = json.loads(out.getvalue())
-    assert figures["costs"]["followee"] == pytest.approx(0.01)
-    assert [each["inbox_from"] for each in figures["inbox_from"]["savings"]] == list(inboxes.CANDIDATES)
-    assert figures["inbox_from"]["recommended"] == 0, "pulls that dear do not pay"

@@ -24,7 +24,6 @@ from items.models import Item, Visibility
 from operation.doctor import postgresql
 from operation.doctor.findings import OK, WARNING
 from operation.gauges import census
-from operation.graphs import of_site
 from relations import actions as relations
 from relations.suggestions import suggestions
 from runtime import metrics
@@ -117,7 +116,6 @@ READS: dict[str, Callable[[User], object]] = {
     "interests": lambda reader: interests_of(reader, now=timezone.now()),
     "suggestions": suggestions,
     "census": lambda reader: census(),
-    "graph": lambda reader: of_site(now=timezone.now(), days=1, reads=10),
 }
 
 

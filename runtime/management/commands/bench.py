@@ -22,23 +22,20 @@ class Command(BaseCommand):
             "name",
             nargs="*",
             metavar="NAME",
-            help="Benchmarks to run; without one, all that take less than half an hour.",
+            help="Benchmarks to run. Without a name: all that take less than half an hour.",
         )
         parser.add_argument("--data", metavar="DIR", help="A data set as `load` takes it, for what is measured on one.")
         parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
         parser.add_argument("--json", metavar="FILE", help="Write the results as JSON.")
-        parser.add_argument("--page", metavar="FILE", help="Renew the figures and plots of this Markdown page.")
-        earlier = "Measure nothing: take what --json wrote in an earlier run."
-        parser.add_argument("--from", metavar="FILE", help=earlier)
-        parser.add_argument("--keep", metavar="DIR", help="Of growth_items: work in this folder and leave it.")
-        parser.add_argument("--items", metavar="N", help="Of growth_items: items of the largest community.")
-        parser.add_argument("--soak", metavar="SECONDS", help="Of soak: how long it takes.")
+        parser.add_argument("--page", metavar="FILE", help="Renew the figures of this Markdown page.")
+        parser.add_argument("--items", metavar="N", help="growth_items: the largest number of items.")
+        parser.add_argument("--soak", metavar="SECONDS", help="soak: how long it takes.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run `python -m benchmarks` with the same options, and exit with its code."""
         command = [sys.executable, "-m", "benchmarks", *options["name"]]
         command += ["--quick"] if options["quick"] else []
-        for name in ("data", "json", "page", "from", "keep"):
+        for name in ("data", "json", "page"):
             command += [f"--{name}", str(Path(options[name]).resolve())] if options[name] else []
         for name in ("items", "soak"):
             command += [f"--{name}", options[name]] if options[name] else []

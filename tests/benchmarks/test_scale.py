@@ -1,37 +1,41 @@
 """The model: costs by hand, what every policy must keep, and which is never dearer."""
 
-import io
-import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from django.core.management import CommandError, call_command
-from django.utils import timezone
 
-from community.problems import DatasetError
-from operation.graphs import by_chance, of_dataset, of_site
-from operation.simulation import (
+from benchmarks.measure import Report
+from benchmarks.scale import (
+    ACTIVE,
+    BUSY,
+    BYTES,
+    CAP,
+    IN_ALL,
     NEVER,
     NO_LEVEL,
+    SITES,
+    TABLES,
     Costs,
     Graph,
+    by_chance,
+    compare,
     curve,
     hybrid,
+    needs,
+    of_dataset,
     outcome,
     per_pair,
     pull_all,
     push_all,
     quantiles,
+    readers_of,
     recommend,
     thresholds,
 )
-from relations import actions as relations
+from operation.inboxes import savings
 from tests.support.datasets import as_json, packed
-from tests.support.factories import ItemFactory, UserFactory
 
 COSTS = Costs(item=1.0, push=0.5, page=2.0, pull=0.25, packed_entry=10, entry=100)
 
@@ -39,7 +43,6 @@ COSTS = Costs(item=1.0, push=0.5, page=2.0, pull=0.25, packed_entry=10, entry=10
 def tiny() -> Graph:
     """1 and 2 follow 3; 2 follows 1. User 3 writes 8 items a day, 1 writes one; 1 opens 2 pages a day, 2 opens 40."""
     return Graph(
-        ids=np.array([1, 2, 3]),
         levels=np.array([2, 3, 0]),
         items=np.array([1.0, 0.0, 8.0]),
         pages=np.array([2.0, 40.0, 0.0]),
@@ -74,11 +77,6 @@ def test_costs_by_hand(settings: Any) -> None:
     assert per_pair(graph, COSTS).tolist() == [False, True, True]
     best = outcome("per pair", graph, per_pair(graph, COSTS), COSTS)
     assert best.total == 9 + 9 * 0.5 + 84 + 2 * 0.25
-    assert [(sender.id, sender.followers, sender.pushes, sender.work) for sender in best.senders] == [
-        (3, 2, 1, 1.5),
-        (1, 1, 1, 1.5),
-        (2, 0, 0, 1.0),
-    ]
 
 
 def test_every_follow_is_served_once(graph: Graph) -> None:
@@ -88,7 +86,7 @@ def test_every_follow_is_served_once(graph: Graph) -> None:
 
 
 def test_the_threshold_ends_at_push_and_at_pull(graph: Graph) -> None:
-    awake = Graph(graph.ids, np.maximum(graph.levels, 1), graph.items, graph.pages, graph.readers, graph.senders)
+    awake = Graph(np.maximum(graph.levels, 1), graph.items, graph.pages, graph.readers, graph.senders)
     assert (hybrid(awake, NEVER, NO_LEVEL) == push_all(awake)).all()
     assert (hybrid(awake, 0, NO_LEVEL) == pull_all(awake)).all()
     assert (hybrid(graph, NEVER, NO_LEVEL) == (graph.levels[graph.readers] > 0)).all()
@@ -144,30 +142,6 @@ def test_chance_is_the_same_for_the_same_seed(graph: Graph) -> None:
     assert graph.items.sum() == pytest.approx(450)
 
 
-# --- Graphs and the command ------------------------------------------------------------------------------
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.django_db
-def test_the_sites_own_graph() -> None:
-    reader, sender, gone = UserFactory(level=2), UserFactory(), UserFactory(is_active=False)
-    for follower in (reader, gone):
-        relations.follow(follower=follower, followee=sender)
-    item = ItemFactory(sender=sender)
-    ItemFactory(sender=reader, reply_to=item)
-    found = of_site(now=timezone.now() + timedelta(minutes=1), days=2, reads=50)
-    assert found.ids.tolist() == [reader.pk, sender.pk]
-    assert found.levels.tolist() == [2, 3]
-    assert (found.readers.tolist(), found.senders.tolist()) == ([0], [1])
-    assert found.items.tolist() == [0, 0.5]
-    assert found.pages.tolist() == [5, 20]
-    out = io.StringIO()
-    call_command("simulate", "--json", days="2", stdout=out)
-    assert json.loads(out.getvalue())["follows"] == 1
-    for_people = io.StringIO()
-    call_command("simulate", verbosity=0, stdout=for_people)
-    assert f"  @{sender.username}, 1 followers" in for_people.getvalue()
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     packed(tmp_path / "users.csv.gz", ["id,name", "7,author-7", "3,author-3"])
@@ -178,62 +152,72 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_data_set(folder: Path) -> None:
-    alike = of_dataset(folder, pages=4, reads=2, quiet=True)
-    assert (alike.ids.tolist(), alike.pages.tolist(), alike.items.tolist()) == ([3, 7], [4, 4], [0, 4])
-    assert (alike.readers.tolist(), alike.senders.tolist()) == ([0], [1])
+    alike = of_dataset(folder, pages=4, reads=2)
+    assert (alike.pages.tolist(), alike.items.tolist()) == ([4, 4], [4, 0])
+    assert (alike.readers.tolist(), alike.senders.tolist()) == ([1], [0])
     packed(folder / "interactions.csv.gz", ["user_id,item_id", "3,1", "3,1", "3,2", "7,1"])
-    found = of_dataset(folder, pages=0.04, reads=2, quiet=True)
-    assert found.pages.tolist() == pytest.approx([0.06, 0.02])
-    assert found.levels.tolist() == [1, 0]
-    packed(folder / "interactions.csv.gz", ["user_id,item_id", "3,1", "x,1"])
-    with pytest.raises(DatasetError, match=r"interactions.csv.gz line 3: "):
-        of_dataset(folder, pages=4, reads=2, quiet=True)
+    found = of_dataset(folder, pages=0.04, reads=2)
+    assert found.pages.tolist() == pytest.approx([0.02, 0.06])
+    assert found.levels.tolist() == [0, 1]
 
 
-def test_the_command_tells_and_draws(tmp_path: Path) -> None:
-    out, err, file = io.StringIO(), io.StringIO(), tmp_path / "curve.svg"
-    call_command("simulate", users="500", svg=file, stdout=out, stderr=err)
-    assert "Recommended: FEEDSITE_BIG_V_THRESHOLD=" in out.getvalue()
-    assert "per pair" in err.getvalue()
-    drawing = ElementTree.parse(file).getroot()  # noqa: S314 (our own)
-    places = "{http://www.w3.org/2000/svg}path"
-    assert sum("dashed" in path.get("class", "") for path in drawing.iter(places)) == 3
-    out = io.StringIO()
-    call_command("simulate", "--json", users="500", push_cost="1e-3", stdout=out)
-    figures = json.loads(out.getvalue())
-    assert figures["costs"]["push"] == pytest.approx(1e-9)
-    assert [each["policy"] for each in figures["policies"]] == [
-        "push", "pull", "hybrid, as set", "hybrid, recommended", "per pair"
-    ]  # fmt: skip
-    assert figures["recommended"]["threshold"] == 0
+def test_a_graph_is_split_at_every_inbox_from(graph: Graph) -> None:
+    """Readers below and above make all deliveries, bytes and pages of the day."""
+    awake = Graph(np.maximum(graph.levels, 1), graph.items, graph.pages, graph.readers, graph.senders)
+    whole = outcome("", awake, push_all(awake), Costs())
+    (every,) = savings(readers_of(awake, push_all(awake)), Costs(), (10**6,))
+    assert every.delivered == pytest.approx(whole.deliveries)
+    assert every.bytes == pytest.approx(whole.inbox_bytes)
+    shares = [each.deliveries for each in savings(readers_of(graph, hybrid(graph, 50, 3)), Costs())]
+    assert shares == sorted(shares)
+    assert shares[0] == 0 < shares[1] < shares[-1] <= 1
 
 
-@pytest.mark.long
-@pytest.mark.django_db
-def test_a_site_where_everybody_is_dormant() -> None:
-    ItemFactory(sender=UserFactory(level=0))
-    with pytest.raises(CommandError, match="all users are dormant"):
-        call_command("simulate", verbosity=0)
+def test_the_report_tells_of_all_policies(graph: Graph) -> None:
+    report = Report("scale", "", [], "")
+    compare(report, graph, Costs())
+    said = "\n".join(report.notes)
+    for words in (
+        "| push ",
+        "| pull ",
+        "| hybrid, as set ",
+        "| per pair ",
+        "Recommended: a threshold of ",
+        "inbox_from",
+    ):
+        assert words in said
+    assert [ratio.value >= 1 for ratio in report.ratios] == [True, True]
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "no item was published within 30 days"),
-        ({"users": "1"}, "--users: '1' is no whole number from 2 to"),
-        ({"users": "x"}, "--users: 'x'"),
-        ({"users": "9", "seed": "-1"}, "--seed: '-1'"),
-        ({"users": "9", "reads": "nan"}, "--reads: 'nan' is no number above 0"),
-        ({"users": "9", "pages": "0"}, "--pages: '0'"),
-        ({"users": "9", "pull_cost": "inf"}, "--pull-cost: 'inf'"),
-        ({"days": "0"}, "--days: '0'"),
-        ({"data": Path("/nowhere")}, "No such file"),
-        ({"users": "9", "svg": Path("/nowhere/curve.svg")}, "No such file"),
-    ],
-)
-def test_bad_input(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(CommandError, match=message) as refused:
-        call_command("simulate", verbosity=0, **options)
-    assert refused.value.returncode == 1
-    assert "\n" not in str(refused.value)
+# --- Sites of several sizes ----------------------------------------------------------------------------------
+def units() -> dict[str, float]:
+    """Every unit that a run measures."""
+    acts = (
+        "page of home over HTTP: worker",
+        "page of home over HTTP: PostgreSQL and Redis",
+        "page of home below the inbox",
+        "publish",
+        "delivery",
+        "like",
+        "build an inbox of level 3",
+        "look at the notifications, with the badge",
+        "page of search",
+        "refresh of Discover",
+        "further page of Discover",
+        "event to a stream",
+        "play over HTTP, 8 of one user in a request",
+        "play over HTTP, 8 of each of 100 users in a batch",
+    )
+    return dict.fromkeys(acts, 2e-3) | dict.fromkeys((*BYTES, *(f"row: {name}" for name in TABLES)), 100.0)
+
+
+def test_the_needs_of_a_site_follow_from_the_units() -> None:
+    found = {name: [work(site) for site in SITES] for name, work in needs(units()).items()}
+    assert found["pages of home/s"][1] == pytest.approx(50e6 * 5 / 86_400 * 3)
+    assert found["cores: web"][1] == pytest.approx(found["pages of home/s"][1] * 2e-3)
+    assert found["items/s"][3] == 3_500
+    assert found["deliveries/s"][3] == pytest.approx(1.41e6, rel=0.01)
+    assert found["bytes of inboxes, with a replica"][0] == pytest.approx(2 * 1e6 * ACTIVE * CAP * 100)
+    for place in range(len(SITES)):
+        whole = sum(values[place] for name, values in found.items() if name.startswith("cores: ")) / BUSY
+        assert found[IN_ALL][place] == pytest.approx(whole)

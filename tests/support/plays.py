@@ -1,18 +1,15 @@
-"""Is any play forgotten that was acknowledged, whatever is killed, and how much is known that was never played?
+"""Plays that are recorded, merged and asked for while processes are killed: is any acknowledged play forgotten?
 
-The interactions of a real data set are played in their order, at compressed time: six hours, a lap of the time ring,
-then two days without plays, and so on for four and a half months. Every hour's plays are recorded while the
-tasks of the hour before are merged by processes of their own. In every other lap merging processes and the server of
-the plays are killed (-9) at random moments, the server comes back from its AOF, tasks run twice, at once and hours
-late, and plays reach the node that is being merged, or belong to the day before. A play counts as acknowledged when
-`record` has returned; what failed is recorded again, or not.
+Plays come in their order at compressed time: six hours, a lap of the time ring, then two days without plays, and so on.
+Processes of their own merge the plays of the hour before. In every other lap merging processes and the server of the
+plays are killed (-9) at random moments, the server comes back from its AOF, tasks run twice, at once and hours late,
+and plays reach the node that is being merged, or belong to the day before. A play is acknowledged when `record` has
+returned. What failed is recorded again, or not.
 
-After each lap everything that some readers played within three months, and in the end all that all users played, must
-be known to `unseen`, and of ids that no user played not more than the configured share. After a lap without kills
-nothing may wait in Redis but what the last hour brought.
+After each lap everything that some readers played within three months must be known to `unseen`, and of ids that no
+user played not more than the configured share. After a lap without kills nothing may wait in Redis but the last hour.
 """
 
-import heapq
 import multiprocessing
 import random
 import signal
@@ -31,8 +28,6 @@ from django.conf import settings
 from django.db import connections
 from django.test import override_settings
 
-from benchmarks.measure import Report
-from benchmarks.real import Interactions
 from runtime.embedded import Home, Valkey, die_with_parent, make_server, wait_for
 from seen import played, store
 from seen.checker import unseen_ids
@@ -320,54 +315,3 @@ def hours_of(pairs: Sequence[Pair], laps: int) -> Iterator[list[Sequence[Pair]]]
     ends = [len(pairs) * number // count for number in range(count + 1)]
     for lap in range(laps):
         yield [pairs[ends[hour] : ends[hour + 1]] for hour in range(lap * NODES, (lap + 1) * NODES)]
-
-
-def run(data: Interactions) -> Report:
-    """Run the benchmark, and return its report."""
-    laps = data.size.played_laps
-    report = Report("played_simulation", __doc__.splitlines()[0], ["figure", "value"], f"{laps} laps of {NODES} hours")
-    begin = time.perf_counter()
-    with simulation(Path(settings.DATA_DIR) / "simulation", seed=5) as simulated:
-        for number, hours in enumerate(hours_of(data.pairs, laps)):
-            simulated.lap(hours, is_stormy=number % 2 == 0)
-        counts = simulated.counts
-        for _ in range(NODES + 1):
-            simulated.hour([])
-        waiting = len(simulated.waiting())
-        simulated.check(list(simulated.acknowledged), asked=ASKED // 4)
-        stats = store.store().stats()
-        on_disk = (Path(settings.DATA_DIR) / "simulation" / "played" / "data.mdb").stat().st_blocks * 512
-    pairs_known = sum(map(len, simulated.acknowledged.values()))
-    size = sum(month.size for month in stats.values())
-    heaviest = heapq.nlargest(1, map(len, simulated.acknowledged.values()))[0]
-    figures: list[tuple[str, float | str]] = [
-        ("plays acknowledged", counts["acknowledged"]),
-        ("of users", len(simulated.acknowledged)),
-        ("different items of the heaviest user", heaviest),
-        ("batches refused while the server was dead", counts["refused batches"]),
-        ("tasks", counts["tasks"]),
-        ("of them killed at work", counts["killed tasks"]),
-        ("doubled", counts["doubled tasks"]),
-        ("late", counts["late tasks"]),
-        ("kills of the server", counts["killed servers"]),
-        ("acknowledged plays that were asked about", counts["checked"]),
-        ("of them reported unseen", counts["forgotten"]),
-        ("ids that nobody played", counts["asked"]),
-        ("of them reported seen", f"{counts['wrong'] / max(counts['asked'], 1):.4%}"),
-        ("users who had lost their mark", counts["lost marks"]),
-        ("plays left over after laps without kills", counts["left over"]),
-        ("filters", sum(month.filters for month in stats.values())),
-        ("bytes of filters", size),
-        ("bytes on disk", on_disk),
-        ("seconds", round(time.perf_counter() - begin)),
-    ]
-    report.rows += figures
-    report.ratio("acknowledged plays reported unseen", counts["forgotten"], at_most=0)
-    report.ratio(
-        "reported seen / configured", counts["wrong"] / max(counts["asked"], 1) / settings.PLAYED_ERROR_RATE, at_most=1
-    )
-    report.ratio("plays left over after laps without kills", counts["left over"] + waiting, at_most=0)
-    kills = counts["killed tasks"] + counts["killed servers"]
-    report.ratio("lost marks / kills", counts["lost marks"] / max(kills, 1), at_most=1)
-    report.ratio("bytes of filters a pair of user and item", size / max(pairs_known, 1))
-    return report

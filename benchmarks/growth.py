@@ -1,0 +1,478 @@
+"""What grows with the number of followers, and with the number of items?
+
+`growth_followers`: one user publishes with `items.actions.publish`. Then this process does everything that workers do
+for the item: `fan_out` and the ranges that it splits into. Every follower has a window, which costs most. The limit is
+ZREMRANGEBYRANK and ZADD for the same followers, as in fan_out. The page is the first one of a reader who follows the
+sender. A fan-out should be linear (exponent 1), publishing and the page flat.
+
+`big_v`: a big-V publishes, and the item goes to the active fans of level 3. All other followers are of level 1 and pull
+the outbox. "Set gone" is the first fan-out after the set of active fans was lost or has expired, so it is built from
+PostgreSQL first.
+
+`growth_items`: the site's own functions on communities of several sizes, generated one after another in the same
+database. Senders grow with the items, and everything else stays as it is. A call should cost the same. What VACUUM
+reads grows as the tables do.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from statistics import mean, median
+
+from celery import current_app as app
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import User
+from benchmarks.community import (
+    FIRST_FOLLOWER,
+    FIRST_PUBLISHER,
+    FIRST_READER,
+    FOLLOW_PUBLISHER,
+    FOLLOW_SENDERS,
+    ITEMS,
+    USERS,
+    Community,
+    build_window,
+    emptied,
+    entries,
+    loading,
+    materialise_inbox,
+    users,
+)
+from benchmarks.fan_out import raw, raw_key
+from benchmarks.measure import Case, Report, Size, exponent, interleaved, milliseconds, percentile, servers_time
+from discover import feed, refreshing
+from items import counts
+from items.actions import delete, edit, like, publish
+from items.models import Item
+from items.profile import item_count, profile_page, replies_page, visible_item
+from items.query import parse
+from items.search import search_items
+from storage.connections import feeds, feeds_for_tasks, fetch, pipelined
+from storage.window import Entry
+from timeline import active_fans, fanout
+from timeline.home import home_page
+from timeline.inbox import Inbox, Tail
+from timeline.models import Delivery, DeliveryRange
+
+LIMIT = 20
+CHUNK = 10_000
+OWN_ITEMS = 5
+"""Newest items of each sender. A page of their readers shows these, and others below."""
+LINEAR, FLAT = 1.05, 0.03
+"""Limits of exponents. A flat call costs 1.23 times as much for a thousand times the followers."""
+BIG_V = 1.3
+FLAT_ITEMS = 1.5
+"""Limit of a call on the most items over the same call on the fewest."""
+FOLLOWERS = "How do publishing, a whole fan-out and a reader's page grow from a thousand followers to a million?"
+BIG_V_FANS = "Does publishing by a big-V cost the same with a thousand active fans among ten thousand or a million?"
+MORE_ITEMS = "How do pages, writes, search and VACUUM grow with the number of items?"
+PARTS = ("publish", "fan-out", "publish and fan-out", "fan-out, set gone")
+MINE = """
+    INSERT INTO items_item (id, sender_id, type, title, content, extra_info, status, visibility, modified_at)
+    SELECT feedsite_next_id(), sender, 'text', '', '{"text": "mine"}', '{}', 'published', 'public', now()
+    FROM unnest(%s::bigint[]) AS sender, generate_series(1, %s)
+"""
+
+
+class Followers:
+    """Senders with a thousand to a million followers. The followers of the smaller are among those of the larger.
+
+    Each follower has a window of one entry: full ones of a million would need 80 GB. Every sender has readers of their
+    own, with full inboxes.
+    """
+
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
+        self.size = size
+        self.publishers = {count: FIRST_PUBLISHER + place for place, count in enumerate(size.growth_followers)}
+        """By their number of followers: the first of `followers`."""
+        self.followers = range(FIRST_FOLLOWER, FIRST_FOLLOWER + max(size.growth_followers))
+        fewest = size.growth_followers[1]
+        self.active = self.followers[:fewest][:: fewest // size.active][: size.active]
+        """Followers at level 3, spread among those of all senders but the smallest. All others are at level 1."""
+        free = iter(range(FIRST_READER, FIRST_PUBLISHER))
+        self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.growth_followers}
+        """By the number of followers of a sender whom they follow."""
+        self.seconds = 0.0
+
+    def build(self) -> None:
+        """Generate everything, in place of earlier data."""
+        begin = time.perf_counter()
+        size = self.size
+        senders = size.senders // 40
+        emptied(find_people=False)
+        readers = [reader for some in self.readers.values() for reader in some]
+        with loading() as cursor:
+            for first, count, level in (
+                (1, senders, 3),
+                (FIRST_READER, len(readers), 3),
+                (FIRST_PUBLISHER, len(self.publishers), 3),
+                (FIRST_FOLLOWER, len(self.followers), 1),
+            ):
+                cursor.execute(USERS, {"first": first, "count": count, "level": level, "big_vs": 0})
+            cursor.execute("UPDATE accounts_user SET level = 3 WHERE id = ANY(%s)", [list(self.active)])
+            cursor.execute(ITEMS, {"items": size.items // 10, "senders": senders})
+            some = {"first": 1, "last": senders, "count": min(50, senders)}
+            cursor.execute(FOLLOW_SENDERS, some | {"readers": readers})
+            for count, publisher in self.publishers.items():
+                for first, followers in ((self.followers.start, count), (self.readers[count][0], size.readers)):
+                    cursor.execute(FOLLOW_PUBLISHER, {"publisher": publisher, "first": first, "count": followers})
+            cursor.execute(MINE, [list(self.publishers.values()), OWN_ITEMS])
+        for reader in readers:
+            materialise_inbox(reader)
+        give_windows(self.followers)
+        self.seconds = time.perf_counter() - begin
+
+    def described(self) -> str:
+        """The data set in a line."""
+        ((follows,),) = fetch("SELECT count(*) FROM relations_follow")
+        counts = ", ".join(f"{count:,}" for count in self.publishers)
+        return (
+            f"Senders with {counts} followers, {follows:,} follows, windows of a few entries; "
+            f"generated in {self.seconds:.0f} s"
+        )
+
+    def senders(self) -> dict[int, User]:
+        """The publishers, by their number of followers."""
+        found = User.objects.in_bulk(self.publishers.values())
+        return {count: found[publisher] for count, publisher in self.publishers.items()}
+
+    def set_big_v(self, counts: Iterable[int]) -> None:
+        """Make senders big-Vs with their active fans known, and all others ordinary."""
+        chosen = [self.publishers[count] for count in counts]
+        User.objects.filter(is_big_v=True).update(is_big_v=False)
+        User.objects.filter(pk__in=chosen).update(is_big_v=True)
+        for publisher in chosen:
+            assert active_fans.build(publisher)
+
+
+def give_windows(followers: Sequence[int]) -> None:
+    """Give each a window of one old entry, and a key of the same content for the peer."""
+    client = feeds_for_tasks()
+    old = Entry(2**20, 1)
+    build_window("model:window", [old])
+    client.zadd("model:raw", {old.member: old.item_id})
+    for first in range(0, len(followers), CHUNK):
+        part = followers[first : first + CHUNK]
+        copies = [_copy(b"model:window", Inbox(follower).key) for follower in part]
+        pipelined(client, copies + [_copy(b"model:raw", raw_key(follower)) for follower in part])
+
+
+def _copy(model: bytes, key: str) -> bytes:
+    """RESP by hand: packing millions of commands takes longer than running them."""
+    return b"*4\r\n$4\r\nCOPY\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$7\r\nREPLACE\r\n" % (
+        *(len(model), model),
+        *(len(key), key.encode()),
+    )
+
+
+def deliver_all(item_id: int) -> None:
+    """Do all that workers do for an item: the fan-out, and the ranges that it was split into."""
+    if not fanout.fan_out(item_id):
+        for range_id in DeliveryRange.objects.filter(delivery_id=item_id).order_by("pk").values_list("pk", flat=True):
+            fanout.fan_out_range(range_id)
+
+
+def nothing_left() -> bool:
+    """Whether every delivery was completed. Messages to workers, which do not run, are purged."""
+    app.control.purge()
+    return not Delivery.objects.exists()
+
+
+class Work:
+    """One sender's items, and what they cost, in seconds."""
+
+    def __init__(self, followed: Followers, sender: User, count: int) -> None:
+        self.sender, self.count = sender, count
+        self.people = followed.followers[:count]
+        self.raw_keys = [raw_key(follower) for follower in self.people]
+        self.times: dict[str, list[float]] = {name: [] for name in (*PARTS, "worker", "all", "raw")}
+        self.last = 0
+
+    def publish_and_deliver(self, number: int) -> None:
+        """Publish an item and deliver it, and note its times."""
+        begin = time.perf_counter()
+        item = publish(sender=self.sender, content={"text": f"growth {number}"})
+        published = time.perf_counter()
+        servers, own, delivering = sum(servers_time()), time.process_time(), time.perf_counter()
+        deliver_all(item.pk)
+        ended = time.perf_counter()
+        worker = time.process_time() - own
+        spent = (published - begin, ended - delivering, published - begin + ended - delivering)
+        for part, seconds in zip(PARTS, spent, strict=False):
+            self.times[part].append(seconds)
+        self.times["worker"].append(worker)
+        self.times["all"].append(worker + sum(servers_time()) - servers)
+        self.last = item.pk
+
+    def raw(self, number: int) -> None:
+        """Write the same entries to Redis by the shortest way, and note the time."""
+        ((item_id,),) = fetch("SELECT feedsite_next_id()")
+        begin = time.perf_counter()
+        raw(feeds_for_tasks(), item_id, self.sender.pk, self.raw_keys, 1000)
+        self.times["raw"].append(time.perf_counter() - begin)
+
+    def lose_the_set(self) -> None:
+        """Time the first fan-out without a set of active fans."""
+        active_fans.drop(self.sender.pk)
+        item = publish(sender=self.sender, content={"text": "to my fans"})
+        begin = time.perf_counter()
+        deliver_all(item.pk)
+        self.times["fan-out, set gone"].append(time.perf_counter() - begin)
+
+    def forget(self, count: int) -> None:
+        """Leave out the first rounds, which warmed everything up."""
+        for series in self.times.values():
+            del series[:count]
+
+    def has_arrived(self, follower: int) -> bool:
+        """Whether a follower's inbox holds the last item."""
+        return feeds_for_tasks().zscore(Inbox(follower).key, Entry(self.last, self.sender.pk).member) is not None
+
+
+# --- Followers -----------------------------------------------------------------------------------------------
+def followers(followed: Followers) -> Report:
+    """Run growth_followers, and return its report."""
+    size = followed.size
+    report = Report(
+        "growth_followers",
+        FOLLOWERS,
+        [
+            "followers",
+            "publish, ms",
+            "fan-out, s",
+            "of it CPU of the worker",
+            "CPU of all",
+            "deliveries/s",
+            "raw ZADD + trim, s",
+            "reader's page p50, ms",
+            "p99, ms",
+        ],
+        f"{size.growth_rounds} rounds, {size.growth_few_rounds} with the most followers; {size.page_rounds} pages over "
+        f"{size.readers} readers each; medians",
+    )
+    followed.set_big_v([])
+    works = [Work(followed, sender, count) for count, sender in followed.senders().items()]
+    cases: dict[str, Case] = {}
+    for work in works:
+        cases |= {f"fan-out {work.count}": work.publish_and_deliver, f"raw {work.count}": work.raw}
+    fewer = {name: case for name, case in cases.items() if not name.endswith(f" {works[-1].count}")}
+    interleaved(fewer, rounds=size.growth_rounds, warm_up=2)
+    for work in works[:-1]:
+        work.forget(2)
+    interleaved(cases, rounds=size.growth_few_rounds, warm_up=0)
+    assert nothing_left(), "a fan-out was not completed"
+    assert all(work.has_arrived(work.people[-1]) for work in works), "the last follower's inbox lacks the item"
+    pages = _pages(followed)
+    for work in works:
+        middle = {part: median(times) for part, times in work.times.items() if times}
+        page = pages[work.count]
+        report.rows.append(
+            [
+                work.count,
+                round(middle["publish"] * 1000, 2),
+                round(middle["fan-out"], 4),
+                round(middle["worker"], 4),
+                round(mean(work.times["all"]), 3),
+                round(work.count / middle["fan-out"]),
+                round(middle["raw"], 4),
+                round(milliseconds(page), 3),
+                round(percentile(page, 0.99), 3),
+            ]
+        )
+    for name, part, most in (
+        ("fan-out", "fan-out", LINEAR),
+        ("raw ZADD + trim", "raw", None),
+        ("publish", "publish", FLAT),
+    ):
+        law = exponent([(work.count, median(work.times[part])) for work in works])
+        report.ratio(f"exponent: {name} over followers", law, at_most=most)
+    law = exponent([(count, median(times)) for count, times in pages.items()])
+    report.ratio("exponent: reader's page over followers", law, at_most=FLAT)
+    last = works[-1]
+    spent = median(last.times["fan-out"]) / median(last.times["raw"])
+    report.ratio(f"fan-out / raw, {last.count:,} followers", spent)
+    return report
+
+
+def _pages(followed: Followers) -> dict[int, list[float]]:
+    readers = {count: users(ids) for count, ids in followed.readers.items()}
+
+    def case(some: list[User], sender: int) -> Case:
+        def page(number: int) -> None:
+            found = home_page(some[number % len(some)], limit=LIMIT)
+            assert len(found.items) == LIMIT
+            assert int(found.items[0].sender.id) == sender
+            assert found.sources == ["inbox"]
+
+        return page
+
+    cases = {str(count): case(some, followed.publishers[count]) for count, some in readers.items()}
+    times = interleaved(cases, rounds=followed.size.page_rounds, warm_up=2 * followed.size.readers)
+    return {count: times[str(count)] for count in readers}
+
+
+# --- A big-V -------------------------------------------------------------------------------------------------
+def big_v(followed: Followers) -> Report:
+    """Run big_v, and return its report."""
+    size = followed.size
+    counts = list(followed.publishers)[1:]
+    report = Report(
+        "big_v",
+        BIG_V_FANS,
+        ["followers", "active", *(f"{part}, ms" for part in PARTS)],
+        f"{size.big_v_rounds} rounds in turn, {size.growth_few_rounds} with the set gone; medians",
+    )
+    followed.set_big_v(counts)
+    senders = followed.senders()
+    works = [Work(followed, senders[count], count) for count in counts]
+    active = [raw_key(follower) for follower in followed.active]
+
+    def least(number: int) -> None:
+        ((item_id,),) = fetch("SELECT feedsite_next_id()")
+        raw(feeds_for_tasks(), item_id, 1, active, 1000)
+
+    cases: dict[str, Case] = {str(work.count): work.publish_and_deliver for work in works}
+    limit = interleaved(cases | {"raw": least}, rounds=size.big_v_rounds, warm_up=3)["raw"]
+    for work in works:
+        work.forget(3)
+        _check(work, followed)
+    for _ in range(size.growth_few_rounds):
+        for work in works:
+            work.lose_the_set()
+    assert nothing_left(), "a fan-out was not completed"
+    for work in works:
+        spent = (round(milliseconds(work.times[part]), 2) for part in PARTS)
+        report.rows.append([work.count, len(followed.active), *spent])
+    fewest, most = works[0], works[-1]
+    for work in works[1:]:
+        for part in PARTS[:3]:
+            ratio = median(work.times[part]) / median(fewest.times[part])
+            target = BIG_V if part == "publish and fan-out" else None
+            report.ratio(f"{part}, {work.count:,} / {fewest.count:,} followers", ratio, at_most=target)
+    report.ratio(f"fan-out / raw ZADD + trim, {most.count:,}", median(most.times["fan-out"]) / median(limit))
+    return report
+
+
+def _check(work: Work, followed: Followers) -> None:
+    """The active fans have the last item, and no other follower has it."""
+    active = set(followed.active)
+    others = (follower for follower in work.people if follower not in active)
+    assert all(work.has_arrived(follower) for follower in active)
+    assert not any(work.has_arrived(follower) for follower in islice(others, len(active)))
+
+
+# --- Items ---------------------------------------------------------------------------------------------------
+class Growing:
+    """Communities with growing numbers of items, one after another."""
+
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
+        self.size = size
+
+    def build(self) -> None:
+        """Do nothing: each community is made when its turn comes."""
+
+    def described(self) -> str:
+        """The data set in a line."""
+        return f"Communities of {' and '.join(f'{count:,}' for count in self.size.growth_items)} items"
+
+    def community(self, items: int) -> Community:
+        """Make the community of a size."""
+        made = Community(replace(self.size, items=items, senders=max(items // 50, self.size.senders // 50)))
+        made.build()
+        made.index_words(items)
+        return made
+
+
+def items(growing: Growing) -> Report:
+    """Run growth_items, and return its report."""
+    sizes, calls = growing.size.growth_items, growing.size.growth_calls
+    few, many = min(sizes), max(sizes)
+    report = Report(
+        "growth_items",
+        MORE_ITEMS,
+        ["what", *(f"{count:,} items" for count in sizes), "most / fewest"],
+        f"{calls} calls of each kind; ms, medians",
+    )
+    found = {count: _calls(growing.community(count), calls) for count in sizes}
+    for name in found[few]:
+        ratio = found[many][name] / found[few][name]
+        report.rows.append([name, *(round(found[count][name] * 1000, 2) for count in sizes), round(ratio, 2)])
+        target = None if name.startswith(("VACUUM", "task")) else FLAT_ITEMS
+        report.ratio(f"{name}, {many:,} / {few:,} items", ratio, at_most=target)
+    return report
+
+
+def _calls(community: Community, calls: int) -> dict[str, float]:
+    """Median seconds of each call on a community."""
+    now = timezone.now()
+    middle = [count for count in community.readers if count <= 200][-1]
+    readers = users(community.readers[middle])
+    senders = users(range(1, 1 + min(community.size.senders, 200)))
+    posts = list(Item.objects.published().filter(reply_to=None).order_by("-pk")[: 10 * calls])
+    (thread,) = fetch(
+        "SELECT root_id FROM items_item WHERE root_id IS NOT NULL GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
+    )
+    inboxes = [[entry.item_id for entry in entries(reader.pk)] for reader in readers]
+    mine: list[Item] = []
+    tasks = {
+        "task discover.refresh_popular": lambda: refreshing.refresh_popular(now=now),
+        "task discover.refresh_words": lambda: refreshing.refresh_words(now=now),
+    }
+    found = {name: _seconds(task) for name, task in tasks.items()}
+
+    def below(number: int) -> object:
+        place = number % len(readers)
+        pipelined(feeds(), [Tail(readers[place].pk).drop()])
+        return home_page(readers[place], last_id=inboxes[place][-1], limit=LIMIT)
+
+    def search(text: str) -> Case:
+        query = parse(text)
+        assert search_items(query, readers[0], limit=LIMIT).items, text
+        return lambda number: search_items(query, readers[number % len(readers)], limit=LIMIT)
+
+    def replies(number: int) -> object:
+        reader = readers[number % len(readers)]
+        body = visible_item(thread[0], reader)
+        assert body
+        return replies_page(body, reader, limit=LIMIT)
+
+    def say(number: int) -> None:
+        mine.append(publish(sender=senders[number % len(senders)], content={"text": f"so it grows {number}"}))
+
+    cases: dict[str, Case] = {
+        f"home, {middle} followees": lambda n: home_page(readers[n % len(readers)], limit=LIMIT),
+        "home, page 10": lambda n: home_page(
+            readers[n % len(readers)], last_id=inboxes[n % len(readers)][9 * LIMIT - 1], limit=LIMIT
+        ),
+        "home, first page below the inbox": below,
+        "profile": lambda n: profile_page(senders[n % len(senders)], readers[n % len(readers)], limit=LIMIT),
+        "profile's count": lambda n: item_count(senders[n % len(senders)], readers[n % len(readers)]),
+        "an item": lambda n: visible_item(posts[n % len(posts)].pk, readers[n % len(readers)]),
+        "a thread": replies,
+        "search, frequent word": search("w3"),
+        "search, rarer word": search("w100"),
+        "search, two frequent words": search("w3 w5"),
+        "Discover, refresh": lambda n: feed.refresh(readers[n % len(readers)], limit=LIMIT),
+        "publish": say,
+        "like": lambda n: like(user=readers[n % len(readers)], item=posts[n % len(posts)]),
+        "edit": lambda n: edit(item=mine[-1], content={"text": f"it has grown {n}"}),
+        "delete": lambda n: delete(item=mine.pop(0)),
+    }
+    found |= {name: median(times) for name, times in interleaved(cases, rounds=calls, warm_up=len(readers)).items()}
+    app.control.purge()
+    Delivery.objects.all().delete()
+    counts.fold()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE items_item SET modified_at = now() WHERE id = ANY(%s)", [[post.pk for post in posts]])
+        found["VACUUM items_item"] = _seconds(lambda: cursor.execute("VACUUM items_item"))
+    return found
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    act()
+    return time.perf_counter() - begin

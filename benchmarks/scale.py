@@ -1,0 +1,710 @@
+"""What would a site of 1, 50 or 500 million users take, and which follows should be pushed?
+
+The unit costs come first, all from this run: processor time of this process, PostgreSQL and Redis for each act of the
+site's own functions, and bytes of each row, key and message. A row takes what its table takes with all indexes, over
+the number of rows.
+
+The sites are arithmetic over these units and over assumptions. Nothing above one machine is run.
+
+The policies are a model of one day of a graph of follows: a graph by chance, or that of a data set. Every follow is
+served in one of two ways. Pushed: each item of the followee costs a delivery into the reader's inbox. Pulled: each page
+of the reader costs reading the followee's outbox.
+
+- push: all. pull: all.
+- hybrid, as the site does it: followees with `threshold` followers are big-Vs and push to readers of `push_level` and
+  above only. All others push to followers who are not dormant.
+- per pair: pushed where the followee's items a day times the cost of a delivery are less than the reader's pages a day
+  times the cost of a pull (Silberstein et al., "Feeding Frenzy: Selectively Materializing Users' Event Feeds", SIGMOD
+  2010, per-producer coherency). A page here reads every outbox that is pulled, so costs add up by follows, and the
+  cheaper way for each follow makes the least sum.
+
+Rates are constant and a reader keeps the level of the mean rate. Blocks, mutes, visibility and rebuilt inboxes are left
+out.
+
+See docs/decisions.md: Push or pull is decided by sender and not by follow.
+"""
+
+import csv
+import gzip
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import cycle
+from pathlib import Path
+from statistics import linear_regression
+
+import numpy as np
+import redis
+from celery import current_app as app
+from django.conf import settings
+from django.db import connection
+from numpy.typing import NDArray
+
+from accounts import policy
+from accounts.models import User
+from benchmarks.community import Community, by_token, fresh_item, materialise_inbox, users
+from benchmarks.http_page import PAGE
+from benchmarks.measure import Report, Request, over_http, served, servers_time
+from benchmarks.played import ingest_over_http
+from benchmarks.report import table
+from benchmarks.streams import OURS, PAGE_IS_OPEN, measure, opened_by_pages
+from community.dataset import Dataset
+from discover import feed, refreshing
+from discover.impressions import Impression, record, shard_of
+from items import counts
+from items.actions import like, publish
+from items.models import Item
+from items.query import parse
+from items.search import search_items
+from notifications.feed import notifications_page, unread_count
+from operation import inboxes
+from operation.inboxes import KEPT_DAYS, Readers, savings, window_bytes
+from storage import keys
+from storage.connections import feeds, fetch, pipelined
+from storage.queue import enqueue
+from timeline import fanout
+from timeline.home import home_page
+from timeline.inbox import Inbox, Tail
+from timeline.models import Delivery
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+WARM_UP = 10
+ROWS = 20_000
+"""Rows that are written into tables that the community leaves empty."""
+TASKS = 1_000
+FOLLOWEES = 200
+Units = dict[str, float]
+"""Seconds of one core, and bytes, by the name of the unit."""
+BYTES = ("open stream", "entry of an inbox, packed", "impression of a day", "task that waits")
+"""Units in bytes, beside the rows."""
+BADGE = 5
+"""Times that the unread badge is asked for, to one look at the notifications."""
+LIKES = """
+    INSERT INTO items_like (user_id, item_id) SELECT u.id, i.id
+    FROM (SELECT id FROM accounts_user ORDER BY id LIMIT 200) u,
+        (SELECT id FROM items_item WHERE status = 'published' ORDER BY id LIMIT %(count)s / 200) i
+    ON CONFLICT DO NOTHING
+"""
+# Four acts an entry, as for small items that some like.
+NOTIFICATIONS = """
+    WITH told AS (
+        INSERT INTO notifications_notification (recipient_id, kind, item_id)
+        SELECT sender_id, 'like', id FROM items_item WHERE status = 'published' ORDER BY id LIMIT %(count)s / 4
+        ON CONFLICT DO NOTHING RETURNING id, recipient_id
+    )
+    INSERT INTO notifications_act (notification_id, recipient_id, actor_id)
+    SELECT told.id, told.recipient_id, u.id FROM told, (SELECT id FROM accounts_user ORDER BY id LIMIT 4) u
+"""
+TABLES = {
+    "user": ("accounts_user",),
+    "follow": ("relations_follow",),
+    "item": ("items_item",),
+    "item's words": ("items_itemdocument",),
+    "like": ("items_like",),
+    "act in a notification": ("notifications_act", "notifications_notification"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Costs(inboxes.Costs):
+    """The unit costs of the policies, in seconds of one core and bytes of Redis."""
+
+    item: float = 8.5e-3
+    """Publishing, whatever the number of followers."""
+
+
+def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
+    report = Report(
+        "scale",
+        __doc__.splitlines()[0],
+        ["unit", "measured", "in"],
+        f"{community.size.cost_rounds} calls of each act; rows of {ROWS:,} and more",
+    )
+    community.materialise()
+    costs, units = measured(community)
+    for name, value in units.items():
+        unit, factor = ("bytes", 1) if name in BYTES or name.startswith("row: ") else ("µs", 1e6)
+        report.rows.append([name, round(value * factor, 1), unit])
+    rows = [[name, *(_short(work(site)) for site in SITES)] for name, work in needs(units).items()]
+    report.notes.append(table(["in the busiest hour", *(site.name for site in SITES)], rows))
+    users = community.size.graph_users
+    graph = of_dataset(community.folder) if community.folder else by_chance(users, seed=1)
+    compare(report, graph, costs)
+    return report
+
+
+# --- The units -----------------------------------------------------------------------------------------------
+def measured(community: Community) -> tuple[Costs, Units]:
+    """Measure the unit costs of the policies and of the sites."""
+    rounds = community.size.cost_rounds
+    rows = _rows(community)
+    people = users(community.readers[FOLLOWEES])
+    turn = cycle(people)
+    items = cycle(Item.objects.published().order_by("-pk")[: rounds + WARM_UP])
+    strangers = cycle(User.objects.order_by("pk")[100 : 100 + rounds + WARM_UP])
+    floors = {reader.pk: _floor(reader) for reader in people}
+    words = parse("w3")
+
+    def below(_: int) -> object:
+        reader = next(turn)
+        pipelined(feeds(), [Tail(reader.pk).drop()])
+        return home_page(reader, last_id=floors[reader.pk])
+
+    def cpu(act: Callable[[int], object]) -> float:
+        return _cpu(act, rounds)
+
+    page = cpu(lambda _: home_page(next(turn)))
+    page_below = cpu(below)
+    pages = {count: _page(cpu, ids) for count, ids in community.hybrids.items() if count < 100}
+    push = _delivery(community)
+    publishing = cpu(lambda number: publish(sender=next(turn), content={"text": f"words {number}"}))
+    liking = cpu(lambda _: like(user=next(strangers), item=next(items)))
+    build = cpu(lambda _: materialise_inbox(next(turn).pk))
+    told = cpu(lambda _: notifications_page(next(strangers))) + BADGE * cpu(lambda _: unread_count(next(strangers)))
+    search = cpu(lambda _: search_items(words, next(turn)))
+    now = datetime.now(UTC)
+    refreshing.refresh_words(now=now)
+    refreshing.refresh_popular(now=now)
+    refresh = cpu(lambda _: feed.refresh(next(turn), limit=20))
+    more = cpu(lambda _: feed.load_more(next(turn), limit=20))
+    app.control.purge()
+    Delivery.objects.all().delete()
+    counts.fold()
+    with served() as port:
+        requests = {"home": [Request(PAGE, by_token(reader)) for reader in people]}
+        home = over_http(port, requests, rounds=community.size.http_rounds, each=community.size.http_requests)["home"]
+    aside = Report("", "", [], "")
+    play, in_batch = ingest_over_http(aside, community.size.http_rounds, community.size.http_requests)
+    publisher = users([community.publishers[max(community.publishers)]])[0]
+    requests_of_streams = opened_by_pages(community)[:200]
+    stream = measure(OURS, requests_of_streams, PAGE_IS_OPEN, publisher, community.size.stream_rounds, aside)
+    packed, skipped = _entries(community)
+    # Last, because every reader is pulled for then.
+    policy.change(inbox_from=max(community.readers) + 1)
+    pulled = {count: _page(cpu, ids) for count, ids in community.readers.items() if count <= FOLLOWEES}
+    policy.change(inbox_from=0)
+    by_followee = linear_regression(list(pulled), list(pulled.values()))
+    costs = Costs(
+        item=publishing,
+        push=push,
+        page=home.total,
+        pull=max(linear_regression(list(pages), list(pages.values())).slope, 1e-9),
+        inbox=page,
+        sql=max(by_followee.intercept, 1e-9),
+        followee=max(by_followee.slope, 1e-9),
+        packed_entry=packed,
+        entry=skipped,
+    )
+    units: Units = {
+        "page of home over HTTP: worker": home.worker,
+        "page of home over HTTP: PostgreSQL and Redis": home.total - home.parts[0],
+        "page of home below the inbox": page_below,
+        "publish": publishing,
+        "delivery": push,
+        "like": liking,
+        "build an inbox of level 3": build,
+        "look at the notifications, with the badge": told,
+        "page of search": search,
+        "refresh of Discover": refresh,
+        "further page of Discover": more,
+        "event to a stream": stream.spent,
+        "play over HTTP, 8 of one user in a request": play,
+        "play over HTTP, 8 of each of 100 users in a batch": in_batch,
+        "open stream": stream.kilobytes * 1e3,
+        "entry of an inbox, packed": packed,
+        "impression of a day": _impression(people[0].pk),
+        "task that waits": _task(),
+        **{f"row: {name}": size for name, size in rows.items()},
+    }
+    return costs, units
+
+
+def _cpu(act: Callable[[int], object], rounds: int) -> float:
+    """Processor seconds of all processes for an act."""
+    for number in range(WARM_UP):
+        act(number)
+    begin = time.process_time() + sum(servers_time())
+    for number in range(rounds):
+        act(number)
+    return (time.process_time() + sum(servers_time()) - begin) / rounds
+
+
+def _page(cpu: Callable[[Callable[[int], object]], float], reader_ids: list[int]) -> float:
+    turn = cycle(users(reader_ids))
+    return cpu(lambda _: home_page(next(turn)))
+
+
+def _floor(reader: User) -> int:
+    """A position below which PostgreSQL serves the reader's home."""
+    last_id = None
+    for _ in range(200):
+        page = home_page(reader, last_id=last_id, limit=100)
+        if "sql" in page.sources or not page.has_more:
+            break
+        last_id = page.last_id
+    assert last_id
+    return last_id
+
+
+def _delivery(community: Community) -> float:
+    """A delivery: whole fan-outs of the publisher with most followers, over their deliveries."""
+    followers = max(community.publishers)
+    fresh = iter([fresh_item(community.publishers[followers]).pk for _ in range(16)])
+    for _ in range(2):
+        fanout.fan_out(next(fresh))
+    begin = time.process_time() + sum(servers_time())
+    done = [fanout.fan_out(item) for item in fresh]
+    return (time.process_time() + sum(servers_time()) - begin) / len(done) / followers
+
+
+def _rows(community: Community) -> dict[str, float]:
+    """Bytes of a row of each kind, with indexes."""
+    community.index_words(ROWS)
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        cursor.execute(LIKES, {"count": ROWS})
+        cursor.execute(NOTIFICATIONS, {"count": ROWS})
+        cursor.execute("RESET session_replication_role")
+    found = {}
+    for name, tables in TABLES.items():
+        size = count = 0
+        for each in tables:
+            with connection.cursor() as cursor:
+                cursor.execute(f"VACUUM ANALYZE {each}")
+            ((taken, rows),) = fetch(f"SELECT pg_total_relation_size('{each}'), (SELECT count(*) FROM {each})")  # noqa: S608
+            size, count = size + taken, count or rows
+        found[name] = size / count
+    return found
+
+
+def _entries(community: Community) -> tuple[float, float]:
+    """Bytes of an entry of a packed inbox (the hybrids', level 2) and of one that is a skiplist (level 3)."""
+    kinds = []
+    for readers in (community.hybrids[min(community.hybrids)], community.readers[max(community.readers)]):
+        key = Inbox(readers[0]).key
+        kinds.append((feeds().memory_usage(key, samples=0) or 0) / max(feeds().zcard(key), 1))
+    return kinds[0], kinds[1]
+
+
+def _impression(reader: int) -> float:
+    """Bytes of the filter of a day and shard, over the impressions that it is made for."""
+    today = datetime.now(UTC).date()
+    record([Impression(reader, today, range(1, 1_001))])
+    held = feeds().memory_usage(keys.impressions(today, shard_of(reader)), samples=0) or 0
+    return float(held / settings.IMPRESSION_CAPACITY)
+
+
+def _task() -> float:
+    """Bytes of a message in the broker's list. The queue is emptied afterwards."""
+    broker = redis.Redis.from_url(settings.CACHE_URL.partition("?")[0])  # the same server, database 0
+    app.control.purge()
+    for number in range(TASKS):
+        enqueue("timeline.fan_out", 10**15 + number)
+    held = broker.memory_usage(app.conf.task_default_queue, samples=0) or 0
+    app.control.purge()
+    broker.close()
+    return float(held / TASKS)
+
+
+# --- Sites of several sizes ----------------------------------------------------------------------------------
+DAY = 86_400
+PEAK = 3
+"""The busiest hour over the average. Assumed, as all of the following."""
+PAGES, READS = 5.0, 100.0
+"""Pages of home that a user opens a day, and pages to one item."""
+LIKED, DISCOVERED, SEARCHED, PLAYED = 5, 2, 0.2, 30
+"""Likes of an item; and of a user a day: refreshes of Discover with a further page each, searches, plays."""
+CONNECTED, EVENTS = 0.05, 1 / 60
+"""The share of users with a stream open, and the events a second on it."""
+ACTIVE, CAP = 0.3, 450
+"""The share of users with an inbox in use, and its entries: few enough that the server packs them."""
+BUSY = 0.5
+"""The share of a core that may be busy."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site in numbers."""
+
+    name: str
+    users: float
+    followers: float
+    """Followers of an item's sender, on average over items."""
+    given: float | None = None
+    """Items a second in the busiest hour, where they are known."""
+    largest: float = 0
+    """Followers of the most followed user."""
+
+    def a_second(self, a_day: float) -> float:
+        """What users do this often a day, a second in the busiest hour."""
+        return self.users * a_day / DAY * PEAK
+
+    @property
+    def items(self) -> float:
+        """Items a second, in the busiest hour."""
+        return self.a_second(PAGES) / READS if self.given is None else self.given
+
+
+SITES = (
+    Site("1 M users", 1e6, 499),
+    Site("50 M", 50e6, 499),
+    Site("500 M", 500e6, 499),
+    Site("100 M, 3,500 items/s", 100e6, 403, 3_500, 22e6),
+)
+IN_ALL = "**cores in all, half busy**"
+
+
+def needs(u: Units) -> dict[str, Callable[[Site], float]]:
+    """What a site needs in its busiest hour: bytes are named, everything else is a number."""
+    item = u["publish"] + LIKED * u["like"]
+    discover = u["refresh of Discover"] + u["further page of Discover"]
+    liked = u["row: like"] + u["row: act in a notification"]
+    stored = u["row: item"] + u["row: item's words"] + LIKED * liked
+    cores: dict[str, Callable[[Site], float]] = {
+        "cores: web": lambda s: s.a_second(PAGES) * u["page of home over HTTP: worker"],
+        "cores: servers of pages": lambda s: s.a_second(PAGES) * u["page of home over HTTP: PostgreSQL and Redis"],
+        "cores: items and their likes": lambda s: s.items * item,
+        "cores: deliveries": lambda s: s.items * s.followers * u["delivery"],
+        "cores: Discover": lambda s: s.a_second(DISCOVERED) * discover,
+        "cores: search": lambda s: s.a_second(SEARCHED) * u["page of search"],
+        "cores: notifications": lambda s: s.a_second(1) * u["look at the notifications, with the badge"],
+        "cores: streams": lambda s: s.users * CONNECTED * EVENTS * u["event to a stream"],
+        "cores: plays": lambda s: s.a_second(PLAYED) * u["play over HTTP, 8 of each of 100 users in a batch"],
+    }
+    return {
+        "pages of home/s": lambda s: s.a_second(PAGES),
+        "items/s": lambda s: s.items,
+        "deliveries/s": lambda s: s.items * s.followers,
+        **cores,
+        IN_ALL: lambda s: sum(work(s) for work in cores.values()) / BUSY,
+        "seconds of a core for an item of the largest": lambda s: s.largest * u["delivery"],
+        "bytes of open streams": lambda s: s.users * CONNECTED * u["open stream"],
+        "bytes of inboxes, with a replica": lambda s: 2 * s.users * ACTIVE * CAP * u["entry of an inbox, packed"],
+        "bytes of impressions, with a replica": lambda s: s.users * DISCOVERED * 40 * 7 * 2 * u["impression of a day"],
+        "bytes of users and follows": lambda s: s.users * (u["row: user"] + 11 * u["row: follow"]),
+        "bytes of a year's items": lambda s: s.items / PEAK * DAY * 365 * stored,
+        "bytes of ten minutes' tasks": lambda s: s.items * 600 * u["task that waits"],
+        "core-hours to build lost inboxes": lambda s: s.users * ACTIVE * u["build an inbox of level 3"] / 3600,
+        "cores for pages without inboxes": lambda s: s.a_second(PAGES) * u["page of home below the inbox"],
+    }
+
+
+def _short(number: float) -> str:
+    """With three digits, and a letter for thousands (k) and more."""
+    for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:.2g}" if number < 100 else f"{number:.0f}"
+
+
+# --- Graphs of follows ---------------------------------------------------------------------------------------
+LEVELS = 4
+NO_LEVEL = LEVELS
+"""The push level at which a big-V's items are pushed to no follower."""
+NEVER = np.iinfo(np.int64).max
+"""The threshold at which no sender is big-V. FEEDSITE_BIG_V_THRESHOLD has 0 for it."""
+CLOSE = 1.01
+"""Costs this near to the least count as equal. The highest threshold of them makes the fewest big-Vs."""
+LAG = 5.0
+"""Seconds that a worker may take for an item."""
+MEAN_FOLLOWEES = 10
+SKEW = 3
+"""The exponent of popularity: degrees fall as 1 / degree ** (1 + SKEW / (SKEW - 1))."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Users are places in arrays, and `readers[i]` follows `senders[i]`. Rates are items and pages a day."""
+
+    levels: Integers
+    items: Floats
+    pages: Floats
+    readers: Integers
+    senders: Integers
+
+    @property
+    def size(self) -> int:
+        """The number of users."""
+        return len(self.levels)
+
+    def followers(self) -> Integers:
+        """The number of followers of each user."""
+        return np.bincount(self.senders, minlength=self.size)
+
+    def fixed(self, costs: Costs) -> float:
+        """The cost of a day under every policy, in seconds of a core."""
+        return float(self.items.sum() * costs.item + self.pages.sum() * costs.page)
+
+
+def levels_of(pages: Floats) -> Integers:
+    """The levels of users who open this many pages a day, evenly spread."""
+    ages = sorted((age.total_seconds() / DAY for age in settings.LEVEL_AGES.values()), reverse=True)
+    return np.searchsorted(1 / np.array(ages), pages, side="right")
+
+
+def by_chance(users: int, *, seed: int, pages: float = PAGES, reads: float = READS) -> Graph:
+    """Popularity by a power law. Followees, reading and writing by lognormal laws, and the popular write more."""
+    chance = np.random.default_rng(seed)
+    counts = chance.lognormal(sigma=1.0, size=users)
+    counts = np.minimum(counts * (MEAN_FOLLOWEES / counts.mean()), settings.FOLLOW_CAP).astype(np.int64)
+    readers = np.repeat(np.arange(users), counts)
+    senders = (users * chance.random(len(readers)) ** SKEW).astype(np.int64)
+    readers, senders = np.divmod(np.unique(readers * users + senders), users)
+    other = readers != senders
+    readers, senders = readers[other], senders[other]
+    fame = np.sqrt(1 + np.bincount(senders, minlength=users))
+    reading = _scaled(chance.lognormal(sigma=2.0, size=users), pages * users)
+    writing = _scaled(fame * chance.lognormal(sigma=2.0, size=users), reading.sum() / reads)
+    return Graph(levels_of(reading), writing, reading, readers, senders)
+
+
+def of_dataset(folder: Path, *, pages: float = PAGES, reads: float = READS) -> Graph:
+    """The follows and posts of a data set. Pages follow from its interactions. Without them all users read alike."""
+    dataset = Dataset(folder, quiet=True)
+    places = {row.id: place for place, row in enumerate(dataset.users())}
+    follows = ((places.get(row.follower_id), places.get(row.followee_id)) for row in dataset.follows())
+    known = np.array([pair for pair in follows if None not in pair], dtype=np.int64).reshape(-1, 2)
+    posts = _counted(places, (post.author_id for post in dataset.posts()))
+    acts = np.ones(len(places))
+    if (file := folder / "interactions.csv.gz").exists():
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            acts = _counted(places, (int(row["user_id"]) for row in csv.DictReader(lines)))
+    reading = _scaled(acts, pages * len(places))
+    return Graph(levels_of(reading), _scaled(posts, reading.sum() / reads), reading, known[:, 0], known[:, 1])
+
+
+def _scaled(weights: Floats, total: float) -> Floats:
+    mass = weights.sum()
+    return weights * (total / mass) if mass else weights
+
+
+def _counted(places: dict[int, int], user_ids: Iterable[int]) -> Floats:
+    found = np.zeros(len(places))
+    for user_id, count in Counter(user_ids).items():
+        if user_id in places:
+            found[places[user_id]] = count
+    return found
+
+
+# --- Policies: which follows are pushed ----------------------------------------------------------------------
+def push_all(graph: Graph) -> Mask:
+    """Push every follow. A policy is an array with True for each pushed follow."""
+    return np.ones(len(graph.senders), dtype=bool)
+
+
+def pull_all(graph: Graph) -> Mask:
+    """Pull every follow."""
+    return np.zeros(len(graph.senders), dtype=bool)
+
+
+def hybrid(graph: Graph, threshold: int, push_level: int) -> Mask:
+    """The site's policy: senders with `threshold` followers push to followers of `push_level` and above only."""
+    minimum = np.where(graph.followers() >= threshold, max(1, push_level), 1)
+    pushed: Mask = graph.levels[graph.readers] >= minimum[graph.senders]
+    return pushed
+
+
+def per_pair(graph: Graph, costs: Costs) -> Mask:
+    """The cheaper way for each follow."""
+    pushed: Mask = (graph.items * costs.push)[graph.senders] < (graph.pages * costs.pull)[graph.readers]
+    return pushed
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A day under a policy, in seconds of one core. `p50` and `p99` are of a page, over all pages."""
+
+    policy: str
+    pushed: int
+    pulled: int
+    deliveries: float
+    writing: float
+    reading: float
+    inbox_bytes: float
+    outbox_bytes: float
+    p50: float
+    p99: float
+    lag: float
+    """Seconds of one worker for an item of the sender with most pushes."""
+
+    @property
+    def total(self) -> float:
+        """Seconds of a core a day."""
+        return self.writing + self.reading
+
+
+def outcome(name: str, graph: Graph, pushed: Mask, costs: Costs) -> Outcome:
+    """The costs of a day under a policy."""
+    pushes = np.bincount(graph.senders[pushed], minlength=graph.size)
+    pulled = ~pushed
+    outboxes = np.bincount(graph.readers[pulled], minlength=graph.size)
+    deliveries = float(graph.items @ pushes)
+    page: Floats = costs.page + costs.pull * outboxes.astype(np.float64)
+    read = np.bincount(graph.senders[pulled], minlength=graph.size) > 0
+    # A dormant reader who takes pushes has the shortest inbox.
+    caps = np.array([settings.LEVEL_CAPS[max(1, level)] for level in range(LEVELS)])
+    held = np.minimum(_arriving(graph, pushed) * KEPT_DAYS, caps[graph.levels])
+    kept = np.where(read, np.minimum(graph.items * KEPT_DAYS, settings.OUTBOX_CAP), 0)
+    p50, p99 = quantiles(page, graph.pages, (0.5, 0.99))
+    return Outcome(
+        name,
+        pushed=int(pushes.sum()),
+        pulled=int(outboxes.sum()),
+        deliveries=deliveries,
+        writing=float(graph.items.sum() * costs.item + deliveries * costs.push),
+        reading=float(graph.pages @ page),
+        inbox_bytes=float(window_bytes(held, costs).sum()),
+        outbox_bytes=float(window_bytes(kept, costs).sum()),
+        p50=p50,
+        p99=p99,
+        lag=float(costs.item + costs.push * pushes[graph.items > 0].max(initial=0)),
+    )
+
+
+def _arriving(graph: Graph, pushed: Mask) -> Floats:
+    """Deliveries a day into each reader's inbox."""
+    weights = graph.items[graph.senders[pushed]]
+    return np.bincount(graph.readers[pushed], weights=weights, minlength=graph.size).astype(np.float64)
+
+
+def quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> list[float]:
+    """The least values that these shares of the weight do not exceed. Zeros without weight."""
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order])
+    if not len(reached) or reached[-1] <= 0:
+        return [0.0] * len(shares)
+    places = np.searchsorted(reached, np.array(shares) * reached[-1])
+    return [float(value) for value in values[order][np.minimum(places, len(values) - 1)]]
+
+
+# --- The threshold -------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A threshold and push level, and their costs of a day."""
+
+    threshold: int
+    push_level: int
+    big_vs: int
+    total: float
+    lag: float
+
+
+def curve(graph: Graph, costs: Costs) -> list[Point]:
+    """The costs of a day at every push level, and every threshold that is 1, 2 or 5 times a power of ten."""
+    followers = graph.followers()
+    cells = graph.senders * LEVELS + graph.levels[graph.readers]
+    shape = (graph.size, LEVELS)
+    audience = np.bincount(cells, minlength=graph.size * LEVELS).reshape(shape)
+    pages = np.bincount(cells, weights=graph.pages[graph.readers], minlength=graph.size * LEVELS).reshape(shape)
+    fixed = graph.fixed(costs)
+
+    def day(minimum: int) -> tuple[Floats, Integers]:
+        """Every sender's cost a day, and pushes an item, if followers from this level on are pushed to."""
+        pushes = audience[:, minimum:].sum(axis=1)
+        return graph.items * costs.push * pushes + pages[:, :minimum].sum(axis=1) * costs.pull, pushes
+
+    common, common_pushes = day(1)
+    points = []
+    for push_level in range(1, NO_LEVEL + 1):
+        selective, selective_pushes = day(push_level)
+        for threshold in thresholds(int(followers.max(initial=0))):
+            big = followers >= threshold
+            pushes = np.where(big, selective_pushes, common_pushes)[graph.items > 0].max(initial=0)
+            total = fixed + float(np.where(big, selective, common).sum())
+            points.append(Point(threshold, push_level, int(big.sum()), total, float(costs.item + costs.push * pushes)))
+    return points
+
+
+def thresholds(most: int) -> Iterator[int]:
+    """1, 2, 5, 10 and so on up to `most`, and then `NEVER`."""
+    power = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * power > most:
+                yield NEVER
+                return
+            yield factor * power
+        power *= 10
+
+
+def recommend(points: Sequence[Point], *, lag: float, push_level: int) -> Point:
+    """The cheapest point whose items take a worker at most `lag` seconds, or else the one with the least lag.
+
+    Among points that are `CLOSE`: the one with the fewest big-Vs, then the cheapest, then the nearest to `push_level`.
+    """
+    allowed = [point for point in points if point.lag <= lag]
+    if not allowed:
+        least = min(point.lag for point in points)
+        allowed = [point for point in points if point.lag == least]
+    cheapest = min(point.total for point in allowed)
+    close = [point for point in allowed if point.total <= cheapest * CLOSE]
+    return min(close, key=lambda point: (point.big_vs, point.total, abs(point.push_level - push_level)))
+
+
+def readers_of(graph: Graph, pushed: Mask) -> Readers:
+    """The readers of a graph under a policy, without the dormant."""
+    awake = graph.levels > 0
+    caps = np.array([0, *(settings.LEVEL_CAPS[level] for level in (1, 2, 3))])
+    return Readers(
+        followees=np.bincount(graph.readers, minlength=graph.size)[awake],
+        deliveries=_arriving(graph, pushed)[awake],
+        outboxes=np.bincount(graph.readers[~pushed], minlength=graph.size)[awake],
+        pages=graph.pages[awake],
+        caps=caps[graph.levels[awake]],
+    )
+
+
+def compare(report: Report, graph: Graph, costs: Costs) -> None:
+    """Add the policies and the values of `inbox_from` to the report."""
+    level = policy.configured().push_level
+    best = recommend(curve(graph, costs), lag=LAG, push_level=level)
+    as_set = hybrid(graph, settings.BIG_V_THRESHOLD or NEVER, level)
+    policies = {
+        "push": push_all(graph),
+        "pull": pull_all(graph),
+        "hybrid, as set": as_set,
+        "hybrid, recommended": hybrid(graph, best.threshold, best.push_level),
+        "per pair": per_pair(graph, costs),
+    }
+    days = [outcome(name, graph, pushed, costs) for name, pushed in policies.items()]
+    rows = [
+        [
+            *(day.policy, day.pushed, round(day.deliveries)),
+            *(f"{seconds:,.1f}" for seconds in (day.writing, day.reading, day.total)),
+            f"{(day.inbox_bytes + day.outbox_bytes) / 1e6:,.0f}",
+            f"{day.p50 * 1e3:.2f}, {day.p99 * 1e3:.2f}",
+            f"{day.lag:.3f}",
+        ]
+        for day in days
+    ]
+    heads = ["policy", "follows pushed", "deliveries", "writing, s", "reading, s", "in all, s", "Redis, MB"]
+    setting = "0 (off)" if best.threshold == NEVER else f"{best.threshold:,}"
+    saved = savings(readers_of(graph, as_set), costs)
+    kept = max(saved, key=lambda saving: (saving.total, -saving.inbox_from))
+    few = [
+        [
+            saving.inbox_from,
+            *(f"{share:.0%}" for share in (saving.readers, saving.deliveries, saving.memory, saving.pages)),
+            f"{saving.total:,.2f}",
+        ]
+        for saving in saved
+    ]
+    followed = f"{graph.size:,} users and {len(graph.senders):,} follows"
+    acts = f"{graph.items.sum():,.0f} items and {graph.pages.sum():,.0f} pages"
+    named = f"a threshold of {setting} with push level {best.push_level}, which makes {best.big_vs:,} big-Vs"
+    report.notes += [
+        f"A day of {followed}, {acts}:",
+        table([*heads, "page p50, p99, ms", "lag, s"], rows),
+        f"Recommended: {named}.",
+        table(["inbox_from", "readers without an inbox", "deliveries saved", "memory", "pages by a pull", "s"], few),
+        f"Recommended: inbox_from {kept.inbox_from}.",
+    ]
+    totals = {day.policy: day.total for day in days}
+    report.ratio("hybrid, recommended / per pair", totals["hybrid, recommended"] / totals["per pair"])
+    report.ratio("hybrid, as set / hybrid, recommended", totals["hybrid, as set"] / totals["hybrid, recommended"])
