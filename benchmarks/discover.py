@@ -6,8 +6,8 @@ was issued), the same page over HTTP against the constant views, and a `refresh`
 and fills the cache.
 
 `impressions`: 500 candidates against the filters of seven full days, by readers who see 20 to 1000 items a day. The
-peer is redis-py's pipeline of one BF.MEXISTS a day. The limits are the same commands packed before, and PING. Both
-kinds of filters run on one server with RedisBloom. Without its wheel there is only the bitmap, and no peer.
+peer is redis-py's pipeline of one BF.MEXISTS a day. Both kinds of filters run on one server with RedisBloom. Without
+its wheel there is only the bitmap, and no peer.
 
 `discover_quality`: at past dates of a data set, everything posted and followed later is taken out of the database. Each
 reader gets the first 20 posts of the 60 days before, of senders whom they do not follow, at most 2 of a sender. A hit
@@ -59,7 +59,7 @@ from discover.refreshing import refresh_popular, refresh_words
 from items.hydrate import BY_ID, ItemRow, bodies
 from runtime.embedded import Home, ServerError, Valkey, package, wait_for
 from storage import ids, keys
-from storage.connections import borrowed, client_of, feeds, feeds_for_tasks, fetch, id_array
+from storage.connections import client_of, feeds, feeds_for_tasks, fetch, id_array
 
 LIMIT = 20
 PAGES = 50
@@ -79,8 +79,6 @@ NEW = 10**15
 """Items from here on were shown to no reader."""
 PEER = "peer"
 MEXISTS = "7 BF.MEXISTS of 500 (redis-py)"
-PACKED = "7 BF.MEXISTS of 500 (packed before)"
-EXISTS = "3,500 BF.EXISTS (redis-py)"
 WINDOW, AHEAD = timedelta(days=60), timedelta(days=180)
 """Posts are shown for this long before a date, and hits are follows for this long after it."""
 APART = timedelta(days=730)
@@ -267,8 +265,6 @@ def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: 
     if has_module:
         limit = 1.0 if kind == "module" else 0.5
         report.ratio(f"{kind}: shown / 7 BF.MEXISTS (redis-py)", over(times, "shown, 500", MEXISTS), at_most=limit)
-        report.ratio(f"{kind}: shown / 7 BF.MEXISTS (packed before)", over(times, "shown, 500", PACKED))
-        report.ratio(f"{kind}: shown / 3,500 BF.EXISTS (redis-py)", over(times, "shown, 500", EXISTS), at_most=0.2)
     report.ratio(f"{kind}: shown / PING", over(times, "shown, 500", "PING"))
     report.ratio(f"{kind}: wrong / configured", _wrong(readers, today), at_most=1.1)
     used = client.memory_usage(keys.impressions(today - timedelta(days=1), 0), samples=0)
@@ -318,8 +314,6 @@ def _peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[st
             client.execute_command("BF.MADD", f"{PEER}:{ago}", *members)
     members = [f"{readers[0]}:{item}" for item in range(NEW, NEW + CANDIDATES)]
     commands = [("BF.MEXISTS", f"{PEER}:{ago}", *members) for ago in range(DAYS)]
-    with borrowed(client) as connection:
-        packed = connection.pack_commands(commands)
 
     def pipeline(_: int) -> object:
         pipe = client.pipeline(transaction=False)
@@ -327,19 +321,7 @@ def _peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[st
             pipe.execute_command(*command)
         return pipe.execute()
 
-    def sent(_: int) -> object:
-        with borrowed(client) as connection:
-            connection.send_packed_command(packed)
-            return [connection.read_response() for _ in commands]
-
-    def one_by_one(_: int) -> object:
-        pipe = client.pipeline(transaction=False)
-        for _, key, *members in commands:
-            for member in members:
-                pipe.execute_command("BF.EXISTS", key, member)
-        return pipe.execute()
-
-    return {MEXISTS: pipeline, PACKED: sent, EXISTS: one_by_one}
+    return {MEXISTS: pipeline}
 
 
 def redisbloom(home: Home) -> Valkey | None:

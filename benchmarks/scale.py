@@ -28,7 +28,7 @@ import csv
 import gzip
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import cycle
@@ -437,10 +437,6 @@ class Graph:
         """The number of followers of each user."""
         return np.bincount(self.senders, minlength=self.size)
 
-    def fixed(self, costs: Costs) -> float:
-        """The cost of a day under every policy, in seconds of a core."""
-        return float(self.items.sum() * costs.item + self.pages.sum() * costs.page)
-
 
 def levels_of(pages: Floats) -> Integers:
     """The levels of users who open this many pages a day, evenly spread."""
@@ -586,51 +582,33 @@ def quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> list[
 # --- The threshold -------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A threshold and push level, and their costs of a day."""
+    """A threshold and push level, and a day under them."""
 
     threshold: int
     push_level: int
     big_vs: int
-    total: float
-    lag: float
+    day: Outcome
 
 
 def curve(graph: Graph, costs: Costs) -> list[Point]:
-    """The costs of a day at every push level, and every threshold that is 1, 2 or 5 times a power of ten."""
+    """A day at every push level, and every threshold that is 1, 2 or 5 times a power of ten."""
     followers = graph.followers()
-    cells = graph.senders * LEVELS + graph.levels[graph.readers]
-    shape = (graph.size, LEVELS)
-    audience = np.bincount(cells, minlength=graph.size * LEVELS).reshape(shape)
-    pages = np.bincount(cells, weights=graph.pages[graph.readers], minlength=graph.size * LEVELS).reshape(shape)
-    fixed = graph.fixed(costs)
-
-    def day(minimum: int) -> tuple[Floats, Integers]:
-        """Every sender's cost a day, and pushes an item, if followers from this level on are pushed to."""
-        pushes = audience[:, minimum:].sum(axis=1)
-        return graph.items * costs.push * pushes + pages[:, :minimum].sum(axis=1) * costs.pull, pushes
-
-    common, common_pushes = day(1)
-    points = []
-    for push_level in range(1, NO_LEVEL + 1):
-        selective, selective_pushes = day(push_level)
-        for threshold in thresholds(int(followers.max(initial=0))):
-            big = followers >= threshold
-            pushes = np.where(big, selective_pushes, common_pushes)[graph.items > 0].max(initial=0)
-            total = fixed + float(np.where(big, selective, common).sum())
-            points.append(Point(threshold, push_level, int(big.sum()), total, float(costs.item + costs.push * pushes)))
-    return points
+    return [
+        Point(
+            threshold,
+            push_level,
+            int((followers >= threshold).sum()),
+            outcome("hybrid", graph, hybrid(graph, threshold, push_level), costs),
+        )
+        for push_level in range(1, NO_LEVEL + 1)
+        for threshold in thresholds(int(followers.max(initial=0)))
+    ]
 
 
-def thresholds(most: int) -> Iterator[int]:
+def thresholds(most: int) -> list[int]:
     """1, 2, 5, 10 and so on up to `most`, and then `NEVER`."""
-    power = 1
-    while True:
-        for factor in (1, 2, 5):
-            if factor * power > most:
-                yield NEVER
-                return
-            yield factor * power
-        power *= 10
+    found = [factor * 10**power for power in range(len(str(most))) for factor in (1, 2, 5)]
+    return [*(threshold for threshold in found if threshold <= most), NEVER]
 
 
 def recommend(points: Sequence[Point], *, lag: float, push_level: int) -> Point:
@@ -638,13 +616,11 @@ def recommend(points: Sequence[Point], *, lag: float, push_level: int) -> Point:
 
     Among points that are `CLOSE`: the one with the fewest big-Vs, then the cheapest, then the nearest to `push_level`.
     """
-    allowed = [point for point in points if point.lag <= lag]
-    if not allowed:
-        least = min(point.lag for point in points)
-        allowed = [point for point in points if point.lag == least]
-    cheapest = min(point.total for point in allowed)
-    close = [point for point in allowed if point.total <= cheapest * CLOSE]
-    return min(close, key=lambda point: (point.big_vs, point.total, abs(point.push_level - push_level)))
+    limit = max(lag, min(point.day.lag for point in points))
+    allowed = [point for point in points if point.day.lag <= limit]
+    cheapest = min(point.day.total for point in allowed)
+    close = [point for point in allowed if point.day.total <= cheapest * CLOSE]
+    return min(close, key=lambda point: (point.big_vs, point.day.total, abs(point.push_level - push_level)))
 
 
 def readers_of(graph: Graph, pushed: Mask) -> Readers:
@@ -686,7 +662,6 @@ def compare(report: Report, graph: Graph, costs: Costs) -> None:
     heads = ["policy", "follows pushed", "deliveries", "writing, s", "reading, s", "in all, s", "Redis, MB"]
     setting = "0 (off)" if best.threshold == NEVER else f"{best.threshold:,}"
     saved = savings(readers_of(graph, as_set), costs)
-    kept = max(saved, key=lambda saving: (saving.total, -saving.inbox_from))
     few = [
         [
             saving.inbox_from,
@@ -703,7 +678,7 @@ def compare(report: Report, graph: Graph, costs: Costs) -> None:
         table([*heads, "page p50, p99, ms", "lag, s"], rows),
         f"Recommended: {named}.",
         table(["inbox_from", "readers without an inbox", "deliveries saved", "memory", "pages by a pull", "s"], few),
-        f"Recommended: inbox_from {kept.inbox_from}.",
+        f"Recommended: inbox_from {inboxes.recommended(saved).inbox_from}.",
     ]
     totals = {day.policy: day.total for day in days}
     report.ratio("hybrid, recommended / per pair", totals["hybrid, recommended"] / totals["per pair"])
