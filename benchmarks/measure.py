@@ -390,10 +390,10 @@ def served() -> Iterator[int]:
         preexec_fn=die_with_parent(signal.SIGTERM),
     )
     try:
-        assert wait_for(lambda: _answers(port), 30), "granian does not answer"
+        assert wait_for(lambda: _answers(port), 120), "granian does not answer"
         yield port
     finally:
-        stop(server, 10)
+        stop(server, 30)
 
 
 def _answers(port: int) -> bool:
@@ -415,7 +415,7 @@ def workers() -> Iterator[int]:
         preexec_fn=die_with_parent(signal.SIGTERM),
     )
     try:
-        assert wait_for(lambda: current_app.control.ping(timeout=0.3), 60), "no Celery worker answers"
+        assert wait_for(lambda: current_app.control.ping(timeout=0.3), 120), "no Celery worker answers"
         yield worker.pid
     finally:
         stop(worker, 30)

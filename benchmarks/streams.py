@@ -223,11 +223,11 @@ def served(name: str) -> Iterator[tuple[int, int]]:
         preexec_fn=die_with_parent(signal.SIGTERM),
     )
     try:
-        assert wait_for(lambda: answers(port), 30), f"{name} does not answer"
+        assert wait_for(lambda: answers(port), 120), f"{name} does not answer"
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         yield port, int(children[-1]) if children else server.pid
     finally:
-        stop(server, 10)
+        stop(server, 30)
 
 
 def answers(port: int) -> bool:

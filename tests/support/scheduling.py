@@ -25,8 +25,6 @@ GROUPS = {
     "tests/storage/test_replica.py": "servers",
     # Every worker would make what these modules make once.
     "tests/media/test_bucket.py": "bucket",
-    "tests/benchmarks/test_scaling.py": "scaling",
-    "tests/operation/test_simulation.py": "simulation",
     "tests/schema/test_schema.py": "schema",
 }
 """The group of a file's tests, or of one test. The largest group begins first: the tests of other workers fill the time
