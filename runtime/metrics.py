@@ -51,8 +51,8 @@ def _share() -> None:
         del os.environ[FOLDER]
         values.ValueClass = values.MutexValue
     else:
-        values.MmapedDict = CountFile  # type: ignore[assignment,attr-defined]
-        values.ValueClass = values.MultiProcessValue(slots.mine_or_none)  # type: ignore[no-untyped-call]
+        values.MmapedDict = CountFile  # type: ignore[attr-defined]
+        values.ValueClass = values.MultiProcessValue(slots.mine_or_own)  # type: ignore[no-untyped-call]
 
 
 slots = Slots()

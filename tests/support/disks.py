@@ -1,4 +1,4 @@
-"""A file system of half a megabyte that a process can fill: with the errors of a full disk, and its signals."""
+"""A small file system that a process can fill: with the errors of a full disk, and its signals."""
 
 import subprocess
 import sys
@@ -20,9 +20,11 @@ def make_room(folder):
 """
 
 
-def on_small_disk(folder: Path, code: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def on_small_disk(
+    folder: Path, code: str, environ: dict[str, str], size: str = "512k"
+) -> subprocess.CompletedProcess[str]:
     """A Python process in a namespace of its own, where `folder` (`FOLDER` in the code) is such a file system."""
-    mount = 'mount -t tmpfs -o size=512k tmpfs "$0" && exec "$@"'
+    mount = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
     program = f"FOLDER = {str(folder)!r}\n{FILL}{code}"
     command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, str(folder), sys.executable, "-c", program]
     return subprocess.run(command, cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, check=False)
