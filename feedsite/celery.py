@@ -15,7 +15,7 @@ from runtime.preloaded import share
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 
-app = Celery("feedsite", task_cls="storage.parking:ParkingTask")
+app = Celery("feedsite", task_cls="runtime.traces:TracedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 

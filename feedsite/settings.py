@@ -234,7 +234,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
-CELERY_WORKER_CONSUMER = "storage.parking:Consumer"
 # A message that no worker took within its period is not worth taking: the next one says the same. But a worker reads
 # the time until which it counts on its own clock: one that is an hour fast must not refuse the messages of beat.
 CLOCKS_APART_SECONDS = 3900.0
@@ -250,7 +249,6 @@ CELERY_BEAT_SCHEDULE = {
     name: _every(seconds, task)
     for name, task, seconds in (
         ("sweep deliveries", "timeline.sweep", 5.0),
-        ("send on parked messages", "storage.unpark", 60.0),
         ("fold counts of items", "items.fold_counts", 2.0),
         ("fold follower counts", "relations.fold_follower_counts", 5.0),
         ("end mutes", "relations.end_mutes", 30.0),

@@ -12,7 +12,6 @@ from accounts.models import Level
 from runtime import metrics
 from storage import keys, replica
 from storage.connections import fetch
-from storage.parking import PARKED
 
 SIGN_KEPT = timedelta(days=1)
 """How long `doctor` can tell when beat was last at work."""
@@ -64,9 +63,9 @@ def census() -> None:
 
 
 def queue_lengths() -> dict[str, int]:
-    """Messages that wait by queue, and those that are parked. Raises what the broker's client raises."""
+    """Messages that wait, by queue. Raises what the broker's client raises."""
     with current_app.connection_for_read(connect_timeout=WAIT_SECONDS) as connection:
-        return {name: _length(connection.default_channel, name) for name in (*current_app.amqp.queues, PARKED)}
+        return {name: _length(connection.default_channel, name) for name in current_app.amqp.queues}
 
 
 def _length(channel: Any, name: str) -> int:

@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from celery import Task
 from celery.signals import before_task_publish
 from django.apps import apps
 
@@ -135,6 +136,19 @@ def task(name: str, sent_by: Any) -> AbstractContextManager["Span | None"]:
         return OFF
     carrier = {HEADER: sent_by} if isinstance(sent_by, str) else {}
     return _begun(_tracing, f"task {name}", "CONSUMER", _tracing.context.extract(carrier))
+
+
+class TracedTask(Task[Any, Any]):
+    """A task that runs within a span of its own."""
+
+    abstract = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the task."""
+        if self.request.called_directly:
+            return self.run(*args, **kwargs)
+        with task(str(self.name), self.request.get(HEADER)):
+            return self.run(*args, **kwargs)
 
 
 def _begun(

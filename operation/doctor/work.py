@@ -12,7 +12,6 @@ from operation.doctor.findings import WAIT_SECONDS, Findings, judge
 from operation.gauges import BACKLOG, last_observed, queue_lengths
 from relations.models import CsvImport, Mute
 from storage.connections import fetch
-from storage.parking import PARKED
 
 YOUNG = timedelta(minutes=3)
 """How long after a start beat may have done nothing yet."""
@@ -25,15 +24,7 @@ LETTER_SECONDS = 900.0
 
 def queues() -> Findings:
     """Check how many messages wait in Celery's queues."""
-    lengths = queue_lengths()
-    parked = lengths.pop(PARKED)
-    yield judge(
-        "parked messages",
-        f"{parked:,} messages",
-        warning=parked > 0,
-        todo="Another version of the site wrote them: restart the workers that are older. They are kept for a week.",
-    )
-    for name, length in lengths.items():
+    for name, length in queue_lengths().items():
         yield judge(
             f"queue {name}",
             f"{length:,} messages",

@@ -21,7 +21,6 @@ from django.utils import timezone
 
 from discover import impressions
 from discover.impressions import Impression
-from feedsite.celery import app
 from media.models import MediaFile
 from moving.models import ArchiveImport
 from operation import gauges
@@ -39,12 +38,10 @@ from operation.doctor import (
 from operation.doctor.findings import ERROR, OK, WARNING, Finding
 from relations.models import CsvImport, Mute
 from runtime.embedded import wait_for
-from storage.parking import PARKED, park
 from storage.postgresql.base import DatabaseWrapper
 from tests.support.clusters import ValkeyCluster
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.servers import Valkey, frozen
-from tests.support.workers import queue_server
 from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db
@@ -102,15 +99,7 @@ def test_sound_servers_are_sound(settings: Any, broker_server: Valkey) -> None:
     assert {state for name, state in result.items() if name not in throwaway} == {OK}
     assert set(states(disks.played_store()).values()) == {OK}
     assert states(feeds.impressions_fill()) == {"impressions": OK}
-    assert states(work.queues()) == {"parked messages": OK, "queue celery": OK}
-
-
-def test_parked_messages_are_told() -> None:
-    park(app, "later.task", [1], {})
-    try:
-        assert states(work.queues()) == {"parked messages": WARNING, "queue celery": OK}
-    finally:
-        queue_server().delete(PARKED)
+    assert states(work.queues()) == {"queue celery": OK}
 
 
 @pytest.mark.slow

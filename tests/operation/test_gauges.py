@@ -17,7 +17,6 @@ from relations import actions as relations
 from runtime import metrics
 from storage import connections
 from storage.connections import feeds_for_tasks, pipelined
-from storage.parking import PARKED
 from storage.queue import enqueue
 from tests.support.factories import UserFactory
 from tests.support.windows import epoch_of
@@ -56,10 +55,10 @@ def from_sql() -> float:
 def test_to_look_how_long_queues_are_makes_none(broker_server: Any) -> None:
     with app.connection_for_write() as connection:
         channel: Any = connection.default_channel
-        for name in (*app.amqp.queues, PARKED):
+        for name in app.amqp.queues:
             channel.queue_delete(name)
-        assert gauges.queue_lengths() == dict.fromkeys((*app.amqp.queues, PARKED), 0)
-        for name in (*app.amqp.queues, PARKED):
+        assert gauges.queue_lengths() == dict.fromkeys(app.amqp.queues, 0)
+        for name in app.amqp.queues:
             with pytest.raises(ChannelError):
                 connection.channel().queue_declare(queue=name, passive=True)
 
@@ -86,7 +85,6 @@ def test_what_waits_is_seen(queue: Any) -> None:
     assert value("feedsite_deliveries_pending") == value("feedsite_deliveries_parked") == 1
     assert value("feedsite_delivery_oldest_seconds") == pytest.approx(90, abs=1)
     assert value("feedsite_queue_length", queue="celery") == 2
-    assert value("feedsite_queue_length", queue="parked") == 0
     assert (value("feedsite_users", level="3"), value("feedsite_users", level="0")) == (2, 1)
     assert value("feedsite_big_vs") == 0
     assert value("feedsite_delivery_seconds_bucket", le="+Inf") == lag + 1

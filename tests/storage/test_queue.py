@@ -1,7 +1,10 @@
 """Tasks that beat sends exist, and failures of the broker reach no caller."""
 
+import sys
 import time
+from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -15,6 +18,8 @@ from storage import connections
 from storage.queue import enqueue
 from tests.support.factories import ItemFactory
 from tests.support.servers import Valkey, dead, frozen
+from tests.support.sites import Worker
+from tests.support.workers import queue_server
 
 
 def test_every_scheduled_task_exists() -> None:
@@ -57,3 +62,56 @@ def test_a_frozen_broker_is_told_in_little_time(broker_server: Valkey) -> None:
         assert time.monotonic() - began < 5
     connections.broker_breaker.reset()
     assert wait_for(lambda: enqueue("timeline.sweep"), 30)
+
+
+# --- Messages of another version -------------------------------------------------------------------------
+LATER = """
+from feedsite.celery import app
+
+@app.task(name="later.mark")
+def mark(path: str) -> None:
+    open(path, "w").close()
+"""
+"""A task that this version does not know."""
+
+
+class LonelyWorker(Worker):
+    """A worker without beat, which is sent nothing but what the test sends."""
+
+    def command(self) -> list[str]:
+        more = ["--include", "later"] if "PYTHONPATH" in self.environ else []
+        return [sys.executable, "-m", "celery", "-A", "feedsite", "worker", "--concurrency", "1", *more]
+
+    def said(self) -> str:
+        return (self.folder / "worker.log").read_text()
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[LonelyWorker]:
+    worker = LonelyWorker(tmp_path)
+    yield worker
+    worker.kill()
+
+
+@pytest.mark.long
+@pytest.mark.django_db(transaction=True)
+def test_a_message_that_the_worker_does_not_know_is_dropped_and_logged_once(
+    tmp_path: Path, worker: LonelyWorker
+) -> None:
+    """Its task stands in PostgreSQL, from where a sweeper sends it again."""
+    (tmp_path / "later.py").write_text(LATER)
+    dropped, known = tmp_path / "dropped", tmp_path / "known"
+    worker.start()
+    app.send_task("later.mark", [str(dropped)])
+    app.send_task("timeline.fan_out", [1, "an argument of a later version"])
+    assert wait_for(lambda: "TypeError" in worker.said(), 60), worker.said()
+    assert wait_for(lambda: not queue_server().exists("celery", "unacked"), 60), worker.said()
+    assert worker.said().count("Received unregistered task") == 1
+    assert worker.said().count("Traceback") == 2, "one for each message"
+    worker.kill()
+
+    worker.environ["PYTHONPATH"] = str(tmp_path)
+    worker.start()
+    app.send_task("later.mark", [str(known)])
+    assert wait_for(known.exists, 60), worker.said()
+    assert not dropped.exists()
