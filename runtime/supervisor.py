@@ -1,6 +1,8 @@
-"""The site's programs as one family: restarted when they die, stopped in order, none left behind.
+"""What starts the site's processes, restarts those that die, and stops them in order: programs and embedded servers.
 
-The supervisor imports neither Django nor a library: it waits most of its life, and its imports stay in memory.
+`up` runs one supervisor for the programs. The keeper (runtime/keeper.py) runs one for the embedded servers, which
+commands use without `up`. The supervisor imports neither Django nor a library: it waits most of its life, and its
+imports stay in memory.
 
 See docs/decisions.md: Code written by hand, and why it stays.
 See docs/decisions.md: An upgrade restarts one program after another.
@@ -11,19 +13,19 @@ import json
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runtime.embedded import die_with_parent, wait_for
-from runtime.nursery import Nursery
+from runtime.embedded import Child, ServerError, die_with_parent, wait_for
 
 TAG = "FEEDSITE_SUPERVISED"  # in the environment of every program, so that a later supervisor finds leftovers
-BACK_OFF_SECONDS = (0.2, 10.0)  # seconds before the first and before the late restarts of a program that keeps dying
-STEADY_SECONDS = 30.0  # seconds after which a program counts as sound again
+BACK_OFF_SECONDS = (0.2, 10.0)  # seconds before the second and before the late restarts of a child that keeps dying
+STEADY_SECONDS = 30.0  # seconds after which a child counts as sound again
 GRACE_SECONDS = 4.0  # seconds a program gets to stop by itself
 NEXT = signal.SIGUSR1  # asks for a restart of all programs, one after another
 TURN = ("worker", "beat", "web", "stream", "grpc")
@@ -33,105 +35,47 @@ SETTLED_SECONDS = 3.0  # seconds after which a program without a port counts as 
 
 
 class ProgramError(RuntimeError):
-    """A program does not start at all. The message is one line for the person at the terminal."""
+    """A child does not start at all. The message is one line for the person at the terminal."""
 
 
-class Forked:
-    """A program that a nursery has forked: as much of a Popen as the supervisor needs."""
+class Program(Child):
+    """One of the site's programs. What it writes comes through a pipe."""
 
-    def __init__(self, nursery: Nursery, command: Sequence[str], environ: Mapping[str, str]) -> None:
-        reading, writing = os.pipe()
-        self.stdout = os.fdopen(reading, "rb")
-        try:
-            self.pid = nursery.fork(command, environ, writing)
-        except OSError:
-            self.stdout.close()
-            raise
-        finally:
-            os.close(writing)
-
-    def terminate(self) -> None:
-        """Send SIGTERM."""
-        os.kill(self.pid, signal.SIGTERM)
-
-    def wait(self) -> int:
-        """Wait for its end; the exit code, negative for the signal that ended it."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
-class Program:
-    """One program of the family: the leader of a process group that lives and dies with it."""
+    stop_seconds = GRACE_SECONDS
 
     def __init__(
-        self,
-        name: str,
-        command: Sequence[str],
-        *,
-        folder: Path,
-        environ: Mapping[str, str],
-        nursery: Nursery | None = None,
-        port: int = 0,
+        self, name: str, command: Sequence[str], *, folder: Path, environ: Mapping[str, str], port: int = 0
     ) -> None:
-        self.name = name
-        self.nursery = nursery
+        super().__init__(name)
         self.command = command
         self.folder = folder
         self.environ = environ
         self.port = port
-        """On which another instance may listen beside this one; 0: it is stopped before the next one starts."""
-        self.process: subprocess.Popen[bytes] | Forked | None = None
-        self.started_at = 0.0
-        self.retry_at = 0.0
-        self.failures = 0
         self.unfinished_line = b""
 
     def start(self) -> None:
-        """Start the program in a process group of its own; its output comes through a pipe. Raises OSError."""
-        if self.nursery is not None:
-            self.process = Forked(self.nursery, self.command, self.environ)
-        else:
-            self.process = subprocess.Popen(
-                self.command,
-                cwd=self.folder,
-                env=self.environ,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor only
-                preexec_fn=die_with_parent(signal.SIGTERM),
-            )
-        if self.process.stdout is not None:
-            os.set_blocking(self.process.stdout.fileno(), False)
+        """Start the program in a process group of its own. Raises OSError."""
+        self.process = subprocess.Popen(
+            self.command,
+            cwd=self.folder,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor only
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
+        assert self.process.stdout is not None  # noqa: S101 (for the type checker)
+        os.set_blocking(self.process.stdout.fileno(), False)
         self.started_at = time.monotonic()
 
-    def has_ended(self) -> bool:
-        """Whether the leader is gone. It stays a zombie, so that its number goes on to mean this group."""
-        if self.process is None:
-            return True
-        if isinstance(self.process, subprocess.Popen) and not hasattr(os, "waitid"):  # macOS before Python 3.13
-            return self.process.poll() is not None
-        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-    def ask_to_stop(self) -> None:
-        """Send SIGTERM if the program runs."""
-        if self.process is not None and not self.has_ended():
-            self.process.terminate()
-
-    def clear(self) -> int:
-        """Kill what is left of the group; the leader's exit code."""
-        if self.process is None:
-            return 0
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        code = self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        self.process = None
-        return code
+    def last_words(self) -> str:
+        """Where to read why it ended."""
+        return "its last words stand above"
 
 
 class Supervisor:
-    """Runs programs until SIGTERM, SIGINT or SIGHUP. `tend` is called about once a second meanwhile, and `say` gets
+    """Runs children until SIGTERM, SIGINT or SIGHUP. `tend` is called about once a second meanwhile, and `say` gets
     each line for the terminal with the name of its program.
 
     Without threads: a child dies with the thread that started it, and forking with threads about is unsafe.
@@ -139,17 +83,23 @@ class Supervisor:
 
     def __init__(
         self,
-        programs: Sequence[Program],
+        children: Sequence[Child],
         *,
-        tend: Callable[[], None],
         say: "Terminal",
+        tend: Callable[[], None] = lambda: None,
         anew: Callable[[], Sequence[Program]] = list,
+        stops_together: bool = False,
+        most_signals: float = 1,
     ) -> None:
-        self.programs = programs
+        self.children = children
         self.tend = tend
         self.anew = anew
         """The programs that follow these in a restart by turns. Raises ProgramError."""
         self.say = say
+        self.stops_together = stops_together
+        """Whether all children are asked to stop at the same time, and not in their order."""
+        self.most_signals = most_signals
+        """After more signals than this the children are stopped by force."""
         self.selector = selectors.DefaultSelector()
         self.signals = 0
         self.tended_at = time.monotonic()
@@ -157,37 +107,61 @@ class Supervisor:
         self.told: Callable[[str], None] = say
         """Hears how a restart by turns goes: a line for each program, and `done` or `failed: …` as the last."""
 
-    def run(self, *, is_up: Callable[[], bool], announce: Callable[[], None]) -> None:
-        """Run to the end. `announce` is called once, when `is_up`.
+    def run(
+        self, *, is_up: Callable[[], bool], announce: Callable[[], None], is_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Run to a signal, or until `is_over`. `announce` is called once, when `is_up`.
 
-        Raises ProgramError, after everything is stopped, when a program dies again and again before that.
+        Raises ProgramError, after everything is stopped, when a child dies again and again before that.
         """
         up = False
-        before = {each: signal.signal(each, self._on_signal) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
-        before[NEXT] = signal.signal(NEXT, self._on_turn)
-        try:
-            while not self.signals:
-                self._restart_the_dead(give_up=not up)
-                self._relay(0.5 if up else 0.2)
-                if not up and is_up():
-                    up = True
-                    announce()
-                if up and self.turns_asked:
-                    self.turns_asked = 0
-                    self.told(self.restart_by_turns())
-                if self._tend_if_due():
-                    self._bury_orphans()
-            self.say("stopping ...")
-        finally:
-            self._stop_all()
-            for each, handler in before.items():
-                signal.signal(each, handler)
+        with self._woken_by_signals():
+            try:
+                while not self.signals:
+                    self._restart_the_dead(give_up=not up)
+                    self._relay(self._seconds() if up else 0.05)
+                    if not up and is_up():
+                        up = True
+                        announce()
+                    if up and self.turns_asked:
+                        self.turns_asked = 0
+                        self.told(self.restart_by_turns())
+                    self._tend_if_due()
+                    if up and is_over():
+                        break
+                self.say("stopping ...")
+            finally:
+                self._stop_all()
+
+    def ask_turn(self, number: int, frame: object) -> None:
+        """The handler of the signal that asks for a restart by turns."""
+        self.turns_asked += 1
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self.signals += 1
+        self.signals += number != signal.SIGCHLD
 
-    def _on_turn(self, number: int, frame: object) -> None:
-        self.turns_asked += 1
+    @contextlib.contextmanager
+    def _woken_by_signals(self) -> Iterator[None]:
+        """Inside the block signals are counted, and each ends the wait for lines at once."""
+        reading, writing = socket.socketpair()
+        with reading, writing:
+            reading.setblocking(False)
+            writing.setblocking(False)
+            self.selector.register(reading, selectors.EVENT_READ)
+            handled = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+            before = {each: signal.signal(each, self._on_signal) for each in handled}
+            woken = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+            try:
+                yield
+            finally:
+                signal.set_wakeup_fd(woken)
+                for each, handler in before.items():
+                    signal.signal(each, handler)
+
+    def _seconds(self) -> float:
+        """Seconds until there is something to do, if no signal and no line comes."""
+        now = time.monotonic()
+        return min([1.0, *(max(0.0, each.retry_at - now) for each in self.children if each.process is None)])
 
     # --- One after another -------------------------------------------------------------------------------
     def restart_by_turns(self) -> str:
@@ -200,7 +174,7 @@ class Supervisor:
             following = {program.name: program for program in self.anew()}
         except ProgramError as error:
             return f"failed: {error}"
-        for program in sorted(self.programs, key=lambda each: TURN.index(each.name) if each.name in TURN else -1):
+        for program in sorted(self.children, key=lambda each: TURN.index(each.name) if each.name in TURN else -1):
             if self.signals:
                 return "failed: the site is being stopped"
             began = time.monotonic()
@@ -213,7 +187,7 @@ class Supervisor:
             self.told(f"{program.name} is new, after {time.monotonic() - began:.1f} s")
         return "done"
 
-    def _turn(self, program: Program, new: Program | None) -> str:
+    def _turn(self, program: Child, new: Program | None) -> str:
         """Have a program followed by the new one; why it was not, or nothing."""
         if new is None:
             return "is none of the programs of the version on the disk"
@@ -225,7 +199,7 @@ class Supervisor:
         self.pass_until(new.has_ended, SETTLED_SECONDS)
         return "ended at once, and is tried again" if new.has_ended() else ""
 
-    def _follow(self, program: Program, new: Program) -> str:
+    def _follow(self, program: Child, new: Program) -> str:
         """Start the new program beside one, and stop that when the new one listens; why not, or nothing."""
         self._start(new)
         self.pass_until(lambda: new.has_ended() or listens(new), TURN_SECONDS)
@@ -237,86 +211,69 @@ class Supervisor:
         self._replace(program, new)
         return ""
 
-    def _replace(self, program: Program, new: Program) -> None:
-        """Keep the new program instead. A nursery that no program is of any more ends: it has the old code."""
-        self.programs = [new if each is program else each for each in self.programs]
-        if program.nursery is not None and not any(each.nursery is program.nursery for each in self.programs):
-            program.nursery.close()
+    def _replace(self, program: Child, new: Program) -> None:
+        """Keep the new program instead."""
+        self.children = [new if each is program else each for each in self.children]
 
     def pass_until(self, condition: Callable[[], bool], seconds: float) -> None:
-        """Look after the programs and the servers until the condition holds, the time is over or a signal ends the
-        site.
-        """
+        """Look after the children until the condition holds, the time is over or a signal comes."""
         deadline = time.monotonic() + seconds
         while not condition() and time.monotonic() < deadline and not self.signals:
             self._restart_the_dead(give_up=False)
             self._relay(0.05)
             self._tend_if_due()
 
-    def _start(self, program: Program) -> None:
-        program.start()
-        if program.process is not None and program.process.stdout is not None:
-            self.selector.register(program.process.stdout, selectors.EVENT_READ, program)
+    def _start(self, child: Child) -> None:
+        child.start()
+        if child.process is not None and child.process.stdout is not None:
+            self.selector.register(child.process.stdout, selectors.EVENT_READ, child)
 
-    def _stop(self, program: Program, signals: int = 1) -> None:
-        """Have a program end; by force after `GRACE_SECONDS`, and at once when more than so many signals have come."""
-        program.ask_to_stop()
-        deadline = time.monotonic() + GRACE_SECONDS
-        while not program.has_ended() and time.monotonic() < deadline and self.signals <= signals:
+    def _stop(self, child: Child, signals: float = 1) -> None:
+        """Have a child end; by force after its time, and at once when more than so many signals have come."""
+        child.ask_to_stop()
+        deadline = time.monotonic() + child.stop_seconds
+        while not child.has_ended() and time.monotonic() < deadline and self.signals <= signals:
             self._relay(0.05)
-        self._clear(program)
+        self._clear(child)
 
     # --- All of them -------------------------------------------------------------------------------------
-    def _tend_if_due(self) -> bool:
-        """Call `tend` if it was not for a second; whether it was."""
-        if time.monotonic() <= self.tended_at + 1:
-            return False
-        self.tend()
-        self.tended_at = time.monotonic()
-        return True
+    def _tend_if_due(self) -> None:
+        """Call `tend` if it was not for a second."""
+        if time.monotonic() > self.tended_at + 1:
+            self.tend()
+            self.tended_at = time.monotonic()
 
     def _restart_the_dead(self, *, give_up: bool) -> None:
         now = time.monotonic()
-        for program in self.programs:
-            if not program.has_ended():
-                if program.failures and now > program.started_at + STEADY_SECONDS:
-                    program.failures = 0
+        for child in self.children:
+            if not child.has_ended():
+                if child.failures and now > child.started_at + STEADY_SECONDS:
+                    child.failures = 0
                 continue
-            if program.process is not None:
-                code = self._clear(program)
-                if give_up and program.failures >= 4:
-                    raise ProgramError(f"{program.name} does not start (exit code {code}); its last words stand above.")
+            if child.process is not None:
+                code = self._clear(child)
+                if give_up and child.failures >= 4:
+                    raise ProgramError(f"{child.name} does not start (exit code {code}): {child.last_words()}.")
                 first, late = BACK_OFF_SECONDS
-                pause = min(first * 2**program.failures, late)
-                program.failures += 1
-                program.retry_at = now + pause
-                self.say(f"{program.name} ended with {code}; starting it again in {pause:.1f} s")
-            if now >= program.retry_at:
+                pause = min(first * (2**child.failures - 1), late)
+                child.failures += 1
+                child.retry_at = now + pause
+                self.say(f"{child.name} ended with {code}; starting it again{f' in {pause:.1f} s' if pause else ''}")
+            if now >= child.retry_at:
                 try:
-                    self._start(program)
-                except OSError as error:  # no memory, no processes left
+                    self._start(child)
+                except (OSError, ServerError) as error:  # no memory, no processes left
                     if give_up:
-                        raise ProgramError(f"{program.name} cannot be started: {error}") from error
-                    self.say(f"{program.name} cannot be started: {error}")
-                    program.retry_at = now + BACK_OFF_SECONDS[1]
-
-    def _bury_orphans(self) -> None:
-        """Wait for processes that became this one's children by the end of their parents, and have ended."""
-        nurseries = {program.nursery for program in self.programs if program.nursery is not None}
-        if not nurseries:
-            return
-        own = {program.process.pid for program in self.programs if program.process is not None}
-        own |= {nursery.process.pid for nursery in nurseries if nursery.process is not None}
-        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            if ended.si_pid in own:
-                return  # its turn comes first
-            os.waitpid(ended.si_pid, 0)
+                        raise ProgramError(f"{child.name} cannot be started: {error}") from error
+                    self.say(f"{child.name} cannot be started: {error}")
+                    child.retry_at = now + BACK_OFF_SECONDS[1]
 
     def _relay(self, seconds: float) -> None:
-        """Print what the programs wrote, each line under its program's name."""
+        """Print what the programs wrote, each line under its program's name. A signal ends the wait."""
         for key, _ in self.selector.select(seconds):
-            program: Program = key.data
             chunk = os.read(key.fd, 65536)
+            if not isinstance(program := key.data, Program):
+                continue  # a signal came
             if not chunk:
                 self.selector.unregister(key.fileobj)
                 time.sleep(0.01)  # it has closed its output and is about to end
@@ -325,21 +282,24 @@ class Supervisor:
             for line in lines:
                 self.say(line.decode(errors="replace"), program.name)
 
-    def _clear(self, program: Program) -> int:
+    def _clear(self, child: Child) -> int:
         self._relay(0)
-        if program.unfinished_line:
-            self.say(program.unfinished_line.decode(errors="replace"), program.name)
-            program.unfinished_line = b""
-        if program.process is not None and program.process.stdout is not None:
+        if isinstance(child, Program) and child.unfinished_line:
+            self.say(child.unfinished_line.decode(errors="replace"), child.name)
+            child.unfinished_line = b""
+        if child.process is not None and child.process.stdout is not None:
             with contextlib.suppress(KeyError):
-                self.selector.unregister(program.process.stdout)
-        return program.clear()
+                self.selector.unregister(child.process.stdout)
+        return child.clear()
 
     def _stop_all(self) -> None:
-        """Stop one program after the other, in their order; a second signal stops them all by force."""
-        signals = max(self.signals, 1)
-        for program in self.programs:
-            self._stop(program, signals)
+        """Stop one child after the other, in their order; one more signal stops them all by force."""
+        signals = max(self.signals, self.most_signals)
+        if self.stops_together:
+            for child in self.children:
+                child.ask_to_stop()
+        for child in self.children:
+            self._stop(child, signals)
         self.selector.close()
 
 
@@ -367,7 +327,7 @@ def relayed(line: str, program: str) -> str:
     return json.dumps(fields | {"program": program}, ensure_ascii=False)
 
 
-def listens(program: Program) -> bool:
+def listens(program: Child) -> bool:
     """Whether a process of the program's group listens on its port."""
     if program.process is None:
         return False

@@ -20,13 +20,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from runtime import majors
 from runtime.embedded import STOP_SECONDS, Home, ServerError, die_with_parent, lock_file, try_lock
-from runtime.nursery import Nursery
 from runtime.options import SMALL_MEANS, Options
 from runtime.programs import METRICS, Place, programs
 from runtime.programs import Program as ProgramOf
-from runtime.supervisor import TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers, listens
+from runtime.supervisor import NEXT, TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
 
 ABOUT = (
     "Run the site: servers, migrations, web, stream, worker and beat, and gRPC where FEEDSITE_GRPC_PORT is set. An "
@@ -35,38 +33,24 @@ ABOUT = (
 )
 MORE_PORTS = 20
 """How many ports after the site's are tried for the stream process."""
-OTHER_SECONDS = 90.0
-"""In which the site that is taken over from may end by itself."""
 DISK_SECONDS = 60.0
 """In which the version on the disk says which its programs are."""
-LAST = ("beat", "worker")
-"""Programs that wait for the end of the site that is taken over from: the schedule of beat is one file."""
 
 
 class UpError(RuntimeError):
-    """The site does not start. The message is one line for the person at the terminal; `code` is for its shell."""
-
-    def __init__(self, message: str, *, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
+    """The site does not start. The message is one line for the person at the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options to fill an empty database, and to follow a site that runs."""
+    """The option to fill an empty database."""
     parser.add_argument("--demo", action="store_true", help="Fill an empty database with demo users, wherever it is.")
-    parser.add_argument(
-        "--take-over",
-        action="store_true",
-        help="Begin beside the `up` of this data folder, of whatever version, and end that when this one listens.",
-    )
 
 
 def main(family: Options, arguments: Sequence[str]) -> None:
     """Run `up` with the arguments of its command line."""
     parser = argparse.ArgumentParser(prog="manage.py up", description=ABOUT)
     add_arguments(parser)
-    asked = parser.parse_args(arguments)
-    Up(family).run(demo=asked.demo, take_over=asked.take_over)
+    Up(family).run(demo=parser.parse_args(arguments).demo)
 
 
 class Up:
@@ -75,33 +59,31 @@ class Up:
     def __init__(self, family: Options) -> None:
         self.family = family
         self.say = Terminal(family.log_format)
+        self.supervisor = Supervisor([], tend=self.tend_servers, say=self.say)
+        self.supervisor.told = self.tell_of_turns
         self.is_stopping = False
 
-    def run(self, *, demo: bool, take_over: bool = False) -> None:
+    def run(self, *, demo: bool) -> None:
         """Start servers and programs, and keep them until SIGTERM or Ctrl-C. Raises UpError or ServerError."""
         family = self.family
         # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
-        other = running_site(family.servers.home) if take_over else None
-        is_shared = other is not None
-        with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as site:
-            if other is None:
-                site.enter_context(only_one_site(family.servers.home))
-                end_leftovers(str(family.data_dir))
-                shutil.rmtree(family.metrics_folder, ignore_errors=True)  # the counts are of the last run
-                self.move_to_this_postgresql()
+        signal.signal(NEXT, self.supervisor.ask_turn)  # which is done when the site is up
+        with contextlib.suppress(KeyboardInterrupt), only_one_site(family.servers.home):
+            end_leftovers(str(family.data_dir))
+            shutil.rmtree(family.metrics_folder, ignore_errors=True)  # the counts are of the last run
             with (
-                reserved_port(family.host, family.port, is_shared=is_shared),
-                stream_port(family, is_shared=is_shared) as stream,
-                grpc_port(family, is_shared=is_shared) as grpc,
+                reserved_port(family.host, family.port),
+                stream_port(family) as stream,
+                grpc_port(family) as grpc,
                 family.servers.ensure(),
             ):
                 if family.small:
                     self.say(SMALL_MEANS)
                 words = self.prepare(demo=demo or "postgres" in family.servers.names)
                 if not self.is_stopping:
-                    self.supervise(Place(family.host, family.port, stream, grpc), words, site, other)
+                    self.supervise(Place(family.host, family.port, stream, grpc), words)
 
     def on_signal(self, number: int, frame: object) -> None:
         """Interrupt what runs. Where that is lost, in a callback or a destructor, it is remembered."""
@@ -138,59 +120,18 @@ class Up:
             raise SystemExit(process.returncode)
         return told
 
-    def supervise(self, at: Place, words: list[str], site: contextlib.ExitStack, other: int | None) -> None:
-        """Run the programs until they are to end. Raises UpError if one does not start.
-
-        Beside the `other` site those begin that listen. The rest follows when that has ended.
-        """
-        every = supervised(self.family, at)
-        begun = [each for each in every if other is None or each.name not in LAST]
-        supervisor = Supervisor(
-            begun, tend=self.tend_servers, say=self.say, anew=lambda: supervised_of_disk(self.family, at)
-        )
-        supervisor.told = self.tell_of_turns
-
-        def is_up() -> bool:
-            if other is None:
-                return answers(at.host, at.port, own_name(self.family.allowed_hosts))
-            return all(listens(each) for each in begun if each.port)
-
-        def announced() -> None:
-            if other is not None:
-                self.end_other(other, supervisor)
-                if supervisor.signals:
-                    return
-                site.enter_context(only_one_site(self.family.servers.home))
-                supervisor.programs = every
-            self.announce(at, words)
-
+    def supervise(self, at: Place, words: list[str]) -> None:
+        """Run the programs until they are to end. Raises UpError if one does not start."""
+        self.supervisor.children = supervised(self.family, at)
+        self.supervisor.anew = lambda: supervised_of_disk(self.family, at)
+        name = own_name(self.family.allowed_hosts)
         try:
-            supervisor.run(is_up=is_up, announce=announced)
+            self.supervisor.run(
+                is_up=lambda: answers(at.host, at.port, name),
+                announce=lambda: self.announce(at, words),
+            )
         except ProgramError as error:
             raise UpError(str(error)) from error
-
-    def move_to_this_postgresql(self) -> None:
-        """Move the data of an embedded PostgreSQL of before. Raises UpError, by which `up` ends with 2."""
-        if "postgres" not in self.family.servers.names:
-            return
-        try:
-            if majors.needs_move(self.family.servers.home):
-                majors.move(self.family.servers.home, self.say)
-        except majors.MajorError as error:
-            raise UpError(str(error), code=2) from error
-
-    def end_other(self, pid: int, supervisor: Supervisor) -> None:
-        """Stop the other site, whose programs end in order; by force after `OTHER_SECONDS`. Its servers stay: both
-        lease them. A signal to this site ends the wait.
-        """
-        home = self.family.servers.home
-        self.say(f"this site listens; ending the one before (process {pid}) ...")
-        for number, seconds in ((signal.SIGTERM, OTHER_SECONDS), (signal.SIGKILL, 10.0)):
-            if running_site(home) != pid or supervisor.signals:
-                return
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-            supervisor.pass_until(lambda: running_site(home) != pid, seconds)
 
     def tell_of_turns(self, line: str) -> None:
         """Say how a restart by turns goes, on the terminal and to the command that waits for it."""
@@ -256,19 +197,18 @@ def turns_file(home: Home) -> Path:
 
 
 @contextlib.contextmanager
-def reserved_port(host: str, port: int, variable: str = "PORT", *, is_shared: bool = False) -> Iterator[None]:
-    """Keep the port for a program of this site. Raises UpError when it is taken, unless it `is_shared` just now.
+def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None]:
+    """Keep the port for a program of this site. Raises UpError when it is taken.
 
     granian binds with SO_REUSEPORT, so two sites that start at the same time would both succeed, and share the
-    visitors. A bound socket that does not listen lets granian in beside it, and shows the next site's probe, which
-    does not share, that the port is taken.
+    visitors. A bound socket that does not listen lets granian in beside it, and shows the next site's probe that
+    the port is taken.
     """
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        if not is_shared:
-            with socket.socket(family, kind, protocol) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(place)
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
         reservation = socket.socket(family, kind, protocol)
         reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reservation.bind(place)
@@ -281,16 +221,16 @@ def reserved_port(host: str, port: int, variable: str = "PORT", *, is_shared: bo
 
 
 @contextlib.contextmanager
-def stream_port(family: Options, *, is_shared: bool = False) -> Iterator[int]:
+def stream_port(family: Options) -> Iterator[int]:
     """Keep a port for the stream: FEEDSITE_STREAM_PORT, or the next free one after the site's. Raises UpError."""
     if asked := family.stream_port:
-        with reserved_port(family.host, asked, "FEEDSITE_STREAM_PORT", is_shared=is_shared):
+        with reserved_port(family.host, asked, "FEEDSITE_STREAM_PORT"):
             yield asked
         return
     for candidate in range(family.port + 1, min(family.port + MORE_PORTS, 65535) + 1):
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(reserved_port(family.host, candidate, is_shared=is_shared))
+                stack.enter_context(reserved_port(family.host, candidate))
             except UpError:
                 continue
             yield candidate
@@ -299,12 +239,12 @@ def stream_port(family: Options, *, is_shared: bool = False) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def grpc_port(family: Options, *, is_shared: bool = False) -> Iterator[int]:
+def grpc_port(family: Options) -> Iterator[int]:
     """Keep FEEDSITE_GRPC_PORT; 0 where there is to be no gRPC. Raises UpError."""
     if not family.grpc_port:
         yield 0
         return
-    with reserved_port(family.grpc_host, family.grpc_port, "FEEDSITE_GRPC_PORT", is_shared=is_shared):
+    with reserved_port(family.grpc_host, family.grpc_port, "FEEDSITE_GRPC_PORT"):
         yield family.grpc_port
 
 
@@ -315,30 +255,15 @@ def supervised(family: Options, at: Place, found: Sequence[ProgramOf] = ()) -> l
     """
     tags = tags_of(family, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
-    every = [each._replace(environ=each.environ | tags) for each in found or programs(family, at, together=True)]
-    common = dict(set.intersection(*(set(each.environ.items()) for each in every)))
-    nursery = Nursery(common, family.base_dir) if sys.platform == "linux" else None
-    if nursery is None:
-        return [
-            Program(
-                each.name,
-                [sys.executable, "-m", *each.command],
-                folder=family.base_dir,
-                environ=each.environ,
-                port=ports.get(each.name, 0),
-            )
-            for each in every
-        ]
     return [
         Program(
             each.name,
-            each.command,
+            [sys.executable, "-m", *each.command],
             folder=family.base_dir,
-            environ={name: value for name, value in each.environ.items() if common.get(name) != value},
-            nursery=nursery,
+            environ=each.environ | tags,
             port=ports.get(each.name, 0),
         )
-        for each in every
+        for each in found or programs(family, at, together=True)
     ]
 
 

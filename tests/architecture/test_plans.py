@@ -155,7 +155,6 @@ UNSPOKEN = {
     "storage/postgresql/": "asks a server how it is, of no table",
     "storage/replica.py": "asks a replica how far it is, of no table that grows",
     "operation/upgrade.py": "asks the catalogue of PostgreSQL",
-    "runtime/majors.py": "counts all rows of a database that is moved",
     "storage/quiet.py": "the frame of the questions, which are explained",
     "community/demo.py": "makes the demo community, once",
     "community/importing.py": "loads a data set, once",

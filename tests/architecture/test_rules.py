@@ -41,7 +41,6 @@ RULES = {
             "items/hydrate.py": "which replies are counted to readers of a public item",
             "timeline/rules.py": "the name of a stream",
             "timeline/oracle.py": ORACLE,
-            "runtime/majors.py": "a schema of PostgreSQL",
         },
     ),
     "sessions": Rule(

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -23,9 +22,8 @@ from django.db import connections
 
 from media import actions as media
 from operation.backup import most_bytes
-from operation.upgrade import ROOM_BYTES, Sizes, UpgradeError, check_room, hears_of_turns, touched, unapplied
+from operation.upgrade import ROOM_BYTES, Sizes, UpgradeError, check_room, touched, unapplied
 from runtime.management.commands.check_all import clean_environ
-from runtime.supervisor import NEXT
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, upload
 
@@ -217,12 +215,3 @@ def test_a_backup_takes_no_more_than_is_said(tmp_path: Path) -> None:
     assert most_bytes() > before
     call_command("backup", str(tmp_path / "one"), stdout=io.StringIO())
     assert (tmp_path / "one").stat().st_size < most_bytes()
-
-
-def test_a_process_that_the_signal_would_end_is_known() -> None:
-    assert not hears_of_turns(os.getpid())
-    before = signal.signal(NEXT, lambda *_: None)
-    try:
-        assert hears_of_turns(os.getpid())
-    finally:
-        signal.signal(NEXT, before)

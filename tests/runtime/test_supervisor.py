@@ -14,19 +14,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
 
 from runtime import supervisor
-from runtime.embedded import Home, Servers, wait_for
+from runtime.embedded import Servers, wait_for
 from runtime.management.commands.check_all import clean_environ
 from runtime.programs import Place, programs
 from runtime.supervisor import Program, ProgramError, Supervisor, Terminal, listens
-from runtime.up import Up, UpError, own_name, reserved_port
+from runtime.up import UpError, own_name, reserved_port
 from tests.support import migrated
 from tests.support.clusters import free_ports
 from tests.support.servers import Valkey, frozen
@@ -143,11 +141,11 @@ def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder:
     try:
         site.wait_until_up()
         assert site.becomes_ready(), site.get("/readyz")
-        before = programs_of(site)
+        before = site.children()
         for thread in threads:
             thread.start()
         said = manage(folder, "upgrade", "--no-backup")
-        after = programs_of(site)
+        after = site.children()
     finally:
         is_over.set()
         for thread in threads:
@@ -162,11 +160,6 @@ def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder:
     assert answers.keys() == {200}, answers
     assert answers[200] > 50
     assert (code, site.leftovers()) == (0, [])
-
-
-def programs_of(site: Site) -> dict[str, int]:
-    """Those that are started anew: the process that forked them goes on."""
-    return {name: pid for name, pid in site.children().items() if name != "nursery"}
 
 
 def ask(path: str, port: int) -> int | str:
@@ -196,19 +189,19 @@ def listener(tmp_path: Path, port: int) -> Iterator[Supervisor]:
     command = [sys.executable, "-c", LISTENER, str(port)]
     program = Program("web", command, folder=tmp_path, environ=os.environ, port=port)
     supervisor = Supervisor([program], tend=lambda: None, say=Terminal("text"))
-    supervisor._start(supervisor.programs[0])
-    assert wait_for(lambda: listens(supervisor.programs[0]), 60)
+    supervisor._start(supervisor.children[0])
+    assert wait_for(lambda: listens(supervisor.children[0]), 60)
     yield supervisor
     supervisor._stop_all()
 
 
 def test_a_program_is_followed_by_one_that_listens(listener: Supervisor) -> None:
-    (before,) = listener.programs
+    (before,) = listener.children
     listener.anew = lambda: [following(before, list(before.command))]
     told: list[str] = []
     listener.told = told.append
     assert listener.restart_by_turns() == "done"
-    (after,) = listener.programs
+    (after,) = listener.children
     assert after is not before
     assert before.process is None
     assert listens(after)
@@ -220,16 +213,16 @@ def following(program: Program, command: list[str]) -> Program:
 
 
 def test_a_program_that_does_not_come_anew_goes_on(listener: Supervisor) -> None:
-    (program,) = listener.programs
+    (program,) = listener.children
     listener.anew = lambda: [following(program, ["false"])]
     assert listener.restart_by_turns() == "failed: web does not start anew; the old one goes on"
-    assert listener.programs == [program]
+    assert listener.children == [program]
     assert listens(program)
 
 
 def test_a_program_that_does_not_listen_any_more_goes_on(listener: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "TURN_SECONDS", 1.0)
-    (program,) = listener.programs
+    (program,) = listener.children
     listener.anew = lambda: [following(program, ["sleep", "60"])]
     assert listener.restart_by_turns().startswith("failed: web does not start anew")
     assert listens(program)
@@ -280,55 +273,26 @@ def test_a_signal_does_not_cut_short_what_is_being_stopped(
 ) -> None:
     """A second one does."""
     slow_to_end.signals = 1
-    slow_to_end._stop(slow_to_end.programs[0])
+    slow_to_end._stop(slow_to_end.children[0])
     assert heard[-1] == ("worker", "and")
     slow_to_end.signals = 0
-    slow_to_end._start(slow_to_end.programs[0])
+    slow_to_end._start(slow_to_end.children[0])
     slow_to_end.pass_until(lambda: heard[-1] == ("worker", "ready"), 60)
     slow_to_end.signals = 2
-    slow_to_end._stop(slow_to_end.programs[0])
+    slow_to_end._stop(slow_to_end.children[0])
     assert heard[-1] == ("worker", "ready")
 
 
 def test_the_dead_are_started_while_something_else_is_waited_for(
     slow_to_end: Supervisor, heard: list[tuple[str, str]]
 ) -> None:
-    (program,) = slow_to_end.programs
+    (program,) = slow_to_end.children
     assert program.process is not None
     os.kill(program.process.pid, signal.SIGKILL)
     del heard[:]
     slow_to_end.pass_until(lambda: ("worker", "ready") in heard and ("tend", "") in heard, 60)
     assert ("worker", "ready") in heard
     assert ("tend", "") in heard
-
-
-OTHER_SITE = """
-import fcntl, os, signal, sys, time
-from pathlib import Path
-from runtime.embedded import Home, lock_file, try_lock
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-home = Home(Path(sys.argv[1]))
-home.make()
-with lock_file(home, "up") as lock:
-    assert try_lock(lock, fcntl.LOCK_EX)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
-    print("ready", flush=True)
-    time.sleep(600)
-"""
-
-
-def test_a_signal_while_the_other_site_ends_does_not_kill_that(folder: Path, slow_to_end: Supervisor) -> None:
-    command = [sys.executable, "-c", OTHER_SITE, str(folder)]
-    with subprocess.Popen(command, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "ready\n"
-        begins = SimpleNamespace(family=SimpleNamespace(servers=SimpleNamespace(home=Home(folder))), say=print)
-        signalled = threading.Timer(0.5, lambda: setattr(slow_to_end, "signals", 1))
-        signalled.start()
-        Up.end_other(cast("Up", begins), other.pid, slow_to_end)
-        assert slow_to_end.signals
-        assert other.poll() is None
-        other.kill()
 
 
 @pytest.mark.long

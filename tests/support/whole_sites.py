@@ -18,7 +18,7 @@ from runtime.embedded import die_with_parent, wait_for
 from runtime.management.commands.check_all import clean_environ
 from runtime.supervisor import tagged
 
-PROGRAMS = ("nursery", "asgi", "wsgi", "played_grpc", "worker")
+PROGRAMS = ("asgi", "wsgi", "played_grpc", "worker")
 """Words of their command lines."""
 
 
@@ -67,6 +67,7 @@ class Site(Running):
 
     def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None, *arguments: str) -> None:
         self.folder = folder
+        self.port = port
         self.url = f"http://127.0.0.1:{port}"
         single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1"}
         super().__init__(
@@ -117,7 +118,7 @@ class Site(Running):
         """The worker's child that is beat; 0 while there is none."""
         worker = self.children()["worker"]
         children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
-        beats = (pid for pid in children if b"\0beat\0" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        beats = (pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "beat\n")
         return int(next(beats, 0))
 
     def leftovers(self) -> list[str]:

@@ -15,24 +15,19 @@ from django.utils import timezone
 from media.files import StoreError
 from operation.upgrade import (
     UpgradeError,
-    check_major,
+    check_postgresql,
     check_room,
-    hears_of_turns,
     restart_by_turns,
     unapplied,
 )
 from runtime.arguments import seconds
-from runtime.majors import MajorError
+from runtime.embedded import ServerError
 from runtime.up import running_site
 from runtime.version import VERSION
 
 OTHERWISE = (
     "No `up` runs on this data folder. Restart the programs where they run, in this order: worker, beat, web, stream, "
     "grpc (docs/operations.md, Upgrade step by step)."
-)
-OF_BEFORE = (
-    "The `up` that runs (process {}) is of a version that does not restart its programs by turns, or has only just "
-    "begun. `manage.py up --take-over` begins beside it, and ends it when it listens itself."
 )
 
 
@@ -73,7 +68,7 @@ class Command(BaseCommand):
                     step.run()
             except (
                 UpgradeError,
-                MajorError,
+                ServerError,
                 StoreError,
                 CommandError,
                 SystemCheckError,
@@ -146,7 +141,7 @@ class Command(BaseCommand):
         """Tell of the disks, the backup's among them, and the migrations. Raises SystemCheckError, UpgradeError or
         StoreError.
         """
-        check_major()
+        check_postgresql()
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
             raise UpgradeError(f"{file.parent} is no folder: make it, or mount its disk.")
         said = io.StringIO()
@@ -166,8 +161,6 @@ class Command(BaseCommand):
         pid = running_site(settings.SERVERS.home)
         if pid is None:
             self.stdout.write(OTHERWISE)
-        elif not hears_of_turns(pid):
-            self.stdout.write(OF_BEFORE.format(pid))
         else:
             restart_by_turns(pid, lambda line: self.stdout.write(f"  {line}"))
             self.is_restarted = True

@@ -16,9 +16,9 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # `prepare` has them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The options of `up`."""
+        """The option of `up`."""
         up.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the site, in a process that has Django in its memory."""
-        up.Up(settings.OPTIONS).run(demo=options["demo"], take_over=options["take_over"])
+        up.Up(settings.OPTIONS).run(demo=options["demo"])

@@ -1,9 +1,10 @@
-"""A site of version 0.1.0 goes over to the version of now while people read and write."""
+"""A site is upgraded while people read and write."""
 
 import http.client
 import json
 import re
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -12,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from runtime.embedded import wait_for
 from runtime.management.commands.check_all import clean_environ
 from tests.support.api import API
 from tests.support.clusters import free_ports
-from tests.support.versions import version, version_of_now
-from tests.support.whole_sites import Running
+from tests.support.whole_sites import Running, Site
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -93,68 +94,52 @@ def call(port: int, method: str, path: str, body: Any = None, token: str = "") -
 
 
 @pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
-    return clean_environ(tmp_path / "var") | {
-        "PORT": str(free_ports()[0]),
-        "FEEDSITE_RATE_SCALE": "100000",
-        "FEEDSITE_WEB_PROCESSES": "1",
-        "FEEDSITE_WORKER_PROCESSES": "1",
-        "DJANGO_SETTINGS_MODULE": "feedsite.settings",
-    }
+def site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path / "var", free_ports()[0], {"FEEDSITE_RATE_SCALE": "100000"}, "--demo")
+    yield site
+    site.end()
+    print(site.printed[-5_000:])
 
 
-@pytest.fixture
-def before(tmp_path: Path, environ: dict[str, str]) -> Iterator[Running]:
-    old = version(tmp_path / "old")
-    running = Running(old.command("up"), old.tree, environ)
-    yield running
-    running.end()
-    print(running.printed[-5_000:])
+def upgrade(site: Site, *arguments: str) -> Running:
+    command = [sys.executable, "manage.py", "upgrade", *arguments]
+    return Running(command, settings.BASE_DIR, clean_environ(site.folder))
 
 
-def test_a_site_of_the_first_version_is_taken_over_while_it_is_in_use(
-    before: Running, environ: dict[str, str], tmp_path: Path
-) -> None:
-    port, now = int(environ["PORT"]), version_of_now()
-    assert before.says("These logins are kept", 400), before.printed
-    logins = re.findall(r"demo login: (\S+)  password: (\S+)  \(reader", before.printed)[:3]
+def test_a_site_is_upgraded_while_it_is_in_use(site: Site) -> None:
+    """An upgrade that is killed is begun again. No request is lost, and no post that was acknowledged."""
+    site.wait_until_up()
+    port = site.port
+    logins = re.findall(r"demo login: (\S+)  password: (\S+)  \(reader", site.printed)[:3]
     tokens = [
         call(port, "POST", f"{API}/auth/token", {"username": name, "password": password})["token"]
         for name, password in logins
     ]
-    after = None
-    try:
-        with Traffic(port, tokens) as traffic:
-            assert wait_for(lambda: len(traffic.acknowledged) > 10, 60), traffic.wrong
-            killed = Running(now.command("upgrade", "--no-backup"), now.tree, environ)
-            assert killed.says("Applying items.", 300), killed.printed
-            killed.process.kill()
-            assert killed.end() == -signal.SIGKILL, killed.printed
-            upgrade = Running(now.command("upgrade"), now.tree, environ)
-            code = upgrade.process.wait(600)
-            upgrade.end()
-            assert code == 0, upgrade.printed
-            assert "`manage.py up --take-over` begins beside it" in upgrade.printed
-            assert "HOLDS UP" not in upgrade.printed
-            assert list((tmp_path / "var" / "backups").glob("before-*.backup"))
-            migrated = len(traffic.acknowledged)
-            after = Running(now.command("up", "--take-over"), now.tree, environ)
-            assert after.says("the site is at", 400), after.printed
-            taken = len(traffic.acknowledged)
-            assert before.process.wait(60) == 0, before.printed
-            assert wait_for(lambda: len(traffic.acknowledged) > taken + 10, 60), traffic.wrong
-        told = f"{dict(traffic.answers)}, slowest {traffic.slowest:.1f} s, {traffic.wrong[:20]}"
-        print(told, after.printed[-3_000:])
-        assert traffic.wrong == [], told
-        assert traffic.slowest < 20, told
-        assert taken > migrated, "it was written to while the new version began"
-        # Every acknowledged post is there, for its writer and for a follower.
-        found = {int(item["id"]) for token in tokens for item in posts_of_own(port, token)}
-        assert set(traffic.acknowledged) <= found
-    finally:
-        if after is not None:
-            code = after.end()
-    assert code == 0, after.printed
+    assert len(tokens) == 3, site.printed
+    with Traffic(port, tokens) as traffic:
+        assert wait_for(lambda: len(traffic.acknowledged) > 10, 60), traffic.wrong
+        killed = upgrade(site, "--no-backup")
+        assert killed.says("migrate:", 300), killed.printed
+        killed.process.kill()
+        assert killed.end() == -signal.SIGKILL, killed.printed
+        before = len(traffic.acknowledged)
+        again = upgrade(site)
+        code = again.process.wait(600)
+        again.end()
+        assert code == 0, again.printed
+        after = len(traffic.acknowledged)
+        assert wait_for(lambda: len(traffic.acknowledged) > after + 10, 60), traffic.wrong
+    told = f"{dict(traffic.answers)}, slowest {traffic.slowest:.1f} s, {traffic.wrong[:20]}"
+    print(told)
+    assert re.findall(r"  (\w+) is new", again.printed) == ["worker", "web", "stream"]
+    assert list((site.folder / "backups").glob("before-*.backup"))
+    assert traffic.wrong == [], told
+    assert traffic.slowest < 20, told
+    assert after > before, "it was written to meanwhile"
+    # Every acknowledged post is there.
+    found = {int(item["id"]) for token in tokens for item in posts_of_own(port, token)}
+    assert set(traffic.acknowledged) <= found
+    assert site.end() == 0, site.printed
 
 
 def posts_of_own(port: int, token: str) -> Iterator[Any]:
