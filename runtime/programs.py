@@ -23,8 +23,8 @@ class Place(NamedTuple):
     grpc: int
 
 
-class Program(NamedTuple):
-    """`command` are the words behind `python -m`."""
+class Definition(NamedTuple):
+    """A program as it is started. `command` are the words behind `python -m`."""
 
     name: str
     command: list[str]
@@ -36,10 +36,10 @@ def place(family: Options) -> Place:
     return Place(family.host, family.port, family.stream_port or family.port + 1, family.grpc_port)
 
 
-def programs(family: Options, at: Place, *, together: bool = False) -> Iterator[Program]:
+def programs(family: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
     """All of them, as this environment has them; `together` on one machine, where a worker has beat as its child.
 
-    See docs/decisions.md: Programs load the site before they fork.
+    See docs/decisions.md: Web and worker load the site before they fork.
     See docs/decisions.md: Beat is a child of the worker under `up`.
     See docs/decisions.md: Memory of a process is bounded by replacing it.
     See docs/decisions.md: Requests wait in a queue of the site and are shed by their waiting.
@@ -64,20 +64,20 @@ def programs(family: Options, at: Place, *, together: bool = False) -> Iterator[
     web += f" --blocking-threads {shedding.DOORS} --blocking-threads-idle-timeout 30"
     web += f" --workers-max-rss {family.web_memory_mb} --rss-sample-interval {TOO_LARGE_SECONDS}"
     web += f" {respawn} --workers-kill-timeout 3 feedsite.wsgi:application"
-    yield Program("web", web.split(), environ)
+    yield Definition("web", web.split(), environ)
 
     # Every open stream, and a few more that are told that it is full.
     stream = f"runtime.stream_server --host {at.host} --port {at.stream} --most {family.stream_cap + 100}"
-    yield Program("stream", [*stream.split(), "feedsite.asgi:application"], environ)
+    yield Definition("stream", [*stream.split(), "feedsite.asgi:application"], environ)
 
     if at.grpc:
-        yield Program("grpc", ["django", "played_grpc"], environ | {"FEEDSITE_GRPC_PORT": str(at.grpc)})
+        yield Definition("grpc", ["django", "played_grpc"], environ | {"FEEDSITE_GRPC_PORT": str(at.grpc)})
 
     celery = "celery -A feedsite --quiet"
     schedule = ["--schedule", str(family.servers.home.run / "beat")]
     if not together:
-        yield Program("beat", [*f"{celery} beat --loglevel {level} --pidfile=".split(), *schedule], quiet)
+        yield Definition("beat", [*f"{celery} beat --loglevel {level} --pidfile=".split(), *schedule], quiet)
 
     worker = f"{celery} worker --loglevel {level} --without-gossip --without-mingle --without-heartbeat"
     worker += f" --concurrency {family.worker_processes} --max-memory-per-child {family.worker_memory_mb * 1024}"
-    yield Program("worker", [*worker.split(), *(["--beat", *schedule] if together else [])], quiet)
+    yield Definition("worker", [*worker.split(), *(["--beat", *schedule] if together else [])], quiet)

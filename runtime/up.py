@@ -22,8 +22,7 @@ from pathlib import Path
 
 from runtime.embedded import STOP_SECONDS, Home, ServerError, die_with_parent, lock_file, try_lock
 from runtime.options import SMALL_MEANS, Options
-from runtime.programs import METRICS, Place, programs
-from runtime.programs import Program as ProgramOf
+from runtime.programs import METRICS, Definition, Place, programs
 from runtime.supervisor import NEXT, TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
 
 ABOUT = (
@@ -249,7 +248,7 @@ def grpc_port(family: Options) -> Iterator[int]:
 
 
 # --- The programs that run -------------------------------------------------------------------------------
-def supervised(family: Options, at: Place, found: Sequence[ProgramOf] = ()) -> list[Program]:
+def supervised(family: Options, at: Place, found: Sequence[Definition] = ()) -> list[Program]:
     """The programs (those `found`, or this version's), each tagged with the site that it is of; pages lead browsers to
     the stream's port.
     """
@@ -276,7 +275,7 @@ def supervised_of_disk(family: Options, at: Place) -> list[Program]:
         said = subprocess.run(  # noqa: S603 (ourselves)
             command, env=os.environ | tags_of(family, at), capture_output=True, check=True, timeout=DISK_SECONDS
         )
-        found = [ProgramOf(*each) for each in json.loads(said.stdout)]
+        found = [Definition(*each) for each in json.loads(said.stdout)]
     except (OSError, subprocess.SubprocessError, ValueError, TypeError) as error:
         raise ProgramError(f"the version on the disk does not say its programs: {error}") from error
     return supervised(family, at, found)
