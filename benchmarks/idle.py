@@ -23,8 +23,8 @@ from benchmarks.measure import Report, Size, free_ports, stop
 from runtime import processes
 from runtime.embedded import die_with_parent, wait_for
 
-PSS_MB = 450
-CPU_MS = 15
+PSS_MB = 520
+CPU_MS = 25
 PAGES = ("/", "/discover", "/live", "/notifications", "/search?q=the", "/@wanda", "/settings", "/bookmarks", "/lists")
 ROUNDS = 20
 

@@ -18,6 +18,8 @@ from weakref import WeakSet
 from prometheus_client import multiprocess
 from prometheus_client.mmap_dict import MmapedDict
 
+from runtime.embedded import IS_LINUX
+
 logger = logging.getLogger(__name__)
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -82,15 +84,18 @@ class CountFile(MmapedDict):
     """One file of a slot.
 
     A page that the disk has no room for ends the process by SIGBUS when it is written, so the room is taken first. If
-    there is none, the process counts in memory, where no other process sees it.
+    there is none, the process counts in memory, where no other process sees it. Linux alone can do both.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
         try:
-            with Path(filename).open("ab") as file:
-                os.posix_fallocate(file.fileno(), 0, ROOM_BYTES)
+            if IS_LINUX:
+                with Path(filename).open("ab") as file:
+                    os.posix_fallocate(file.fileno(), 0, ROOM_BYTES)
             super().__init__(filename, read_mode)  # type: ignore[no-untyped-call]
         except OSError as error:
+            if not IS_LINUX:
+                raise
             logger.warning("counts of this process are kept in its memory, because they cannot be written: %s", error)
             memory = os.memfd_create("counts")
             super().__init__(f"/proc/self/fd/{memory}")  # type: ignore[no-untyped-call]

@@ -57,7 +57,7 @@ def keep(home: Home, names: Sequence[str], report: Callable[[str], None]) -> Non
                 raise ProgramError(f"No answer from {', '.join(silent)} within {START_SECONDS} s; see {home.log}")
             return not silent
 
-        supervisor = Supervisor(servers, say=Terminal("text"), stops_together=True, most_signals=math.inf)
+        supervisor = Supervisor(servers, say=Terminal("text", "keeper"), stops_together=True, most_signals=math.inf)
         try:
             # The lease is kept until the end: newcomers wait until the servers are down.
             supervisor.run(

@@ -304,14 +304,18 @@ class Supervisor:
 
 
 class Terminal:
-    """Lines for the person or the machine that reads the supervisor's output, in the format of the site's log."""
+    """Lines for the person or the machine that reads the supervisor's output, in the format of the site's log. Lines
+    without a program are the supervisor's own.
+    """
 
-    def __init__(self, log_format: str) -> None:
+    def __init__(self, log_format: str, own_name: str = "up") -> None:
         self.is_json = log_format == "json"
+        self.own_name = own_name
 
-    def __call__(self, line: str, name: str = "up") -> None:
+    def __call__(self, line: str, name: str = "") -> None:
         """Write one line; a terminal that is gone is no reason to stop."""
         with contextlib.suppress(OSError, ValueError):
+            name = name or self.own_name
             print(relayed(line, name) if self.is_json else f"{name:>6} | {line}", file=sys.stdout, flush=True)
 
 
