@@ -3,7 +3,6 @@
 import secrets
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
@@ -12,19 +11,19 @@ from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
-from knox.models import AuthToken
-from oauth2_provider.models import AccessToken, Grant
+from oauth2_provider.models import AccessToken, Grant, set_token_value
+from oauthlib.common import generate_token
 
 from accounts import addresses, faces, review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
 from accounts.naming import check_imitation
-from accounts.oauth_models import ClientApp
+from accounts.oauth_models import OWN_APP, ClientApp
 from accounts.review import Submission
 from accounts.signals import levels_lowered
 from storage.draws import Draw
@@ -147,8 +146,8 @@ def edit_preferences(
 
 
 @transaction.atomic
-def change_password(*, user: User, current: str, new: str, keep_token: str = "") -> User:
-    """Set another password. Every session and token ends, but for the API token with the digest `keep_token`.
+def change_password(*, user: User, current: str, new: str, keep_token: int = 0) -> User:
+    """Set another password. Every session and token ends, except the token with the id `keep_token`.
 
     The caller renews the session that asked (`update_session_auth_hash`). Raises ValidationError, a dict by field.
     """
@@ -164,7 +163,6 @@ def change_password(*, user: User, current: str, new: str, keep_token: str = "")
     if not User.objects.active().filter(pk=user.pk, password=proven).update(**changed):
         raise ValidationError({"current_password": _wrong_password()})
     end_tokens(user=user, keep_token=keep_token)
-    end_streams(user_id=user.pk)
     addresses.tell(user, "password_changed")
     return user
 
@@ -183,15 +181,14 @@ def check_password_shape(password: str, user: User) -> None:
 
 
 @transaction.atomic
-def log_out_everywhere(*, user: User, keep_token: str = "") -> User:
-    """End every session, API token and token of an app, but for the token with the digest `keep_token`.
+def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
+    """End every session and token, except the token with the id `keep_token`.
 
     The caller renews the session that asked (`update_session_auth_hash`).
     """
     User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1, session_generation=Draw())
     user.refresh_from_db(fields=["session_epoch"])
     end_tokens(user=user, keep_token=keep_token)
-    end_streams(user_id=user.pk)
     return user
 
 
@@ -229,7 +226,6 @@ def delete_account(*, user: User) -> bool:
     end_tokens(user=user)
     forget_security(user)
     Deletion.objects.create(user=user)
-    end_streams(user_id=user.pk)
     transaction.on_commit(partial(_after_deletion, user.pk))
     return True
 
@@ -254,57 +250,55 @@ def forget_held_names() -> int:
 
 @transaction.atomic
 def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
-    """A new API token; only its hash is kept, and where it was issued. Expired tokens go, and so does the oldest beyond
-    `TOKEN_CAP`.
+    """A new API token, which is a token of the built-in app. Its hash is kept, and where it was issued. Expired tokens
+    go, and so does the oldest beyond `TOKEN_CAP`.
     """
-    tokens = AuthToken.objects.filter(user=user)
-    tokens.filter(expiry__lt=Now()).delete()
-    kept = tokens.order_by("-created", "-pk").values_list("pk", flat=True)
+    tokens = AccessToken.objects.filter(user=user, application=OWN_APP)
+    tokens.filter(expires__lt=Now()).delete()
+    kept = tokens.order_by("-pk").values_list("pk", flat=True)
     tokens.filter(pk__in=list(kept[settings.TOKEN_CAP - 1 :])).delete()
-    row, token = AuthToken.objects.create(user=user, expiry=timedelta(days=settings.TOKEN_DAYS))
+    token: str = generate_token()
+    expires = timezone.now() + timedelta(days=settings.TOKEN_DAYS)
+    row = AccessToken(user=user, application=ClientApp.objects.own(), expires=expires)
+    set_token_value(row, token)
+    row.save()
     if user_agent or ip:
         TokenOrigin.objects.create(token=row, user_agent=user_agent, ip=ip)
-    return str(token)
+    return token
 
 
-def revoke_token(*, digest: str) -> bool:
-    """Make a token worthless; True if it was not already."""
-    return _revoke(AuthToken.objects.filter(pk=digest))
+@transaction.atomic
+def revoke_token(*, token_id: int) -> bool:
+    """Delete a token of the API or of an app, and end the streams that it holds open. True if there was one."""
+    token = AccessToken.objects.filter(pk=token_id)
+    user_id = token.values_list("user_id", flat=True).first()
+    _, gone = token.delete()
+    if user_id is not None:
+        end_streams(user_id=user_id)
+    return bool(gone.get(AccessToken._meta.label))
 
 
-def end_tokens(*, user: User, keep_token: str = "") -> None:
-    """Make all tokens of a user worthless, their own and those of apps, and codes that apps did not use yet; but for
-    the one with the digest `keep_token`. The caller ends the streams.
+def end_tokens(*, user: User, keep_token: int = 0) -> None:
+    """Delete all tokens of a user, of the API and of apps, and codes that apps did not use yet, except the token with
+    the id `keep_token`. The streams that they hold open end, and so do streams of sessions that have ended.
     """
-    AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
-    for model in (AccessToken, Grant):
-        model.objects.filter(user=user).delete()
-
-
-def revoke_app_token(*, token_id: int) -> bool:
-    """Make an app's token worthless; True if it was not already."""
-    return _revoke(AccessToken.objects.filter(pk=token_id))
+    AccessToken.objects.filter(user=user).exclude(pk=keep_token).delete()
+    Grant.objects.filter(user=user).delete()
+    end_streams(user_id=user.pk)
 
 
 @transaction.atomic
 def delete_app(*, app_id: int) -> None:
-    """Remove an app, its tokens and the codes that it did not use yet, and end the streams that it holds open."""
-    apps = ClientApp.objects.filter(pk=app_id)
+    """Remove an app that registered itself, its tokens and the codes that it did not use yet, and end the streams that
+    it holds open. Nothing happens for the built-in app.
+    """
+    apps = ClientApp.objects.registered().filter(pk=app_id)
     list(apps.select_for_update().values_list("pk"))  # a token that is issued meanwhile is seen below, or is refused
-    held = AccessToken.objects.filter(application=app_id, user__isnull=False)
+    held = AccessToken.objects.filter(application__in=apps, user__isnull=False)
     users = set(held.values_list("user_id", flat=True))
     apps.delete()
     for user_id in users:
         end_streams(user_id=user_id)
-
-
-@transaction.atomic
-def _revoke(token: QuerySet[Any]) -> bool:
-    user_id = token.values_list("user_id", flat=True).first()
-    gone, _ = token.delete()
-    if user_id is not None:
-        end_streams(user_id=user_id)
-    return bool(gone)
 
 
 def end_streams(*, user_id: int) -> None:

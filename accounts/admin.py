@@ -1,4 +1,4 @@
-"""The policy, deleted accounts, roles and API tokens in the admin; users have a module of their own (user_admin)."""
+"""The policy, deleted accounts, roles, apps and tokens in the admin; users have a module of their own (user_admin)."""
 
 from datetime import datetime
 from typing import Any
@@ -14,14 +14,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from knox.models import AuthToken
 from oauth2_provider.models import AccessToken, Grant, IDToken, RefreshToken
 
 from accounts import joining_admin, policy
-from accounts.actions import delete_app, revoke_app_token, revoke_token
+from accounts.actions import delete_app, revoke_token
 from accounts.models import Deletion, Policy, User
-from accounts.oauth_models import AppToken, ClientApp
+from accounts.oauth_models import OWN_APP, AppToken, ClientApp
 from accounts.user_admin import PermissionsField, is_super
 from web.admin import QuickListAdmin, ReadOnlyAdmin, is_writing
 
@@ -80,7 +80,6 @@ class DeletionAdmin(ReadOnlyAdmin):
 
 
 admin.site.unregister(Group)
-admin.site.unregister(AuthToken)
 for model in (ClientApp, AccessToken, Grant, IDToken, RefreshToken):
     admin.site.unregister(model)  # django-oauth-toolkit's own pages would make tokens for others
 
@@ -146,40 +145,9 @@ class RevokedAdmin(QuickListAdmin):
             self.revoke(one)
 
 
-@admin.register(AuthToken)
-class TokenAdmin(RevokedAdmin):
-    """API tokens, to look at and to revoke. Knox's own page would issue some for others, to act in their name."""
-
-    list_display = ("owner", "created_at", "expires_at")
-    list_select_related = ("user",)
-    search_fields = ("=user__username",)
-    search_help_text = _("The whole name of a user.")
-    ordering = ("-created",)
-    fields = readonly_fields = ("owner", "created_at", "expires_at")
-
-    @admin.display(description=_("user"))
-    def owner(self, token: AuthToken) -> User:
-        """The user of the token."""
-        return token.user  # type: ignore[no-any-return]
-
-    @admin.display(description=_("since"), ordering="created")
-    def created_at(self, token: AuthToken) -> str:
-        """The moment at which the token was issued."""
-        return shown_time(token.created)
-
-    @admin.display(description=_("until"), ordering="expiry")
-    def expires_at(self, token: AuthToken) -> str:
-        """The moment at which the token expires."""
-        return shown_time(token.expiry)
-
-    def revoke(self, obj: AuthToken) -> None:
-        """Revoke the token."""
-        revoke_token(digest=obj.pk)
-
-
 @admin.register(AppToken)
 class AppTokenAdmin(RevokedAdmin):
-    """Tokens of apps, by which they act for users, to look at and to revoke. No page has the token or its hash."""
+    """Tokens of the API and of apps, to look at and to revoke. No page has the token or its hash."""
 
     list_display = ("owner", "app", "granted", "created_at", "used_at", "expires_at")
     list_select_related = ("user", "application")
@@ -194,9 +162,9 @@ class AppTokenAdmin(RevokedAdmin):
         return token.user  # type: ignore[no-any-return]
 
     @admin.display(description=_("app"), empty_value="-")
-    def app(self, token: AppToken) -> ClientApp | None:
+    def app(self, token: AppToken) -> ClientApp | str | None:
         """The app that holds the token."""
-        return token.application  # type: ignore[no-any-return]
+        return gettext("API token") if token.application_id == OWN_APP else token.application
 
     @admin.display(description=_("scopes"))
     def granted(self, token: AppToken) -> str:
@@ -215,12 +183,12 @@ class AppTokenAdmin(RevokedAdmin):
 
     @admin.display(description=_("until"), ordering="expires")
     def expires_at(self, token: AppToken) -> str:
-        """The moment at which it ends unless it is used before."""
+        """The moment at which it ends. A use before moves it, except for API tokens."""
         return shown_time(token.expires)
 
     def revoke(self, obj: AppToken) -> None:
         """Revoke the token, and end the streams that it holds open."""
-        revoke_app_token(token_id=obj.pk)
+        revoke_token(token_id=obj.pk)
 
 
 @admin.register(ClientApp)
@@ -232,6 +200,11 @@ class ClientAppAdmin(RevokedAdmin):
     ordering = ("-id",)
     fields = readonly_fields = (*list_display, "addresses", "held")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """The apps that registered themselves: the built-in one is not to be removed."""
+        apps: QuerySet[Any] = super().get_queryset(request)
+        return apps.exclude(pk=OWN_APP)
+
     @admin.display(description=_("since"), ordering="created")
     def created_at(self, app: ClientApp) -> str:
         """The moment at which the app registered."""
@@ -242,7 +215,7 @@ class ClientAppAdmin(RevokedAdmin):
         """The addresses to which users are led back."""
         return str(app.redirect_uris)
 
-    @admin.display(description=_("tokens of apps"))
+    @admin.display(description=_("tokens"))
     def held(self, app: ClientApp) -> str:
         """The way to its tokens."""
         address = reverse("admin:accounts_apptoken_changelist", query={"application__id__exact": app.pk})

@@ -19,6 +19,7 @@ from accounts import actions, addresses, faces, guard, joining, second_factors, 
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.models import User
+from accounts.tokens import token_of
 from media.api import Face, form, taken
 from media.models import Use
 from web import rates
@@ -275,7 +276,7 @@ class PasswordView(ApiView):
                 user=user,
                 current=current,
                 new=fields["new_password"],
-                keep_token=_token(request),
+                keep_token=token_of(request),
             )
         except DjangoValidationError as error:
             raise invalid(error) from error
@@ -288,7 +289,7 @@ class SessionsView(ApiView):
     @extend_schema(operation_id="log_out_everywhere", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
         """End every other session and token of the caller."""
-        user = actions.log_out_everywhere(user=signed_in(request), keep_token=_token(request))
+        user = actions.log_out_everywhere(user=signed_in(request), keep_token=token_of(request))
         return _stayed(request, user)
 
 
@@ -345,8 +346,3 @@ def _stayed(request: Request, user: User) -> HttpResponse:
         update_session_auth_hash(request._request, user)
         guard.remember(response, user)
     return response
-
-
-def _token(request: Request) -> str:
-    """The digest of the token that sends this, if one does."""
-    return str(request.auth or "")

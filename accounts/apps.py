@@ -1,4 +1,4 @@
-"""Accounts, tokens and the admin as Django apps."""
+"""Accounts and the admin as Django apps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,18 +19,6 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         """Connect the receivers."""
         from accounts import receivers  # noqa: F401
-
-
-class TokensConfig(AppConfig):
-    """Knox, as the admin calls it."""
-
-    name = "knox"
-    verbose_name = _("API tokens")
-
-    def ready(self) -> None:
-        """Name knox's tokens in the reader's language."""
-        meta = self.get_model("AuthToken")._meta
-        meta.verbose_name, meta.verbose_name_plural = _("API token"), _("API tokens")
 
 
 class AdminConfig(SimpleAdminConfig):

@@ -1,8 +1,8 @@
 """The grounds of a connection that stays open: a session, a token, or a ticket that the site gave for one of them.
 
 A ticket goes where neither cookie nor token does, in an address, and so it is short-lived and holds neither: signed
-are the user, for which of the site's own origins it was made, and the hash by which a token is found, or a mark that
-changes when all sessions of the user end.
+are the user, for which of the site's own origins it was made, and the id of a token, or a mark that changes when all
+sessions of the user end.
 
 See docs/decisions.md: A ticket holds neither session nor token.
 """
@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.core import signing
-from django.db.models import Q
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from knox.models import AuthToken
+from oauth2_provider.models import AccessToken
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from accounts.models import User
+from accounts.tokens import token_of
 from storage.connections import fetch, id_array
 from web import rates
 
@@ -32,20 +32,17 @@ BORROWED_SECONDS = 60
 """How long a connection lives that only a ticket of a session vouches for: no program can tell whether that ended."""
 
 # The connections that may stay open. One ends when its user is deactivated or gets another password, and when its
-# session, its token or the token of its app is gone; without a token also when all sessions of the user end.
+# session or token is gone; without a token also when all sessions of the user end.
 STANDING = """
     SELECT held.place FROM unnest(%(users)s::bigint[], %(passwords)s::text[], %(sessions)s::text[], %(epochs)s::int[],
-        %(digests)s::text[], %(app_tokens)s::bigint[])
-        WITH ORDINALITY AS held (user_id, password, session, epoch, digest, app_token, place)
+        %(tokens)s::bigint[])
+        WITH ORDINALITY AS held (user_id, password, session, epoch, token, place)
     JOIN accounts_user u ON u.id = held.user_id AND u.is_active AND md5(u.password) = held.password
-    WHERE (held.digest <> '' OR held.app_token <> 0 OR held.epoch = u.session_epoch) AND (held.session = '' OR EXISTS (
+    WHERE (held.token <> 0 OR held.epoch = u.session_epoch) AND (held.session = '' OR EXISTS (
             SELECT FROM django_session d WHERE d.session_key = held.session AND d.expire_date > now())
-        ) AND (held.digest = '' OR EXISTS (
-            SELECT FROM knox_authtoken t
-            WHERE t.digest = held.digest AND t.user_id = u.id AND (t.expiry IS NULL OR t.expiry > now())
-        )) AND (held.app_token = 0 OR EXISTS (
+        ) AND (held.token = 0 OR EXISTS (
             SELECT FROM oauth2_provider_accesstoken t
-            WHERE t.id = held.app_token AND t.user_id = u.id AND t.expires > now()))
+            WHERE t.id = held.token AND t.user_id = u.id AND t.expires > now()))
 """
 
 _signer = signing.TimestampSigner(salt="accounts.ticket")
@@ -56,8 +53,8 @@ class Ticket(NamedTuple):
 
     user_id: int
     origin: str
-    digest: str
-    """The hash of the API token that the ticket was given for; empty where it was a session."""
+    token: int
+    """The id of the API token that the ticket was given for; 0 where it was a session."""
     sessions: str
     """The mark of the user's sessions where it was one; empty for a token."""
 
@@ -71,30 +68,28 @@ class Grant(NamedTuple):
     session: str = ""
     epoch: int = 0
     """The times that all sessions of the user had been ended when the connection was opened."""
-    digest: str = ""
-    """The hash of the API token by which the connection was opened, if by one."""
-    app_token: int = 0
-    """The id of an app's token."""
+    token: int = 0
+    """The id of the token by which the connection was opened, of the API or of an app."""
 
     @property
     def is_borrowed(self) -> bool:
         """Whether only a ticket stands for the connection."""
-        return not (self.session or self.digest or self.app_token)
+        return not (self.session or self.token)
 
 
-def issue_ticket(*, user: User, origin: str, digest: str) -> str:
-    """A signed ticket for connections from `origin`; `digest` is that of a token, or empty."""
-    ticket = Ticket(user.pk, origin, digest, "" if digest else session_mark(user))
+def issue_ticket(*, user: User, origin: str, token: int) -> str:
+    """A signed ticket for connections from `origin`; `token` is the id of an API token, or 0."""
+    ticket = Ticket(user.pk, origin, token, "" if token else session_mark(user))
     return _signer.sign_object(ticket, compress=False)
 
 
 def read_ticket(text: str) -> Ticket | None:
     """The content of a ticket of ours that is not older than `TICKET_SECONDS`, else None."""
     try:
-        user_id, origin, digest, sessions = _signer.unsign_object(text, max_age=TICKET_SECONDS)
+        user_id, origin, token, sessions = _signer.unsign_object(text, max_age=TICKET_SECONDS)
     except (signing.BadSignature, ValueError):
         return None
-    return Ticket(user_id, origin, digest, sessions)
+    return Ticket(user_id, origin, token, sessions)
 
 
 class TicketAuthentication(BaseAuthentication, rates.Claimed):
@@ -119,10 +114,9 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
 
 def _still_counts(ticket: Ticket, user: User) -> bool:
     """Whether the token that a ticket was given for is still there, or the sessions of its user have not all ended."""
-    if not ticket.digest:
+    if not ticket.token:
         return ticket.sessions == session_mark(user)
-    tokens = AuthToken.objects.filter(Q(expiry=None) | Q(expiry__gt=Now()), digest=ticket.digest, user=user)
-    return bool(tokens.exists())
+    return bool(AccessToken.objects.filter(pk=ticket.token, user=user, expires__gt=Now()).exists())
 
 
 class TicketScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -136,11 +130,9 @@ class TicketScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return {"type": "apiKey", "in": "query", "name": "ticket", "description": "As a redirect of the site gives it."}
 
 
-def digest_of(request: Request) -> str:
-    """The hash of the token that a request was authenticated by, itself or by its ticket; empty without one."""
-    if isinstance(request.auth, Ticket):
-        return request.auth.digest
-    return request.auth if isinstance(request.auth, str) else ""
+def token_behind(request: Request) -> int:
+    """The id of the API token that a request was authenticated by, itself or by its ticket; 0 without one."""
+    return request.auth.token if isinstance(request.auth, Ticket) else token_of(request)
 
 
 def grant_of(request: Request, user: User) -> Grant:
@@ -148,7 +140,7 @@ def grant_of(request: Request, user: User) -> Grant:
     password = password_mark(user)
     if request.auth is None:  # neither a token nor a ticket
         return Grant(user.pk, password, request._request.session.session_key or "", user.session_epoch)
-    return Grant(user.pk, password, epoch=user.session_epoch, digest=digest_of(request))
+    return Grant(user.pk, password, epoch=user.session_epoch, token=token_behind(request))
 
 
 def password_mark(user: User) -> str:
@@ -170,8 +162,7 @@ def standing(grants: Sequence[Grant]) -> list[bool]:
             "passwords": [grant.password for grant in grants],
             "sessions": [grant.session for grant in grants],
             "epochs": [grant.epoch for grant in grants],
-            "digests": [grant.digest for grant in grants],
-            "app_tokens": id_array(grant.app_token for grant in grants),
+            "tokens": id_array(grant.token for grant in grants),
         },
     )
     held = {row[0] for row in rows}

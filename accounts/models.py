@@ -472,13 +472,10 @@ class ResetRequest(models.Model):
 
 
 class TokenOrigin(models.Model):
-    """Where an API token was issued, for the list of its owner.
-
-    PostgreSQL does not hold it to its token: the version before, which does not know this table, deletes tokens too.
-    """
+    """Where an API token was issued, for the list of its owner."""
 
     token = models.OneToOneField(
-        "knox.AuthToken", on_delete=models.CASCADE, primary_key=True, related_name="origin", db_constraint=False
+        "oauth2_provider.AccessToken", on_delete=models.CASCADE, primary_key=True, related_name="origin"
     )
     user_agent = models.CharField(max_length=200, blank=True)
     ip = models.CharField(max_length=45, blank=True)

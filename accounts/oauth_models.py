@@ -1,9 +1,10 @@
-"""Programs that act for users by OAuth 2: the table of django-oauth-toolkit's applications, with what it lacks.
+"""Programs that act for users: the table of django-oauth-toolkit's applications, with what it lacks.
 
 Tokens and codes are django-oauth-toolkit's own tables. A token is kept as its SHA-256, and so is an application's
-secret. An application registers itself (clientapi), and belongs to no user.
+secret. An application registers itself (clientapi), and belongs to no user. One application is built in: its tokens are
+the API tokens that users get for a name and a password (`OWN_APP`).
 
-See docs/decisions.md: Programs hold OAuth tokens, and knox's stay beside them.
+See docs/decisions.md: One table holds the tokens of apps and of the API.
 """
 
 from typing import Any, ClassVar
@@ -16,6 +17,8 @@ WEBSITE_LENGTH = 2_000
 SCOPES_LENGTH = 1_000
 FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "blob", "file", "about", "filesystem", "view-source"})
 """Schemes of addresses that a browser would run or read, instead of opening a program."""
+OWN_APP = 0
+"""The id of the built-in app. PostgreSQL numbers the others from 1."""
 
 
 class ClientAppManager(models.Manager["ClientApp"]):
@@ -24,6 +27,25 @@ class ClientAppManager(models.Manager["ClientApp"]):
     def get_by_natural_key(self, client_id: str) -> "ClientApp":
         """The app of this client id."""
         return self.get(client_id=client_id)
+
+    def own(self) -> "ClientApp":
+        """The built-in app. The first token that needs it makes it, also after its table was emptied. It has no secret
+        and no address, so no program can ask for a token in its name.
+        """
+        fields = {
+            "client_id": "api",
+            "name": "API",
+            "client_type": ClientApp.CLIENT_CONFIDENTIAL,
+            "authorization_grant_type": ClientApp.GRANT_AUTHORIZATION_CODE,
+            "client_secret": "",
+            "hash_client_secret": False,
+            "scopes": "",
+        }
+        return self.get_or_create(pk=OWN_APP, defaults=fields)[0]
+
+    def registered(self) -> models.QuerySet["ClientApp"]:
+        """The apps that registered themselves."""
+        return self.exclude(pk=OWN_APP)
 
 
 class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
@@ -44,6 +66,10 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
         """The name by which dumps know an app."""
         return (self.client_id,)
 
+    def is_usable(self, request: Any) -> bool:
+        """Whether the app may ask for tokens by OAuth. The built-in app may not."""
+        return bool(self.pk != OWN_APP)
+
     def get_allowed_schemes(self) -> set[str]:
         """The schemes of its own addresses, which `clientapi.actions` checked: programs of phones have their own."""
         return {uri.partition(":")[0].lower() for uri in self.redirect_uris.split()} - FORBIDDEN_SCHEMES
@@ -61,12 +87,12 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
 
 
 class AppToken(AccessToken):  # type: ignore[misc]  # without types
-    """An app's token, as the admin shows it."""
+    """A token of an app or of the API, as the admin shows it."""
 
     class Meta:
         proxy = True
-        verbose_name = _("token of an app")
-        verbose_name_plural = _("tokens of apps")
+        verbose_name = _("token")
+        verbose_name_plural = _("tokens")
         default_permissions = ("view", "delete")
 
     def __str__(self) -> str:

@@ -1,5 +1,5 @@
-"""Where a user is signed in: browsers (sessions), programs (API tokens) and apps (tokens by OAuth), for the list of
-their owner.
+"""Where a user is signed in: browsers (sessions), programs (API tokens) and apps (their tokens), for the list of their
+owner.
 
 allauth's table `usersessions.UserSession` has a row a session, written at sign-in, and after the answer to a request
 that read the session's row, about once an hour (accounts/presence.py). No page waits for it. A session that an older
@@ -18,24 +18,22 @@ from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
-from knox.models import AuthToken
 from oauth2_provider.models import AccessToken
 from oauth2_provider.scopes import get_scopes_backend
 
-from accounts.actions import end_streams, revoke_app_token, revoke_token
+from accounts.actions import end_streams, revoke_token
 from accounts.models import ClientApp, Session, TokenOrigin, User
+from accounts.oauth_models import OWN_APP
 from accounts.sessions import SessionStore
-from storage.connections import fetch
 
 AGENT_LENGTH = 200
 SHOWN = 100
 """Sessions that a list shows, those seen last."""
-LOOKED_AT, TURNS = 2_000, 100
-"""Tokens, or origins of tokens, that one statement looks at, and statements of one walk through the tokens."""
 BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
 SYSTEMS = (
     ("Android", "Android"),
@@ -53,20 +51,6 @@ NOTE = """
     VALUES (%(key)s, %(user)s, %(agent)s, %(ip)s::inet, now(), now(), '{}')
     ON CONFLICT (session_key) DO UPDATE SET
         user_id = excluded.user_id, user_agent = excluded.user_agent, ip = excluded.ip, last_seen_at = now()
-"""
-FORGET_ORIGINS = """
-    DELETE FROM accounts_tokenorigin WHERE token_id = ANY(ARRAY(
-        SELECT looked.token_id FROM (
-            SELECT token_id FROM accounts_tokenorigin WHERE token_id >= %(begin)s ORDER BY token_id LIMIT %(limit)s
-        ) looked
-        WHERE NOT EXISTS (SELECT FROM knox_authtoken t WHERE t.digest = looked.token_id OFFSET 0)
-    )) RETURNING 1
-"""
-
-LOOK_FOR_EXPIRED = """
-    SELECT max(digest), array_agg(digest) FILTER (WHERE expiry < now()) FROM (
-        SELECT digest, expiry FROM knox_authtoken WHERE digest > %(after)s ORDER BY digest LIMIT %(limit)s
-    ) looked
 """
 
 
@@ -158,19 +142,25 @@ def _is_of_now(row: Session, user: User) -> bool:
 
 def tokens(user: User) -> list[Place]:
     """The API tokens of a user, newest first."""
-    rows = AuthToken.objects.filter(user=user, expiry__gt=timezone.now()).select_related("origin").order_by("-created")
+    rows = _standing(user).filter(application=OWN_APP).select_related("origin").order_by("-pk")
     return [_of_token(row) for row in rows[: settings.TOKEN_CAP]]
+
+
+def _standing(user: User) -> QuerySet[Any]:
+    """The tokens of a user that have not expired."""
+    tokens: QuerySet[Any] = AccessToken.objects.filter(user=user, expires__gt=timezone.now())
+    return tokens
 
 
 def _of_token(row: Any) -> Place:
     origin: TokenOrigin | None = getattr(row, "origin", None)
     agent, ip = (origin.user_agent, origin.ip) if origin is not None else ("", "")
-    return Place(_name(row.digest), device_name(agent), ip, row.created, None, row.expiry, False)
+    return Place(_name(row.token_checksum), device_name(agent), ip, row.created, None, row.expires, False)
 
 
 def apps(user: User) -> list[Place]:
     """The apps that hold a token of a user, newest first, each with when it was used last, within the hour."""
-    rows = AccessToken.objects.filter(user=user, expires__gt=timezone.now()).order_by("-id")[: settings.TOKEN_CAP]
+    rows = _standing(user).exclude(application=OWN_APP).order_by("-pk")[: settings.TOKEN_CAP]
     names = dict(ClientApp.objects.filter(pk__in=[row.application_id for row in rows]).values_list("pk", "name"))
     return [
         Place(
@@ -193,11 +183,11 @@ def _words(row: Any) -> list[str]:
     return [str(words) for scope, words in get_scopes_backend().get_all_scopes().items() if scope in held]
 
 
-def end_app(*, user: User, key: str) -> bool:
-    """Revoke the token of an app, by the name that the list gives it; False if there is none that is called so."""
+def end_token(*, user: User, key: str) -> bool:
+    """Revoke a token of the API or of an app, by the name that the lists give it; False if none is called so."""
     rows = AccessToken.objects.filter(user=user).values_list("pk", "token_checksum")
     found = next((pk for pk, digest in rows if _name(digest) == key), None)
-    return found is not None and revoke_app_token(token_id=found)
+    return found is not None and revoke_token(token_id=found)
 
 
 def end_session(*, user: User, key: str) -> bool:
@@ -213,16 +203,8 @@ def end_session(*, user: User, key: str) -> bool:
     return True
 
 
-def end_token(*, user: User, key: str) -> bool:
-    """Revoke one API token of the user, likewise."""
-    digests = AuthToken.objects.filter(user=user).values_list("digest", flat=True)
-    found = next((each for each in digests if _name(each) == key), None)
-    return found is not None and revoke_token(digest=found)
-
-
 def forget_ended(limit: int = 5_000) -> int:
-    """Delete rows of sessions that are long over, and origins of tokens that are gone; how many sessions."""
-    forget_origins(secrets.token_hex())
+    """Delete rows of sessions that are long over; how many."""
     age = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)
     return sum(_forget_old(begin, age, limit) for begin in (0, _somewhere()))
 
@@ -237,35 +219,6 @@ def _somewhere() -> int:
     """An id by chance: sessions that go on for years at the beginning of the table keep no others."""
     highest = UserSession.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     return secrets.randbelow(highest + 1)
-
-
-def forget_tokens() -> int:
-    """Delete API tokens that have expired, with what is known of where they were issued; how many.
-
-    Their owner's next token would take them, but an owner who is gone issues none. Expiry has no index: up to
-    `TURNS * LOOKED_AT` tokens are looked at, and as many again from a digest by chance on.
-    """
-    return sum(_forget_expired(after) for after in ("", secrets.token_hex()))
-
-
-def _forget_expired(after: str | None) -> int:
-    gone, turns = 0, 0
-    while after is not None and turns < TURNS:
-        ((after, expired),) = fetch(LOOK_FOR_EXPIRED, {"after": after, "limit": LOOKED_AT})
-        turns += 1
-        if expired:
-            gone += AuthToken.objects.filter(pk__in=expired).delete()[1].get(AuthToken._meta.label, 0)
-    return gone
-
-
-def forget_origins(begin: str) -> None:
-    """Delete origins whose tokens are gone, among the `LOOKED_AT` first ones and those from this digest on.
-
-    Only the version before leaves any (accounts.models.TokenOrigin). The caller names another digest each time, so that
-    no statement looks at the whole table.
-    """
-    for place in ("", begin):
-        fetch(FORGET_ORIGINS, {"begin": place, "limit": LOOKED_AT})
 
 
 def _name(secret: str) -> str:

@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils.http import base36_to_int, int_to_base36
 
 from accounts import addresses
-from accounts.actions import check_password_shape, end_streams, end_tokens
+from accounts.actions import check_password_shape, end_tokens
 from accounts.models import ResetRequest, User
 from mail import actions as mail
 from storage.draws import Draw
@@ -128,6 +128,5 @@ def set_password(*, number: str, token: str, new: str) -> User:
     if not User.objects.active().filter(pk=user.pk, password=before).update(**changed):
         raise SpentError
     end_tokens(user=user)
-    end_streams(user_id=user.pk)
     addresses.tell(user, "password_changed")
     return user

@@ -11,7 +11,7 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
 from accounts import actions, guard, places, recovery, second_factors, sign_in, step_up
-from accounts.tokens import TokenAuthentication
+from accounts.tokens import TokenAuthentication, token_of
 from web import rates
 from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, spend
 
@@ -84,7 +84,7 @@ class TokenView(ApiView):
     @extend_schema(operation_id="log_out", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
         """Revoke the token that sends this."""
-        actions.revoke_token(digest=str(request.auth))
+        actions.revoke_token(token_id=token_of(request))
         return HttpResponse(status=204)
 
 

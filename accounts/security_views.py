@@ -172,7 +172,7 @@ def devices(request: PageRequest, reader: User) -> HttpResponse:
 def end_device(request: PageRequest, reader: User) -> HttpResponse:
     """End one session, API token or token of an app."""
     key = request.POST.get("key", "")
-    if any(end(user=reader, key=key) for end in (places.end_session, places.end_token, places.end_app)):
+    if any(end(user=reader, key=key) for end in (places.end_session, places.end_token)):
         messages.success(request, _("It is logged out."))
     return redirect("settings-devices")
 

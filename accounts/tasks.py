@@ -42,9 +42,8 @@ def forget_applications() -> None:
 
 @shared_task(name="accounts.clear_sessions")
 def clear_sessions() -> None:
-    """Periodic: drop sessions and tokens that have expired, which Django and knox leave in their tables."""
+    """Periodic: drop sessions that have expired, which Django leaves in its table."""
     call_command("clearsessions")
-    places.forget_tokens()
     places.forget_ended()
     addresses.forget_checks()
 

@@ -17,7 +17,7 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import addresses, second_factors
-from accounts.actions import end_streams, end_tokens
+from accounts.actions import end_tokens
 from accounts.big_v_admin import BigVAdmin
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
@@ -56,7 +56,6 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not ge
         if commit:
             user.save(update_fields=["password"])
             end_tokens(user=user)
-            end_streams(user_id=user.pk)
         return user
 
 

@@ -52,7 +52,6 @@ BY_MEMBERS = (
     "feedsite_written",
     "timeline_readingposition",
     "notifications_readmark",
-    "knox_authtoken",
     "django_session",
     "usersessions_usersession",
     "accounts_session",

@@ -115,6 +115,6 @@ def forget_unused() -> int:
     has_token, has_code = (
         Exists(rows.filter(application=OuterRef("pk"))) for rows in (AccessToken.objects.filter(lately), Grant.objects)
     )
-    old = ClientApp.objects.filter(~has_token, ~has_code, created__lt=now - UNUSED).order_by("created")
+    old = ClientApp.objects.registered().filter(~has_token, ~has_code, created__lt=now - UNUSED).order_by("created")
     unused = ClientApp.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:FORGOTTEN]))
     return gone + int(unused.delete()[0])

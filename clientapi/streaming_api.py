@@ -51,7 +51,7 @@ class StreamingView(ClientView):
                 raise Problem(403, OUTSIDE) from error
         if not getattr(request._request, "keeps_lines_open", False):
             return _elsewhere(request)
-        grant = Grant(reader.pk, password_mark(reader), app_token=request.auth.token_id)
+        grant = Grant(reader.pk, password_mark(reader), token=request.auth.token_id)
         answer = partial(_answer, held) if is_socket else None
         return Admission(grant, Hearer(reader.pk, streams, is_socket), CLIENTS, answer=answer)
 

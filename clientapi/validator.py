@@ -8,9 +8,10 @@ from django.utils.crypto import constant_time_compare
 from oauth2_provider.models import get_access_token_model
 from oauth2_provider.oauth2_validators import OAuth2Validator
 
-from accounts.actions import revoke_app_token
+from accounts.actions import revoke_token
+from accounts.oauth_models import OWN_APP
+from accounts.tokens import digest_of
 from clientapi import scopes
-from clientapi.bearer import digest_of
 
 AccessToken = get_access_token_model()
 
@@ -45,15 +46,15 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         token.pop("refresh_token", None)
         super()._save_bearer_token(token, request, *args, **kwargs)
         owner = {"user": request.user} if request.user is not None else {"user": None, "application": request.client}
-        kept = AccessToken.objects.filter(**owner).order_by("-id")
+        kept = AccessToken.objects.filter(**owner).exclude(application=OWN_APP).order_by("-id")
         for token_id in kept[settings.TOKEN_CAP : 2 * settings.TOKEN_CAP].values_list("pk", flat=True):
-            revoke_app_token(token_id=token_id)
+            revoke_token(token_id=token_id)
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
         """Make a token of the app worthless, and end the streams that it holds open."""
         held = AccessToken.objects.filter(token_checksum=digest_of(token), application=request.client)
         for token_id in held.values_list("pk", flat=True):
-            revoke_app_token(token_id=token_id)
+            revoke_token(token_id=token_id)
 
 
 def _are_within(asked: Any, client: Any) -> bool:

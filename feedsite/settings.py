@@ -73,7 +73,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "rest_framework",
-    "accounts.apps.TokensConfig",
     "oauth2_provider",
     "corsheaders",
     "allauth",
@@ -503,7 +502,6 @@ REST_FRAMEWORK = {
 }
 CSRF_FAILURE_VIEW = "web.outage.csrf_failure"
 TOKEN_DAYS = env.token_days
-REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS)}
 # Tokens that a user may hold at once; the oldest gives way.
 TOKEN_CAP = 50
 

@@ -27,7 +27,7 @@ RELATED = [
     (_("blocked by"), "relations_block", "blocked__id__exact={id}"),
     (_("mutes"), "relations_mute", "muter__id__exact={id}"),
     (_("muted by"), "relations_mute", "muted__id__exact={id}"),
-    (_("API tokens"), "knox_authtoken", "user__id__exact={id}"),
+    (_("tokens"), "accounts_apptoken", "user__id__exact={id}"),
 ]
 """The lists that a user's page leads to: name, the admin's name of the list, query."""
 

@@ -237,7 +237,7 @@ def _caller(context: grpc.ServicerContext) -> User:
     if not is_token:
         raise RefusedError(grpc.StatusCode.UNAUTHENTICATED, "Send the metadata `authorization: Token ...`, once.")
     try:
-        user, _ = TokenAuthentication().authenticate_credentials(words[1].encode())
+        user, _ = TokenAuthentication().authenticate_credentials(words[1])
     except AuthenticationFailed as error:
         _let_wait(call.prove(None))
         raise RefusedError(grpc.StatusCode.UNAUTHENTICATED, str(error.detail)) from None

@@ -19,10 +19,10 @@ from accounts.grants import (
     Grant,
     Ticket,
     TicketAuthentication,
-    digest_of,
     grant_of,
     issue_ticket,
     read_ticket,
+    token_behind,
 )
 from accounts.models import User
 from storage.events import Listener, Position
@@ -106,7 +106,7 @@ class StreamView(ApiView):
         if not settings.STREAM_PORT or isinstance(request.auth, Ticket):
             raise OutageError
         host, _ = split_domain_port(request.get_host())
-        query = {"ticket": issue_ticket(user=reader, origin=own_origin(request), digest=digest_of(request))}
+        query = {"ticket": issue_ticket(user=reader, origin=own_origin(request), token=token_behind(request))}
         query |= {name: str(place) for name, place in zip(WATCHED, listener[1:], strict=True) if place}
         if since:
             query["last_event_id"] = str(since)

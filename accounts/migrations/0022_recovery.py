@@ -21,7 +21,6 @@ class Migration(migrations.Migration):
     dependencies = [
         ("account", "0009_emailaddress_unique_primary_email"),
         ("accounts", "0021_username_words"),
-        ("knox", "0009_extend_authtoken_field"),
     ]
 
     operations = [
@@ -54,27 +53,6 @@ class Migration(migrations.Migration):
                 ("asked", models.CharField(max_length=254)),
                 ("language", models.CharField(blank=True, max_length=10)),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-            ],
-            options={
-                "default_permissions": (),
-            },
-        ),
-        migrations.CreateModel(
-            name="TokenOrigin",
-            fields=[
-                (
-                    "token",
-                    models.OneToOneField(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="origin",
-                        serialize=False,
-                        to="knox.authtoken",
-                    ),
-                ),
-                ("user_agent", models.CharField(blank=True, max_length=200)),
-                ("ip", models.CharField(blank=True, max_length=45)),
             ],
             options={
                 "default_permissions": (),

@@ -12,14 +12,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from knox.models import AuthToken
 from oauth2_provider.models import AccessToken
 
 from accounts import policy
-from accounts.actions import issue_token
+from accounts.actions import delete_app, issue_token
 from accounts.big_v import demote
 from accounts.models import BigVChange, Level, User
-from accounts.oauth_models import AppToken
+from accounts.oauth_models import OWN_APP, AppToken, ClientApp
 from relations import actions
 from tests.support.admin import act, text
 from tests.support.clients import app_of, token_of
@@ -470,10 +469,10 @@ def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) 
     after = [user | {"bio": ""} for user in User.objects.order_by("pk").values()]
     assert after == [user | {"bio": ""} for user in before]
     assert not reader.user_permissions.exists()
-    for path in ["auth/group/add/", "knox/authtoken/add/"]:
+    for path in ["auth/group/add/", "accounts/apptoken/add/"]:
         assert client.post(f"/admin/{path}", {"name": "all", "user": admin_user.pk}).status_code == 403
     assert Group.objects.count() == groups
-    assert not AuthToken.objects.exists()
+    assert not AccessToken.objects.exists()
 
 
 @pytest.mark.slow
@@ -512,8 +511,8 @@ def test_a_new_password_ends_what_the_old_one_opened(admin_client: Client, admin
     assert session.get("/settings").status_code == 302
     assert Client().get("/api/v1/users/me", headers={"Authorization": f"Token {token}"}).status_code == 401
     token = issue_token(user=user)
-    rows = AuthToken.objects.filter(user=user)
-    act(admin_client, "/admin/knox/authtoken/", "delete_selected", *rows, post="yes")
+    rows = AccessToken.objects.filter(user=user)
+    act(admin_client, "/admin/accounts/apptoken/", "delete_selected", *rows, post="yes")
     assert Client().get("/api/v1/users/me", headers={"Authorization": f"Token {token}"}).status_code == 401
     assert LogEntry.objects.filter(user=admin_user).count() == 2
 
@@ -544,11 +543,17 @@ def test_staff_sees_apps_and_their_tokens_and_takes_them_away(admin_client: Clie
     assert answers() == [200, 200, 200]
     act(admin_client, "/admin/accounts/apptoken/", "delete_selected", rows[1], post="yes")
     assert answers() == [200, 401, 200]
+    issue_token(user=user)
+    assert "API token" in text(admin_client.get("/admin/accounts/apptoken/"))
+    act(admin_client, "/admin/accounts/clientapp/", "delete_selected", ClientApp.objects.own(), post="yes")
+    assert admin_client.get(f"/admin/accounts/clientapp/{OWN_APP}/delete/").status_code == 302
+    delete_app(app_id=OWN_APP)
+    assert AccessToken.objects.filter(application=OWN_APP).exists()
     act(admin_client, "/admin/accounts/clientapp/", "delete_selected", apps[0], post="yes")
     assert answers() == [401, 401, 200]
     assert admin_client.post(f"/admin/accounts/clientapp/{apps[1].pk}/delete/", {"post": "yes"}).status_code == 302
     assert answers() == [401, 401, 401]
-    assert not AccessToken.objects.exists()
+    assert not AccessToken.objects.exclude(application=OWN_APP).exists()
     assert admin_client.get("/admin/accounts/apptoken/add/").status_code == 403
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.conf import LazySettings
 from django.contrib.auth.hashers import check_password
 from django.utils import timezone
-from knox.models import AuthToken
+from oauth2_provider.models import AccessToken
 from rest_framework.test import APIClient
 
 from accounts import actions
@@ -98,7 +98,7 @@ def test_wrong_credentials_are_all_the_same(ann: User, username: str, password: 
     response = APIClient().post(f"{API}/auth/token", {"username": username, "password": password})
     assert response.status_code == 400
     assert response.json() == {"non_field_errors": ["Wrong username or password."]}
-    assert not AuthToken.objects.exists()
+    assert not AccessToken.objects.exists()
 
 
 def test_a_token_is_revoked_alone(api: APIClient, ann: User) -> None:
@@ -123,10 +123,10 @@ def test_a_worthless_token_does_not_keep_from_a_new_one(ann: User) -> None:
 
 
 def test_tokens_end(api: APIClient, ann: User) -> None:
-    AuthToken.objects.update(expiry=timezone.now() - timedelta(seconds=1))
+    AccessToken.objects.update(expires=timezone.now() - timedelta(seconds=1))
     assert api.get(f"{API}/users/me").status_code == 401
     actions.issue_token(user=ann)
-    assert AuthToken.objects.count() == 1
+    assert AccessToken.objects.count() == 1
 
 
 def test_the_oldest_token_gives_way(api: APIClient, ann: User, settings: LazySettings) -> None:
@@ -136,12 +136,12 @@ def test_the_oldest_token_gives_way(api: APIClient, ann: User, settings: LazySet
     assert api.get(f"{API}/users/me").status_code == 200
     actions.issue_token(user=ann)
     assert api.get(f"{API}/users/me").status_code == 401
-    assert AuthToken.objects.count() == 3
+    assert AccessToken.objects.count() == 3
 
 
 def test_a_token_is_kept_as_a_hash_only(ann: User) -> None:
     token = actions.issue_token(user=ann)
-    row = AuthToken.objects.values().get()
+    row = AccessToken.objects.values().get()
     assert token not in str(row)
 
 

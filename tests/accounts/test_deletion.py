@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
-from knox.models import AuthToken
+from oauth2_provider.models import AccessToken
 
 from accounts import actions, joining, purge
 from accounts.deactivation import reactivate
@@ -53,7 +53,7 @@ def test_nothing_personal_is_left(ann: User) -> None:
     assert (gone.is_active, gone.last_seen_at, gone.last_login) == (False, None, None)
     assert gone.deleted_at is not None
     assert not gone.has_usable_password()
-    assert not AuthToken.objects.exists()
+    assert not AccessToken.objects.exists()
     assert authenticate(None, username="ann", password=PASSWORD) is None
     assert authenticate(None, username=gone.username, password=PASSWORD) is None
     assert Client().get("/api/v1/users/me", headers={"authorization": f"Token {token}"}).status_code == 401

@@ -5,15 +5,13 @@ from datetime import timedelta
 import pytest
 from allauth.usersessions.models import UserSession
 from django.conf import settings
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
-from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from accounts import addresses, places
-from accounts.actions import issue_token, log_out_everywhere
-from accounts.models import TokenOrigin, User
+from accounts.actions import log_out_everywhere
+from accounts.models import User
 from mail.models import Letter
 from tests.support.factories import PASSWORD, UserFactory
 
@@ -133,26 +131,3 @@ def test_rows_of_what_is_long_over_go(ann: User) -> None:
     UserSession.objects.filter(session_key=old.session.session_key).update(last_seen_at=long_ago)
     assert places.forget_ended() == 1
     assert [row.session_key for row in UserSession.objects.all()] == [new.session.session_key]
-
-
-def test_origins_of_tokens_that_the_version_before_deleted_go(ann: User) -> None:
-    for name in ("kept", "deleted", "deleted"):
-        issue_token(user=ann, user_agent=name, ip="10.0.0.1")
-    gone = TokenOrigin.objects.filter(user_agent="deleted").values_list("pk", flat=True)
-    with connection.cursor() as cursor:  # which knows no origins
-        cursor.execute("DELETE FROM knox_authtoken WHERE digest = ANY(%s)", [list(gone)])
-    places.forget_ended()
-    assert [row.user_agent for row in TokenOrigin.objects.all()] == ["kept"]
-
-
-def test_expired_tokens_go_with_what_is_known_of_them(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those of owners who never come back, in walks of several statements."""
-    monkeypatch.setattr(places, "LOOKED_AT", 2)
-    for number in range(7):
-        issue_token(user=ann, user_agent="expired" if number % 2 else "valid", ip="10.0.0.1")
-    expired = TokenOrigin.objects.filter(user_agent="expired").values_list("pk", flat=True)
-    AuthToken.objects.filter(pk__in=list(expired)).update(expiry=timezone.now() - timedelta(days=1))
-    assert places.forget_tokens() == 3
-    assert [row.user_agent for row in TokenOrigin.objects.all()] == ["valid"] * 4
-    assert AuthToken.objects.count() == 4
-    assert places.forget_tokens() == 0

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from django.db import OperationalError, connection
 from django.test import Client
-from knox.models import AuthToken
+from oauth2_provider.models import AccessToken
 from rest_framework.test import APIClient
 
 from about import site
@@ -116,7 +116,7 @@ def test_changing_the_password_ends_everything_else(page: Client, ann: User) -> 
     assert response["Location"] == "/settings/password"
     assert "Your password is changed." in page.get("/settings/password").content.decode()
     assert other.get("/settings").status_code == 302
-    assert not AuthToken.objects.exists()
+    assert not AccessToken.objects.exists()
     assert works(NEW)
     assert not works(PASSWORD)
 
@@ -143,7 +143,7 @@ def test_passwords_that_are_refused(page: Client, ann: User, fields: dict[str, s
     assert words in response.content.decode()
     assert NEW not in response.content.decode()
     assert works(PASSWORD)
-    assert AuthToken.objects.exists()
+    assert AccessToken.objects.exists()
 
 
 def test_guessing_the_password_is_limited(page: Client, api: APIClient, settings: Any) -> None:
@@ -180,7 +180,7 @@ def test_logging_out_everywhere(page: Client, ann: User) -> None:
     assert page.post("/settings/log-out-everywhere")["Location"] == "/settings/password"
     assert page.get("/settings").status_code == 200
     assert other.get("/settings").status_code == 302
-    assert not AuthToken.objects.exists()
+    assert not AccessToken.objects.exists()
     assert works(PASSWORD)
     assert page.get("/settings/log-out-everywhere").status_code == 405
 
@@ -213,7 +213,7 @@ def test_all_tokens_but_the_one_that_asks(api: APIClient, ann: User) -> None:
     other.force_login(ann)
     actions.issue_token(user=ann)
     assert api.delete(f"{API}/users/me/sessions").status_code == 204
-    assert AuthToken.objects.count() == 1
+    assert AccessToken.objects.count() == 1
     assert api.get(f"{API}/users/me").status_code == 200
     assert other.get("/settings").status_code == 302
 

@@ -14,10 +14,10 @@ from oauth2_provider.models import AccessToken, Grant
 
 from accounts import actions as accounts
 from accounts import places
-from accounts.models import User
-from accounts.oauth_models import ClientApp
+from accounts.models import TokenOrigin, User
+from accounts.oauth_models import OWN_APP, ClientApp
+from accounts.tokens import NOTED, digest_of
 from clientapi import actions, scopes
-from clientapi.bearer import NOTED, digest_of
 from clientapi.validator import secret_digest
 from tests.support.clients import ALL, OUT_OF_BAND, Caller, app_of, token_of
 from tests.support.factories import PASSWORD, UserFactory
@@ -285,9 +285,9 @@ def test_devices_lists_apps_and_logs_them_out(user: User) -> None:
     shown = page.get(reverse("settings-devices"), follow=True)
     assert "An app" in shown.content.decode()
     assert shown.redirect_chain == []
-    assert not places.end_app(user=user, key="0" * 32)
-    assert not places.end_app(user=UserFactory(), key=place.key)
-    assert places.end_app(user=user, key=place.key)
+    assert not places.end_token(user=user, key="0" * 32)
+    assert not places.end_token(user=UserFactory(), key=place.key)
+    assert places.end_token(user=user, key=place.key)
     assert me(token) == 401
 
 
@@ -339,6 +339,65 @@ def test_a_token_of_its_own_keeps_an_app_while_it_is_used(user: User) -> None:
     AccessToken.objects.exclude(application=busy).update(updated=timezone.now() - actions.UNUSED * 2)
     actions.forget_unused()
     assert set(ClientApp.objects.values_list("pk", flat=True)) == {busy.pk, of_user.pk}
+
+
+def test_the_built_in_app_stays_and_its_expired_tokens_go(user: User) -> None:
+    """Also those of owners who never come back, with what is known of where they were issued."""
+    for agent in ("kept", "expired", "expired"):
+        accounts.issue_token(user=user, user_agent=agent, ip="10.0.0.1")
+    expired = AccessToken.objects.filter(origin__user_agent="expired")
+    expired.update(expires=timezone.now() - timedelta(days=1))
+    ClientApp.objects.update(created=timezone.now() - actions.UNUSED * 2)
+    actions.forget_unused()
+    assert [row.user_agent for row in TokenOrigin.objects.all()] == ["kept"]
+    accounts.end_tokens(user=user)
+    assert actions.forget_unused() == 0
+    assert ClientApp.objects.get().pk == OWN_APP
+
+
+def test_no_token_comes_by_oauth_in_the_name_of_the_built_in_app(user: User) -> None:
+    own = ClientApp.objects.own()
+    page = Client()
+    page.force_login(user)
+    for address in ("", OUT_OF_BAND):
+        query = query_of({"client_id": own.client_id}, redirect_uri=address)
+        assert page.get(reverse("oauth-authorize", query=query)).status_code == 400
+    for secret in ("", own.client_secret, secret_digest("")):
+        app = {"client_id": own.client_id, "client_secret": secret}
+        assert asked_for(app, grant_type="client_credentials", scope="read").status_code == 401
+    assert not AccessToken.objects.exists()
+
+
+def test_tokens_of_apps_and_of_the_api_are_capped_apart(user: User, settings: Any) -> None:
+    settings.TOKEN_CAP = 1
+    own = accounts.issue_token(user=user)
+    app = registered()
+    first, second = (
+        asked_for(app, grant_type="authorization_code", code=code_of(app, user)).json()["access_token"]
+        for _ in range(2)
+    )
+    assert (me(first), me(second)) == (401, 200)
+    client = Client(headers={"authorization": f"Token {own}"})
+    assert client.get("/api/v1/users/me").status_code == 200
+    accounts.issue_token(user=user)
+    assert client.get("/api/v1/users/me").status_code == 401
+    assert me(second) == 200
+
+
+def test_a_token_opens_nothing_under_the_word_of_the_other_kind(user: User) -> None:
+    """A token of an app would open what its scopes do not name, and one of the API would lack scopes."""
+    own, of_app = accounts.issue_token(user=user), token_of(user, ALL)
+    for words in (f"Bearer {own}", f"Token {of_app}", f"Token {token_of(None, ALL)}"):
+        assert Client(headers={"authorization": words}).get("/api/v1/users/me").status_code == 401
+
+
+def test_devices_end_both_kinds_of_tokens_apart(user: User) -> None:
+    accounts.issue_token(user=user)
+    token_of(user)
+    (own,), (app,) = places.tokens(user), places.apps(user)
+    assert places.end_token(user=user, key=own.key)
+    assert not places.tokens(user)
+    assert places.apps(user) == [app]
 
 
 def test_the_metadata_is_told_over_https_alone() -> None:

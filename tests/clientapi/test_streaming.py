@@ -332,7 +332,7 @@ class TestServer:
             message = json.loads(one.recv())
             assert (message["stream"], message["event"]) == (name, "update")
             assert json.loads(message["payload"])["id"] == str(item.pk)
-        accounts.revoke_app_token(token_id=AccessToken.objects.get().pk)
+        accounts.revoke_token(token_id=AccessToken.objects.get().pk)
         began = time.monotonic()
         assert (code_of(first), code_of(second)) == (REFUSED, REFUSED)
         assert time.monotonic() < began + 1

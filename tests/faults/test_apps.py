@@ -366,10 +366,10 @@ def test_a_revocation_is_met_while_a_batch_waits(patient: StreamServer, author: 
         events.announce(events.Edited(first.pk, "public"))
         until(is_waiting_for_a_lock, SOON)
         socket_token, stream_token = AccessToken.objects.filter(user=fan).order_by("pk")
-        accounts.revoke_app_token(token_id=socket_token.pk)
+        accounts.revoke_token(token_id=socket_token.pk)
         apps.socket.waits_for(lambda one: one.code == REFUSED, SOON)
         assert not apps.stream.has_ended, "its token stands"
-        accounts.revoke_app_token(token_id=stream_token.pk)
+        accounts.revoke_token(token_id=stream_token.pk)
         apps.stream.waits_for(lambda one: one.has_ended, SOON)
         assert "status.update" not in dict(apps.socket.told), "at most the post itself, which it missed narrowly before"
         assert not [event for event in apps.stream.heard if "status.update" in str(event)]
@@ -404,9 +404,9 @@ def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamSer
             path = f"/api/v1/streaming/list?list={made.pk}"
             answer = pool.submit(patient.get, path, Authorization=bearer)
             until(is_waiting_for_a_lock, SOON)
-            accounts.revoke_app_token(token_id=AccessToken.objects.get(user=fan).pk)
+            accounts.revoke_token(token_id=AccessToken.objects.get(user=fan).pk)
             for token in AccessToken.objects.filter(user=author):
-                accounts.revoke_app_token(token_id=token.pk)
+                accounts.revoke_token(token_id=token.pk)
             others.wait_for_the_end(SOON)  # so the hub has heard of the revocation before these, too
         assert answer.result().status == 503
     others.close()

@@ -231,10 +231,10 @@ def test_a_revocation_that_cannot_be_checked_ends_the_connections(
     client = streams.listen(fan)
     client.waits_for(lambda one: one.resets == 1)
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE knox_authtoken RENAME COLUMN expiry TO missing")
+        cursor.execute("ALTER TABLE oauth2_provider_accesstoken RENAME COLUMN expires TO missing")
         try:
             events.announce(events.Revoked(fan.pk))
             client.waits_for(lambda one: one.has_ended)
         finally:
-            cursor.execute("ALTER TABLE knox_authtoken RENAME COLUMN missing TO expiry")
+            cursor.execute("ALTER TABLE oauth2_provider_accesstoken RENAME COLUMN missing TO expires")
     client.close()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from django.db import transaction
-from knox.models import AuthToken
+from oauth2_provider.models import AccessToken
 
 from accounts.actions import issue_token
 from accounts.models import User
@@ -25,7 +25,7 @@ def test_a_ban_and_its_end(held: Case, sender: User, moderator: User) -> None:
     actions.reject_and_ban(case=held, by=moderator, note="enough")
     sender.refresh_from_db()
     assert not sender.is_active
-    assert not AuthToken.objects.filter(user=sender).exists()
+    assert not AccessToken.objects.filter(user=sender).exists()
     assert SenderRule.objects.get(user=sender).kind == SenderKind.BAN
     assert status(held.item) == Status.REJECTED
     assert [verb for verb, _ in log()] == ["hold", "reject", "ban"]

@@ -172,7 +172,7 @@ def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows:
         ("moderation/senderrule", "unban", {}),
         ("moderation/wordrule", "disable", {}),
         ("moderation/wordrule", "delete_selected", {}),
-        ("knox/authtoken", "delete_selected", {}),
+        ("accounts/apptoken", "delete_selected", {}),
     ],
 )
 @pytest.mark.long

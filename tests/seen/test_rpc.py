@@ -608,7 +608,9 @@ def takes_calls(port: int) -> bool:
 
 
 def is_waited_for(cursor: CursorWrapper) -> bool:
-    cursor.execute(f"SELECT FROM pg_locks WHERE NOT granted AND relation = 'knox_authtoken'::regclass AND {HERE}")
+    cursor.execute(
+        f"SELECT FROM pg_locks WHERE NOT granted AND relation = 'oauth2_provider_accesstoken'::regclass AND {HERE}"
+    )
     return cursor.fetchone() is not None
 
 
@@ -626,7 +628,7 @@ def test_a_process_of_its_own_ends_when_the_last_call_is_answered(
     assert ids_left(seen, who, 1, 2) == [2]
 
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE knox_authtoken IN ACCESS EXCLUSIVE MODE")
+        cursor.execute("LOCK TABLE oauth2_provider_accesstoken IN ACCESS EXCLUSIVE MODE")
         running = seen.RecordPlays.future(RecordPlaysRequest(ids=[2]), metadata=who, timeout=60)
         assert wait_for(lambda: is_waited_for(cursor), 60)
         process.process.terminate()

@@ -16,12 +16,14 @@ import pytest
 import redis
 from django.conf import settings as configured
 from django.test import Client as Browser
+from oauth2_provider.models import AccessToken
 from rest_framework.test import APIClient
 
 from accounts import grants
 from accounts.actions import change_password, issue_token, log_out_everywhere, revoke_token
 from accounts.deactivation import deactivate
 from accounts.models import User
+from accounts.tokens import digest_of
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
@@ -217,10 +219,10 @@ def test_only_the_sites_own_origin_may_listen_from_a_page(
     cookie = f"sessionid={client.cookies['sessionid'].value}"
     place = urlsplit(client.get(PATH, headers={"host": "127.0.0.1:8000"})["Location"])
     allowed = []
-    another = grants.issue_ticket(user=UserFactory(), origin=SITE, digest="")
-    elsewhere = grants.issue_ticket(user=fan, origin="http://elsewhere.example", digest="")
+    another = grants.issue_ticket(user=UserFactory(), origin=SITE, token=0)
+    elsewhere = grants.issue_ticket(user=fan, origin="http://elsewhere.example", token=0)
     with patch("time.time", lambda: time.time_ns() / 1e9 - grants.TICKET_SECONDS - 1):
-        old = grants.issue_ticket(user=fan, origin=SITE, digest="")
+        old = grants.issue_ticket(user=fan, origin=SITE, token=0)
     for query, origin in (
         (place.query, SITE),
         (place.query, "http://127.0.0.1:9"),
@@ -239,7 +241,7 @@ def test_only_the_sites_own_origin_may_listen_from_a_page(
 
 
 def test_a_ticket_is_for_the_origins_that_are_configured(settings: Any, fan: User) -> None:
-    ours = grants.Ticket(fan.pk, SITE, "", "")
+    ours = grants.Ticket(fan.pk, SITE, 0, "")
     assert origin_of(ours, fan) == SITE
     settings.STREAM_ORIGINS = ["https://example.com"]
     assert origin_of(ours, fan) == ""
@@ -249,12 +251,12 @@ def test_a_ticket_is_for_the_origins_that_are_configured(settings: Any, fan: Use
 
 def test_tickets_end(streams: StreamServer, fan: User) -> None:
     with patch("time.time", lambda: time.time_ns() / 1e9 - grants.TICKET_SECONDS - 1):
-        old = grants.issue_ticket(user=fan, origin=SITE, digest="")
+        old = grants.issue_ticket(user=fan, origin=SITE, token=0)
     gone = UserFactory()
-    ticket = grants.issue_ticket(user=gone, origin=SITE, digest="")
+    ticket = grants.issue_ticket(user=gone, origin=SITE, token=0)
     deactivate(user=gone)
     out = UserFactory()
-    of_session, of_token = (grants.issue_ticket(user=out, origin=SITE, digest=digest) for digest in ("", "of a token"))
+    of_session, of_token = (grants.issue_ticket(user=out, origin=SITE, token=token) for token in (0, 2**40))
     log_out_everywhere(user=out)
     for text in (old, ticket, of_session, of_token, "x", ticket[:-1], "a:b:c"):
         response = streams.get(f"{PATH}?ticket={text}")
@@ -266,7 +268,7 @@ def test_the_site_has_no_stream_of_its_own(settings: Any, fan: User) -> None:
     api = APIClient()
     assert api.get(PATH).status_code == 401
     settings.STREAM_PORT = 4
-    ticket = grants.issue_ticket(user=fan, origin=SITE, digest="")
+    ticket = grants.issue_ticket(user=fan, origin=SITE, token=0)
     assert api.get(f"{PATH}?ticket={ticket}").status_code == 503
     api.force_authenticate(fan)
     assert api.get(PATH).status_code == 307
@@ -325,7 +327,7 @@ def test_refused_connections_are_counted(tmp_path: Path, fan: User) -> None:
         assert [server.get(PATH, **headers).status for headers in bad] == [401] * 3 + [429] * 3
         assert [server.get(f"{PATH}?ticket=wrong{number}").status for number in range(8)] == [401] * 6 + [429] * 2
         assert server.get(PATH, "HEAD", Authorization=token).status == 200
-        ticket = grants.issue_ticket(user=fan, origin="", digest="")
+        ticket = grants.issue_ticket(user=fan, origin="", token=0)
         assert server.get(f"{PATH}?ticket={quote(ticket)}", "HEAD").status == 200
     finally:
         server.kill()
@@ -383,7 +385,7 @@ def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, f
         session = Client(server.port, "", {"Cookie": f"sessionid={client.cookies['sessionid'].value}"})
         token = issue_token(user=fan)
         by_token = Client(server.port, "", {"Authorization": f"Token {token}"})
-        ticket = grants.issue_ticket(user=author, origin=SITE, digest="")
+        ticket = grants.issue_ticket(user=author, origin=SITE, token=0)
         by_ticket = Client(server.port, f"?ticket={ticket}", {})
         stays = server.listen(author)
         leaves = server.listen(fan)
@@ -397,7 +399,7 @@ def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, f
         client.logout()
         session.waits_for(lambda one: one.has_ended)
         assert not by_token.has_ended
-        revoke_token(digest=grants.hashlib.sha512(token.encode()).hexdigest())
+        revoke_token(token_id=AccessToken.objects.get(token_checksum=digest_of(token)).pk)
         by_token.waits_for(lambda one: one.has_ended)
         assert not leaves.has_ended
         fan.set_password("another password")
@@ -424,7 +426,7 @@ def test_revoked_connections_end_at_once(tmp_path: Path, author: User, fan: User
         out, stays = (Client(server.port, "", {"Cookie": f"sessionid={cookie}"}) for cookie in cookies)
         tokens = [issue_token(user=fan) for _ in range(2)]
         revoked, kept = (Client(server.port, "", {"Authorization": f"Token {token}"}) for token in tokens)
-        by_ticket = Client(server.port, f"?ticket={grants.issue_ticket(user=fan, origin=SITE, digest='')}", {})
+        by_ticket = Client(server.port, f"?ticket={grants.issue_ticket(user=fan, origin=SITE, token=0)}", {})
         others = server.listen(author)
         assert not any(one.has_ended for one in (out, stays, revoked, kept, by_ticket, others))
         browsers[0].post("/logout")
@@ -434,7 +436,7 @@ def test_revoked_connections_end_at_once(tmp_path: Path, author: User, fan: User
         revoked.waits_for(lambda one: one.has_ended)
         assert not stays.has_ended
         assert not kept.has_ended
-        log_out_everywhere(user=fan, keep_token=grants.hashlib.sha512(tokens[1].encode()).hexdigest())
+        log_out_everywhere(user=fan, keep_token=AccessToken.objects.latest("pk").pk)
         stays.waits_for(lambda one: one.has_ended)
         assert not kept.has_ended
         change_password(user=User.objects.get(pk=fan.pk), current=PASSWORD, new="another password 7")

@@ -15,12 +15,12 @@ from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.db import connection, models
 from django.utils import timezone
-from knox.models import AuthToken
 from oauth2_provider.models import AccessToken, Grant
 
 from about.models import Rule, SiteSettings
+from accounts.actions import issue_token
 from accounts.joining_models import Application, Invitation, Invited
-from accounts.models import AddressCheck, Deletion, HeldName, TokenOrigin, User
+from accounts.models import AddressCheck, Deletion, HeldName, User
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
 from items.models import Bookmark, CountChange, Filter, IdempotencyKey, Item, ItemCounts, Like, Pin, Visibility
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
@@ -392,14 +392,16 @@ class Grown:
             )
         grow(Deletion.objects.create(user=self.ordinary), MANY, user_id=self.nth, tried_at="now()")
         grow(HeldName.objects.create(digest="0", until=now), MANY, digest="g::text", until="now() + interval '1 day'")
-        token = AuthToken.objects.create(user=self.ordinary)[0]
-        grow(token, MANY, digest="md5(g::text)", user_id=self.nth)
-        origin = TokenOrigin.objects.create(token=token, user_agent="x", ip="10.0.0.1")
-        grow(origin, MANY, token_id="md5(g::text)")
+        issue_token(user=self.ordinary, user_agent="x", ip="10.0.0.1")
+        token = AccessToken.objects.get()
+        grow(token, MANY, token_checksum="md5('own' || g)", user_id=self.nth)
+        origins = "INSERT INTO accounts_tokenorigin SELECT id, 'x', '10.0.0.1' FROM oauth2_provider_accesstoken"
+        with connection.cursor() as cursor:
+            cursor.execute(f"{origins} WHERE id <> {token.pk}")
         app = app_of()
         grow(app, MANY, client_id="md5(g::text)")
         token_of(self.ordinary, app=app)
-        held = AccessToken.objects.get()
+        held = AccessToken.objects.get(application=app)
         grow(held, MANY, token_checksum="md5(g::text)", user_id=self.nth)
         code = Grant.objects.create(user=self.ordinary, application=app, code="0", expires=now + timedelta(days=1))
         grow(code, MANY, code="md5(g::text)", user_id=self.nth)

@@ -1,17 +1,18 @@
 """The web process as it runs on the site, on the test's own servers, and many clients at the same time."""
 
-import hashlib
 import http.client
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from knox.models import AuthToken
+from django.utils import timezone
+from oauth2_provider.models import AccessToken, set_token_value
 
-from accounts.models import User
+from accounts.models import ClientApp, User
 from tests.support.api import API
 from tests.support.streams import StreamServer
 
@@ -68,11 +69,12 @@ class WebServer(StreamServer):
             return list(pool.map(lambda token: self.ask(f"{API}/timeline/home", token), tokens))
 
 
-def tokens_of(users: Iterable[User]) -> list[str]:
+def tokens_of(users: Sequence[User]) -> list[str]:
     """A token for each, in their order."""
     tokens = [f"{user.pk:064x}" for user in users]
-    AuthToken.objects.bulk_create(
-        AuthToken(digest=hashlib.sha512(token.encode()).hexdigest(), token_key=token[:8], user=user)
-        for user, token in zip(users, tokens, strict=True)
-    )
+    app, ends = ClientApp.objects.own(), timezone.now() + timedelta(days=1)
+    rows = [AccessToken(user=user, application=app, expires=ends) for user in users]
+    for row, token in zip(rows, tokens, strict=True):
+        set_token_value(row, token)
+    AccessToken.objects.bulk_create(rows)
     return tokens
