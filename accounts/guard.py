@@ -56,6 +56,18 @@ def attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | 
     return None
 
 
+def attempt_code(request: HttpRequest, user: User) -> float | None:
+    """Count one attempt with a second factor; None if it may be made, else the seconds to wait. A browser that the
+    owner used is counted by itself.
+    """
+    return rates.hit("login_code", f"{user.pk} {known_device(request, user)}")
+
+
+def attempt_passkey(request: HttpRequest) -> float | None:
+    """Count one attempt by a passkey, which names no account; None if it may be made, else the seconds to wait."""
+    return rates.hit("login_address", rates.address(request))
+
+
 def known_device(request: HttpRequest, user: User) -> str:
     """The name of this browser, if the user signed in by it before and that counts still; empty for others."""
     device, standing = _device(request, _canonical(user.username))

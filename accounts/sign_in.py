@@ -21,7 +21,6 @@ from django.utils import timezone
 
 from accounts import addresses, applications, guard, places, second_factors
 from accounts.models import User
-from web import rates
 
 PENDING = "sign_in"
 """The key of the session under which a right password waits for its second factor."""
@@ -62,11 +61,16 @@ CODE_ERRORS = (WaitError, CodeNeededError, WrongCodeError)
 
 
 def decide(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
-    """The user who may sign in. Raises WaitError, WrongError, CodeNeededError, WrongCodeError."""
+    """The user who may sign in. An attempt without a password is counted, too.
+
+    Raises WaitError, WrongError, CodeNeededError, WrongCodeError.
+    """
     username = username_of(name)
     wait = guard.attempt(request, username, typed=name)
     if wait is not None:
         raise WaitError(wait)
+    if not password:
+        raise WrongError
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
         raise WaitingError if applications.is_waiting(username, password) else WrongError
@@ -90,20 +94,14 @@ def username_of(name: str) -> str:
 
 
 def check_code(request: HttpRequest, *, user: User, code: str) -> None:
-    """Take a code of the user's second factor, if it is one. Raises WaitError, WrongCodeError."""
-    count_code(request, user)
+    """Count an attempt, and take a code of the user's second factor, if it is one. Raises WaitError, WrongCodeError."""
+    wait = guard.attempt_code(request, user)
+    if wait is not None:
+        raise WaitError(wait)
     try:
         second_factors.use_code(user=user, code=code)
     except second_factors.RefusedError as error:
         raise WrongCodeError from error
-
-
-def count_code(request: HttpRequest, user: User) -> None:
-    """Count an attempt with a second factor; a browser that the owner used is counted by itself. Raises WaitError."""
-    device = guard.known_device(request, user)
-    wait = rates.hit("login_code", f"{user.pk} {device}")
-    if wait is not None:
-        raise WaitError(wait)
 
 
 # --- Between the password and the second factor ----------------------------------------------------------

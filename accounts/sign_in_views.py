@@ -33,18 +33,15 @@ def log_in(request: PageRequest) -> HttpResponse:
     if request.user.is_authenticated:
         return go_on(request, "home")
     form = LoginForm(request.POST or None)
-    if request.method == "POST" and not form.is_valid():  # counted all the same, as what was typed
-        name = request.POST.get("username", "")
-        wait = guard.attempt(request, sign_in.username_of(name), typed=name)
-        if wait is not None:
-            return too_many(request, wait)
-    elif form.is_bound:
+    if request.method == "POST":
+        password = form.cleaned_data["password"] if form.is_valid() else ""
         try:
-            user = sign_in.decide(request, name=form.cleaned_data["username"], password=form.cleaned_data["password"])
+            user = sign_in.decide(request, name=request.POST.get("username", ""), password=password)
         except sign_in.WaitError as error:
             return too_many(request, error.seconds)
         except sign_in.WrongError as error:
-            form.add_error(None, WAITING if isinstance(error, sign_in.WaitingError) else WRONG_LOGIN)
+            if form.is_valid():
+                form.add_error(None, WAITING if isinstance(error, sign_in.WaitingError) else WRONG_LOGIN)
         except sign_in.CodeNeededError as error:
             sign_in.put_off(request, error.user)
             return redirect(_with_next(request, "login-code"))
@@ -80,7 +77,7 @@ def log_in_code(request: PageRequest) -> HttpResponse:
 @require_POST
 def passkey_options(request: PageRequest) -> HttpResponse:
     """The challenge for a passkey: of the user whose password was right, else of any."""
-    wait = rates.hit("login_address", rates.address(request))
+    wait = guard.attempt_passkey(request)
     if wait is not None:
         return too_many(request, wait)
     return JsonResponse(second_factors.ask_passkey(sign_in.put_off_user(request)))
@@ -91,7 +88,7 @@ def passkey_options(request: PageRequest) -> HttpResponse:
 @require_POST
 def log_in_passkey(request: PageRequest) -> HttpResponse:
     """Sign in by a passkey, which stands for the password and the second factor."""
-    wait = rates.hit("login_address", rates.address(request))
+    wait = guard.attempt_passkey(request)
     if wait is not None:
         return too_many(request, wait)
     try:

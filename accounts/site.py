@@ -13,9 +13,10 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_variables
 
 from about.site import current
-from accounts import guard, second_factors, sign_in, step_up
+from accounts import guard, sign_in, step_up
 from accounts.actions import end_streams
 from accounts.models import User
 from web.pages import too_many
@@ -30,20 +31,30 @@ SAID_BY_DJANGO = (
 
 
 class AdminLoginForm(AdminAuthenticationForm):
-    """Django's, for a name or address. An account with a second factor signs in on the site's own page, which asks for
-    it (accounts/sign_in.py).
+    """Django's, by `sign_in.decide`. An account with a second factor signs in on the page of the site, which asks for
+    it.
     """
 
-    def clean_username(self) -> str:
-        """The username that is meant."""
-        return sign_in.username_of(str(self.cleaned_data["username"]))
-
-    def confirm_login_allowed(self, user: Any) -> None:
-        """Raise ValidationError for accounts that may not come in here, or not this way."""
-        super().confirm_login_allowed(user)
-        if second_factors.is_set(user):
+    @sensitive_variables("password")
+    def clean(self) -> dict[str, Any]:
+        """Decide the sign-in. Raises ValidationError for accounts that may not come in here, or not this way, and
+        WaitError.
+        """
+        assert self.request is not None  # noqa: S101 (given by the view)
+        password = "" if self.errors else self.cleaned_data["password"]
+        try:
+            user = sign_in.decide(self.request, name=self.data.get("username", ""), password=password)
+        except sign_in.CodeNeededError as error:
+            self.confirm_login_allowed(error.user)
             said = _("Your account has a second factor: log in on the page of the site, then come here again.")
-            raise ValidationError(said, code="second_factor")
+            raise ValidationError(said, code="second_factor") from error
+        except sign_in.WrongError as error:
+            if self.errors:
+                return self.cleaned_data
+            raise self.get_invalid_login_error() from error
+        self.confirm_login_allowed(user)
+        self.user_cache = user
+        return self.cleaned_data
 
 
 class AdminSite(admin.AdminSite):
@@ -80,14 +91,11 @@ class AdminSite(admin.AdminSite):
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Sign in, unless the address or the name has tried too often."""
-        if request.method != "POST":
-            return super().login(request, extra_context)
-        name = request.POST.get("username", "")
-        wait = guard.attempt(request, sign_in.username_of(name), typed=name)
-        if wait is not None:
-            return too_many(request, wait)
-        response = super().login(request, extra_context)
-        if isinstance(request.user, User):
+        try:
+            response = super().login(request, extra_context)
+        except sign_in.WaitError as error:
+            return too_many(request, error.seconds)
+        if request.method == "POST" and isinstance(request.user, User):
             guard.remember(response, request.user)
         return response
 
