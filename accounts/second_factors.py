@@ -5,7 +5,7 @@ leaves to a cache: a code of an app counts once, and none of an earlier step cou
 and attempts are counted by the guard (accounts/sign_in.py). Recovery codes come with the first factor and go with the
 last. Each change is told by a letter. Secrets are stored sealed (accounts/sealing.py).
 
-See docs/decisions.md: allauth keeps second factors, and the site decides.
+See docs/decisions.md: One place decides a sign-in.
 """
 
 import logging

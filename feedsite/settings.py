@@ -324,13 +324,9 @@ LOGOUT_REDIRECT_URL = "login"
 EMAIL_REQUIRED = env.email_required
 # How long the link of a letter sets another password.
 PASSWORD_RESET_TIMEOUT = 4 * 3600
-# Of allauth its tables are used, and what makes and checks second factors: accounts/second_factors.py, addresses.py,
-# places.py. Its pages, forms and rates are not.
-ACCOUNT_SIGNUP_FIELDS = ["email", "username*", "password1*"]
-ACCOUNT_LOGIN_METHODS = {"username", "email"}
-ACCOUNT_EMAIL_VERIFICATION = "none"
+# The site uses allauth's tables, its names of factors, and its code for second factors (accounts/second_factors.py). It
+# does not use allauth's pages, forms and rates.
 MFA_ADAPTER = "accounts.second_factors.Adapter"
-MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_TOTP_TOLERANCE = 1
 MFA_WEBAUTHN_USER_VERIFICATION = "required"  # a passkey counts as both factors
 AUTH_PASSWORD_VALIDATORS = [
