@@ -1,4 +1,4 @@
-"""Operation as a Django app: doctor, backup, gauges and simulator."""
+"""Operation as a Django app: doctor, backup and gauges."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
