@@ -72,18 +72,14 @@ def misplaced(text: str) -> list[str]:
     return [path for path in named if path not in FILES]
 
 
-def default_of(variable: str) -> object:
-    return Options.model_fields[VARIABLES[variable]].default
+def is_default(variable: str, value: str) -> bool:
+    return variable in VARIABLES and Options.model_fields[VARIABLES[variable]].default in (None, float(value))
 
 
 def unknown(text: str) -> list[str]:
-    """Commands in a page that the site does not have, and defaults of settings that are others. A test of
-    runtime/options.py holds the settings' names.
-    """
+    """Commands and settings in a page that the site does not have, and defaults that are others."""
     commands = [f"manage.py {name}" for name in COMMAND.findall(text) if name not in COMMANDS]
-    defaults = [
-        f"{name}={value}" for name, value in DEFAULT.findall(text) if default_of(name) not in (None, float(value))
-    ]
+    defaults = [f"{name}={value}" for name, value in DEFAULT.findall(text) if not is_default(name, value)]
     return commands + defaults
 
 
