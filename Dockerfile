@@ -2,7 +2,8 @@
 FROM python:3.13-slim AS environment
 ENV FEEDSITE_VENV=/venv
 WORKDIR /site
-COPY manage.py requirements-server.lock ./
+COPY manage.py ./
+COPY requirements/server.lock requirements/
 # As `manage.py` does it anywhere: by hashes, from wheels only. Without the servers that a site without its own embeds.
 RUN python -c "import manage; manage.install(manage.SERVER_LOCK)"
 

@@ -31,9 +31,9 @@ VENV = Path(os.environ.get("FEEDSITE_VENV") or ROOT / ".venv").absolute()
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "feedsite.json"
 
-RUNTIME_LOCK = ROOT / "requirements.lock"
-SERVER_LOCK = ROOT / "requirements-server.lock"  # RUNTIME_LOCK without embedded servers, for images
-DEV_LOCK = ROOT / "requirements-dev.lock"  # holds everything that RUNTIME_LOCK holds
+RUNTIME_LOCK = ROOT / "requirements/runtime.lock"
+SERVER_LOCK = ROOT / "requirements/server.lock"  # RUNTIME_LOCK without embedded servers, for images
+DEV_LOCK = ROOT / "requirements/dev.lock"  # holds everything that RUNTIME_LOCK holds
 PYTHONS = ((3, 11), (3, 14))  # the oldest and the newest for which the locks have been resolved
 GLIBC = (2, 28)  # the oldest that the wheels want
 PROCESSORS = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
@@ -131,7 +131,7 @@ def install(lock: Path) -> None:
         with one_at_a_time():
             if is_installed(lock):
                 return
-            print(f"feedsite: installing {lock.name} into {VENV} ...", file=sys.stderr, flush=True)
+            print(f"feedsite: installing {lock.relative_to(ROOT)} into {VENV} ...", file=sys.stderr, flush=True)
             if not installed_locks():
                 make_environment()
             write_stamp({})
@@ -141,7 +141,7 @@ def install(lock: Path) -> None:
             held = (DEV_LOCK, RUNTIME_LOCK) if lock == DEV_LOCK else (lock,)
             write_stamp({each.name: fingerprint(each) for each in held})
     except subprocess.CalledProcessError:
-        sys.exit(f"feedsite: {lock.name} could not be installed into {VENV}; the reason stands above.")
+        sys.exit(f"feedsite: {lock.relative_to(ROOT)} could not be installed into {VENV}; the reason stands above.")
     except OSError as error:
         sys.exit(f"feedsite: {VENV} cannot be made: {error}")
 

@@ -657,7 +657,7 @@ def package(name: str) -> Path:
     """The folder of an installed package, found without importing it."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        raise ServerError(f"The wheel {name.replace('_', '-')} is not installed; install requirements.lock.")
+        raise ServerError(f"The wheel {name.replace('_', '-')} is not installed; install requirements/runtime.lock.")
     return Path(spec.origin).parent
 
 

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 HEADER = "traceparent"
 """The header of a task's message that says to which span the task belongs (W3C Trace Context)."""
-INSTALL = "python -m pip install --require-hashes --only-binary=:all: -r requirements-traces.lock"
+INSTALL = "python -m pip install --require-hashes --only-binary=:all: -r requirements/traces.lock"
 VERB = re.compile(r"\s*(\w+)")
 TABLE = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?(\w+)')
 OFF: AbstractContextManager[None] = nullcontext()

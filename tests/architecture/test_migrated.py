@@ -18,7 +18,7 @@ FILES = {
     "accounts/policy.py": "",
     "accounts/views.py": "",
     "feedsite/settings.py": "",
-    "requirements-dev.lock": "",
+    "requirements/dev.lock": "",
     "storage/__init__.py": "",
     "storage/ids.py": "",
 }

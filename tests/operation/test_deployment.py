@@ -192,7 +192,7 @@ def test_the_environment_of_the_image_is_made_by_manage() -> None:
 
     assert "manage.install(manage.SERVER_LOCK)" in "\n".join(DOCKERFILE)
     assert callable(manage.install)
-    assert manage.SERVER_LOCK == ROOT / "requirements-server.lock"
+    assert manage.SERVER_LOCK == ROOT / "requirements/server.lock"
 
 
 def instance_of(unit: Path) -> str:

@@ -249,7 +249,7 @@ def test_traces_that_are_wanted_and_cannot_be_made(settings: Any) -> None:
     assert states(configuration.tracing()) == {"traces": OK}
     settings.TRACES = True  # and nothing was loaded for it, as where the extra is missing
     finding = found(configuration.tracing())["traces"]
-    assert (finding.state, "requirements-traces.lock" in finding.todo) == (WARNING, True)
+    assert (finding.state, "requirements/traces.lock" in finding.todo) == (WARNING, True)
 
 
 @pytest.mark.parametrize(("free", "state"), [(50, OK), (5, WARNING), (1, ERROR)])

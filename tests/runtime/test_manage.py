@@ -15,7 +15,7 @@ from django.conf import settings
 import manage as manage_module
 from runtime.embedded import wait_for
 
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-server.lock")
+LOCKS = ("requirements/runtime.lock", "requirements/dev.lock", "requirements/server.lock")
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 
 
@@ -23,7 +23,7 @@ BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 def tree(tmp_path: Path) -> Path:
     """A tree with manage.py and empty locks, which pip installs at once."""
     tree = tmp_path / "tree"
-    tree.mkdir()
+    (tree / "requirements").mkdir(parents=True)
     shutil.copy(settings.BASE_DIR / "manage.py", tree)
     for name in LOCKS:
         (tree / name).write_text("# nothing\n")
@@ -157,9 +157,9 @@ def test_an_unsupported_machine_ends_with_2(tree: Path) -> None:
 def test_an_environment_is_made_from_a_folder_of_wheels_alone(tree: Path, tmp_path: Path) -> None:
     """As on a machine without internet: any index that pip asked would refuse."""
     for name in LOCKS:
-        shutil.copy(settings.BASE_DIR / name, tree)
+        shutil.copy(settings.BASE_DIR / name, tree / name)
     wheels = tmp_path / "wheels"
-    lock = str(tree / "requirements.lock")
+    lock = str(tree / "requirements/runtime.lock")
     command = [sys.executable, "-m", "pip", "download", "-qq", "--require-hashes", "--only-binary=:all:"]
     fetched = subprocess.run([*command, "-r", lock, "-d", str(wheels)], check=False)
     if fetched.returncode:
@@ -167,7 +167,7 @@ def test_an_environment_is_made_from_a_folder_of_wheels_alone(tree: Path, tmp_pa
     dead = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
     refused = manage(tree, **dead)
     assert refused.returncode == 1
-    assert "requirements.lock could not be installed" in refused.stderr
+    assert "requirements/runtime.lock could not be installed" in refused.stderr
     made = manage(tree, FEEDSITE_WHEELS=str(wheels), **dead)
     assert installations(made) == 1
     assert not ran_inside(made), "these trees hold no site, but Django is there"
@@ -177,7 +177,7 @@ def test_an_environment_is_made_from_a_folder_of_wheels_alone(tree: Path, tmp_pa
 @pytest.mark.long
 def test_an_image_has_no_embedded_servers(tree: Path) -> None:
     """And does not install them when a command runs: the environment of its lock serves every command but checks."""
-    (tree / "requirements-server.lock").write_text("# nothing\n")
+    (tree / "requirements/server.lock").write_text("# nothing\n")
     code = "import manage; manage.install(manage.SERVER_LOCK)"
     environ = os.environ | {"FEEDSITE_VENV": str(tree / ".venv"), "PIP_CONFIG_FILE": os.devnull}
     subprocess.run([BASE_PYTHON, "-c", code], cwd=tree, env=environ, check=True)
@@ -190,7 +190,7 @@ def test_failed_installation_is_one_line_after_pips_own(tree: Path) -> None:
     (tree / LOCKS[0]).write_text("no-such-thing==1.0 --hash=sha256:" + "0" * 64 + "\n")
     result = manage(tree)
     assert result.returncode == 1
-    assert result.stderr.splitlines()[-1].startswith("feedsite: requirements.lock could not be installed into")
+    assert result.stderr.splitlines()[-1].startswith("feedsite: requirements/runtime.lock could not be installed into")
     assert "Traceback" not in result.stderr
 
 
@@ -231,13 +231,13 @@ def test_development_lock_holds_the_runtime_lock() -> None:
 def test_development_lock_holds_the_lock_of_the_traces() -> None:
     traces, development = (
         {line.split()[0] for line in (settings.BASE_DIR / name).read_text().splitlines() if "==" in line}
-        for name in ("requirements-traces.lock", LOCKS[1])
+        for name in ("requirements/traces.lock", LOCKS[1])
     )
     assert traces < development
     assert any(line.startswith("opentelemetry-sdk==") for line in traces)
 
 
-@pytest.mark.parametrize("name", [*LOCKS, "requirements-traces.lock"])
+@pytest.mark.parametrize("name", [*LOCKS, "requirements/traces.lock"])
 def test_locks_name_no_host(name: str) -> None:
     text = (settings.BASE_DIR / name).read_text()
     assert "://" not in text

@@ -196,7 +196,7 @@ def test_without_the_extra_the_site_goes_on_and_says_what_to_install() -> None:
         cwd=settings.BASE_DIR, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
-    assert [line for line in found.stderr.splitlines() if "requirements-traces.lock" in line]
+    assert [line for line in found.stderr.splitlines() if "requirements/traces.lock" in line]
 
 
 def test_off_there_is_nothing(client: Client) -> None:

@@ -29,7 +29,7 @@ NAME = "feedsite_migrated"
 """The database that others are copied from."""
 ROOT = Path(settings.BASE_DIR)
 IMPORT = re.compile(r"^(?:from (?P<room>[\w.]+) import (?P<names>[\w, ]+)|import (?P<module>[\w.]+))", re.MULTILINE)
-ALWAYS = ("feedsite/settings.py", "runtime/options.py", "requirements-dev.lock", "tests/support/migrated.py")
+ALWAYS = ("feedsite/settings.py", "runtime/options.py", "requirements/dev.lock", "tests/support/migrated.py")
 KEPT = 5
 """Dumps of so many branches."""
 dump: Path | None = None
