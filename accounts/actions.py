@@ -19,13 +19,14 @@ from django.utils.translation import ngettext_lazy
 from oauth2_provider.models import AccessToken, Grant, set_token_value
 from oauthlib.common import generate_token
 
-from accounts import addresses, faces, review
+from accounts import faces, review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
 from accounts.naming import check_imitation
-from accounts.oauth_models import OWN_APP, ClientApp
 from accounts.review import Submission
 from accounts.signals import levels_lowered
+from accounts.signing_in import addresses
+from accounts.signing_in.models import OWN_APP, ClientApp
 from storage.draws import Draw
 from storage.events import Revoked, announce
 from storage.queue import enqueue
@@ -111,7 +112,7 @@ def _save(user: User, fields: list[str]) -> None:
 
 
 def dismiss_announcement(*, user: User, mark: str) -> None:
-    """Note that the user has read an announcement in an app (about.announcing.mark)."""
+    """Note that the user has read an announcement in an app (accounts.about.announcing.mark)."""
     User.objects.filter(pk=user.pk).update(dismissed_announcement=mark)
 
 

@@ -15,11 +15,13 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts import actions, addresses, faces, guard, joining, second_factors, step_up
+from accounts import actions, faces
 from accounts.export import ZIP_TYPE, archive_response
-from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
+from accounts.joining import actions as joining
+from accounts.joining.models import CODE_LENGTH, REASON_LENGTH
 from accounts.models import User
-from accounts.tokens import token_of
+from accounts.signing_in import addresses, guard, second_factors, step_up
+from accounts.signing_in.tokens import token_of
 from media.api import Face, form, taken
 from media.models import Use
 from web import rates

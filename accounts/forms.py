@@ -10,11 +10,11 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.actions import PASSWORD_LENGTH
 from accounts.faces import CROPPED
-from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
+from accounts.joining.models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import place_name, zone_names
 from accounts.models import User
-from accounts.second_factors import CODE_LENGTH as FACTOR_CODE_LENGTH
-from accounts.second_factors import NAME_LENGTH as PASSKEY_NAME_LENGTH
+from accounts.signing_in.second_factors import CODE_LENGTH as FACTOR_CODE_LENGTH
+from accounts.signing_in.second_factors import NAME_LENGTH as PASSKEY_NAME_LENGTH
 from media.models import Use
 
 AREAS = {

@@ -17,7 +17,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.translation import pgettext_lazy
 from django.utils.translation.trans_real import parse_accept_lang_header
 
-from about.site import current
+from accounts.about.site import current
 from accounts.access import READER_HEADER
 from accounts.models import User
 

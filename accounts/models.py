@@ -16,11 +16,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import avatars
-from accounts.joining_models import Application, Invitation, Invited
-from accounts.lookalikes import Skeleton, skeleton
+from accounts.joining.lookalikes import Skeleton, skeleton
+from accounts.joining.models import Application, Invitation, Invited
 from accounts.names import Grams, Name, grams_of, words_of
 from accounts.naming import check_display_name
-from accounts.oauth_models import ClientApp
+from accounts.signing_in.models import ClientApp
 from storage.draws import Draw
 
 __all__ = ["Application", "ClientApp", "Invitation", "Invited"]  # models of the app that live in a module of their own
@@ -61,7 +61,7 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.alias(lower_username=Lower("username")).filter(lower_username=username.lower())
 
     def looking_like(self, username: str) -> Self:
-        """Users whose username looks like this one (accounts/lookalikes.py)."""
+        """Users whose username looks like this one (accounts/joining/lookalikes.py)."""
         return self.alias(skeleton=Skeleton("username")).filter(skeleton=skeleton(username))
 
     def with_email(self, address: str) -> Self:
@@ -165,7 +165,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         default="",
         db_default="",
         editable=False,
-        help_text="The announcement that an app has shown the user (about.announcing.mark).",
+        help_text="The announcement that an app has shown the user (accounts.about.announcing.mark).",
     )
     is_indexable = models.BooleanField(
         default=True, db_default=True, help_text="Whether search engines may list the profile and its posts."
@@ -278,7 +278,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
 
 
 class BigVChange(models.Model):
-    """One line of the history of a user as big-V (accounts/big_v.py writes it)."""
+    """One line of the history of a user as big-V (accounts/levels/big_v.py writes it)."""
 
     class Kind(models.TextChoices):
         MADE = "made", _("made big-V")
@@ -323,7 +323,7 @@ class Session(AbstractBaseSession):
 
     Two triggers of this table draw the user's `session_generation` anew in the statement that removes or changes a row
     which has not expired, whatever program sends it. Rows of versions that did not name the user have none: `user_id`
-    is NULL, and no copy is made of them (accounts/sessions.py). It is no foreign key, for the table is Django's.
+    is NULL, and no copy is made of them (signing_in/sessions.py). It is no foreign key, for the table is Django's.
     """
 
     user_id = models.BigIntegerField(null=True)
@@ -388,7 +388,7 @@ class Timeline(models.Func):
 
 
 class Policy(models.Model):
-    """Which readers have an inbox, and which of them take pushes from big-Vs. One row (accounts/policy.py).
+    """Which readers have an inbox, and which of them take pushes from big-Vs. One row (accounts/levels/policy.py).
 
     `generation` is drawn anew by each change. It counts only on the timeline of PostgreSQL on which it was drawn,
     `drawn_on`. Versions that know of no `inbox_from` read `timeline` instead, which is NULL where fan-out passes
@@ -455,7 +455,7 @@ class AddressCheck(models.Model):
 
 
 class ResetRequest(models.Model):
-    """A request for a letter by which another password is set: the queue of record for accounts/recovery.py.
+    """A request for a letter by which another password is set: the queue of record for accounts/signing_in/recovery.py.
 
     It is written whether there is such an account or not, so that the request takes the same time; a worker finds out.
     """

@@ -6,8 +6,8 @@ from functools import cache
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from about.site import current
-from accounts.lookalikes import skeleton_of_words
+from accounts.about.site import current
+from accounts.joining.lookalikes import skeleton_of_words
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # Bidi_Control of Unicode 15 (PropList.txt).

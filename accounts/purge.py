@@ -12,11 +12,11 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from accounts import invitations
 from accounts.actions import forget_security
+from accounts.joining import invitations
+from accounts.mail import actions as mail
 from accounts.models import Deletion, User
 from accounts.signals import account_purged
-from mail import actions as mail
 from media import actions as media
 from storage.claims import unclaimed
 from storage.queue import enqueue

@@ -6,7 +6,7 @@ from django.contrib.auth.signals import user_logged_in
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from accounts import places, step_up
+from accounts.signing_in import places, step_up
 
 
 @receiver(user_logged_in)

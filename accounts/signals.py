@@ -8,7 +8,7 @@ from django.dispatch import Signal
 big_v_made = Signal()
 
 # Sent inside the transaction that asks to demote `user` (User). The flag stands until the receiver (timeline) has
-# filled the followers' inboxes and calls accounts.big_v.complete_demotion. Receivers return whether they began a job.
+# filled the followers' inboxes and calls levels.big_v.complete_demotion. Receivers return whether they began a job.
 # Receivers: timeline.receivers.start_backfill.
 big_v_demotion_requested = Signal()
 
@@ -24,14 +24,14 @@ levels_lowered = Signal()
 # most about `limit` (int) rows of what it keeps of them, in a transaction of its own, and returns how many it took; 0
 # when nothing is left. It may be called twice at once.
 # Receivers: discover.receivers.forget_user, items.receivers.purge_items, live.receivers.purge_sessions,
-# moderation.receivers.forget_reporter, moving.receivers.forget_archives,
+# moderation.receivers.forget_reporter, community.archives.receivers.forget_archives,
 # notifications.receivers.forget_user, relations.receivers.purge_relations,
 # seen.receivers.forget_plays.
 account_purged = Signal()
 
 # Sent when `reader` (User) asks for all their data. Receivers return a list of accounts.export.ExportFile.
 # Receivers: discover.receivers.export_history, items.receivers.export_items, live.receivers.export_sessions,
-# moderation.receivers.export_reports, moving.receivers.export_archives,
+# moderation.receivers.export_reports, community.archives.receivers.export_archives,
 # notifications.receivers.export_choices, relations.receivers.export_relations,
 # seen.receivers.export_plays.
 export_requested = Signal()

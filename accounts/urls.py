@@ -2,8 +2,11 @@
 
 from django.urls import include, path
 
-from accounts import api, joining_views, security_api, security_views, sign_in_views, views
+from accounts import api, views
 from accounts.avatars import DRAWING
+from accounts.joining import views as joining_views
+from accounts.signing_in import security_api, security_views
+from accounts.signing_in import views as sign_in_views
 
 api_patterns = [
     path("users", api.UsersView.as_view()),

@@ -16,11 +16,11 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts import addresses, second_factors
 from accounts.actions import end_tokens
-from accounts.big_v_admin import BigVAdmin
 from accounts.deactivation import deactivate, reactivate
+from accounts.levels.admin import BigVAdmin
 from accounts.models import User
+from accounts.signing_in import addresses, second_factors
 from accounts.templatetags.people import full_name_of, isolated
 from web.admin import counted, is_list, is_writing
 from web.rest import parse_id

@@ -19,7 +19,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts import actions, guard
+from accounts import actions
 from accounts.access import signed_in
 from accounts.avatars import TINTS, banner, drawing, letter_of
 from accounts.export import archive_response
@@ -28,7 +28,8 @@ from accounts.forms import DeleteForm, PasswordForm, PreferencesForm, ProfileFor
 from accounts.locale import browser_language, set_language_cookie
 from accounts.models import User
 from accounts.presenting import FacesError, present
-from accounts.step_up import proven, proven_by_factor
+from accounts.signing_in import guard
+from accounts.signing_in.step_up import proven, proven_by_factor
 from media.actions import MediaError
 from media.files import CACHING
 from web.pages import (

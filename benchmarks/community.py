@@ -19,8 +19,8 @@ from django.test import Client
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, set_token_value
 
-from accounts import policy
 from accounts.actions import issue_token
+from accounts.levels import policy
 from accounts.models import User
 from benchmarks.measure import Size
 from clientapi.actions import OUT_OF_BAND, register

@@ -26,7 +26,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from accounts import policy
+from accounts.levels import policy
 from accounts.models import User
 from benchmarks.community import FIRST_FOLLOWER, FOLLOWEES_OF_HYBRIDS, Community, materialise_inbox, users
 from benchmarks.measure import Case, Report, Times, interleaved, milliseconds, over

@@ -42,7 +42,7 @@ from django.conf import settings
 from django.db import connection
 from numpy.typing import NDArray
 
-from accounts import policy
+from accounts.levels import policy
 from accounts.models import User
 from benchmarks.community import Community, by_token, fresh_item, materialise_inbox, users
 from benchmarks.http_page import PAGE

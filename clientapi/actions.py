@@ -13,7 +13,7 @@ from django.utils import timezone
 from oauth2_provider.generators import generate_client_secret
 from oauth2_provider.models import AccessToken, Grant
 
-from accounts.oauth_models import FORBIDDEN_SCHEMES, SCOPES_LENGTH, WEBSITE_LENGTH, ClientApp
+from accounts.signing_in.models import FORBIDDEN_SCHEMES, SCOPES_LENGTH, WEBSITE_LENGTH, ClientApp
 from clientapi import scopes
 from clientapi.validator import secret_digest
 

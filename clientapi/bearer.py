@@ -2,7 +2,7 @@
 
 A token ends with its user's password, their log-out everywhere, their suspension and their deletion, when it is
 revoked (accounts.actions), and when it was not used for `APP_TOKEN_DAYS`. Its use is written at most once in
-`accounts.tokens.NOTED`.
+`accounts.signing_in.tokens.NOTED`.
 """
 
 from datetime import timedelta
@@ -15,8 +15,8 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.request import Request
 
 from accounts.models import User
-from accounts.oauth_models import OWN_APP
-from accounts.tokens import NOTED, Token, find
+from accounts.signing_in.models import OWN_APP
+from accounts.signing_in.tokens import NOTED, Token, find
 from clientapi import scopes
 from storage.connections import LAZILY, fetch
 from web import rates

@@ -9,9 +9,9 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from rest_framework.request import Request
 
-from about import site
-from about.logo import logo_url
-from about.models import SignUp
+from accounts.about import site
+from accounts.about.logo import logo_url
+from accounts.about.models import SignUp
 from accounts.models import User
 from clientapi import html
 from clientapi.entities import Account, absolute

@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from about import announcing, site
+from accounts.about import announcing, site
 from accounts.actions import dismiss_announcement
 from accounts.api import reader_of
 from accounts.models import User

@@ -15,7 +15,7 @@ from oauth2_provider.views.mixins import OAuthLibMixin
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.oauth_models import WEBSITE_LENGTH, ClientApp
+from accounts.signing_in.models import WEBSITE_LENGTH, ClientApp
 from clientapi import actions, scopes
 from clientapi.bearer import AppToken
 from clientapi.errors import InvalidError, OpenView

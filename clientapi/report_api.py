@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from about import site
+from accounts.about import site
 from accounts.models import User
 from clientapi.account_api import user_or_404
 from clientapi.entities import Account, moment

@@ -13,7 +13,7 @@ from django.http.request import split_domain_port
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.grants import Grant, password_mark
+from accounts.signing_in.grants import Grant, password_mark
 from clientapi.bearer import OUTSIDE, AppToken, StreamAuthentication
 from clientapi.errors import NOT_FOUND, ClientView, Problem, caller_of
 from clientapi.streaming import CLIENTS

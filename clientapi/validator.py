@@ -9,8 +9,8 @@ from oauth2_provider.models import get_access_token_model
 from oauth2_provider.oauth2_validators import OAuth2Validator
 
 from accounts.actions import revoke_token
-from accounts.oauth_models import OWN_APP
-from accounts.tokens import digest_of
+from accounts.signing_in.models import OWN_APP
+from accounts.signing_in.tokens import digest_of
 from clientapi import scopes
 
 AccessToken = get_access_token_model()

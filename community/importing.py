@@ -19,7 +19,7 @@ from django.contrib.auth.hashers import make_password
 from django.db import DatabaseError, connection, transaction
 from django.db.models.functions import Now
 
-from accounts.big_v import upgrade_big_vs
+from accounts.levels.big_v import upgrade_big_vs
 from accounts.models import Level, User
 from community.checking import check
 from community.dataset import Dataset, PostRow

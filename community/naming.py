@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from accounts.joining import unavailable
-from accounts.lookalikes import skeleton
+from accounts.joining.actions import unavailable
+from accounts.joining.lookalikes import skeleton
 from community.dataset import Dataset, UserRow
 from community.names import candidates, display_name, is_permitted
 from community.problems import DatasetError

@@ -86,8 +86,8 @@ INSTALLED_APPS = [
     "storage",
     "web",
     "media",
-    "about",
-    "mail",
+    "accounts.about",
+    "accounts.mail",
     "accounts.apps.AccountsConfig",
     "relations",
     "items",
@@ -97,10 +97,10 @@ INSTALLED_APPS = [
     "seen",
     "discover",
     "live",
-    "public",
+    "feedsite.public",
     "clientapi",
     "community",
-    "moving",
+    "community.archives",
     "operation",
 ]
 
@@ -116,9 +116,9 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "accounts.sessions.AuthenticationMiddleware",
-    "about.looking.LookingMiddleware",
-    "accounts.presence.PresenceMiddleware",
+    "accounts.signing_in.sessions.AuthenticationMiddleware",
+    "accounts.about.looking.LookingMiddleware",
+    "accounts.levels.presence.PresenceMiddleware",
     "accounts.locale.ReaderLocaleMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -142,7 +142,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "about.context_processors.site",
+                "accounts.about.context_processors.site",
                 "notifications.context_processors.unread",
                 "items.context_processors.names",
                 "web.pages.stream",
@@ -303,20 +303,20 @@ EMAIL_HOST, EMAIL_PORT = _MAIL.host, _MAIL.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL.user, _MAIL.password
 EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL.scheme == "smtp+tls", _MAIL.scheme == "smtps"
 EMAIL_FILE_PATH = _MAIL.folder or None
-# Seconds that each answer of the server may take; mail.sending says what that costs.
+# Seconds that each answer of the server may take; accounts.mail.sending says what that costs.
 EMAIL_TIMEOUT = 5.0
 EMAIL_DOMAIN = urlsplit(SITE_URL).hostname or "localhost"
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.email_from or f"noreply@{EMAIL_DOMAIN}"
 
 # --- The site --------------------------------------------------------------------------------------------
-# The way to join, whatever the admin chose (about.models.SignUp); empty: what the admin chose.
+# The way to join, whatever the admin chose (accounts.about.models.SignUp); empty: what the admin chose.
 SIGN_UP = env.sign_up
 # An application for an account on which no admin decides goes after so long.
 APPLICATION_DAYS = 30
 
 # --- Accounts --------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
-SESSION_ENGINE = "accounts.sessions"
+SESSION_ENGINE = "accounts.signing_in.sessions"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
@@ -324,9 +324,9 @@ LOGOUT_REDIRECT_URL = "login"
 EMAIL_REQUIRED = env.email_required
 # How long the link of a letter sets another password.
 PASSWORD_RESET_TIMEOUT = 4 * 3600
-# The site uses allauth's tables, its names of factors, and its code for second factors (accounts/second_factors.py). It
-# does not use allauth's pages, forms and rates.
-MFA_ADAPTER = "accounts.second_factors.Adapter"
+# The site uses allauth's tables, its names of factors, and its code for second factors
+# (accounts/signing_in/second_factors.py). It does not use allauth's pages, forms and rates.
+MFA_ADAPTER = "accounts.signing_in.second_factors.Adapter"
 MFA_TOTP_TOLERANCE = 1
 MFA_WEBAUTHN_USER_VERIFICATION = "required"  # a passkey counts as both factors
 AUTH_PASSWORD_VALIDATORS = [
@@ -351,7 +351,7 @@ WINDOW_TTL = timedelta(days=30)
 OUTBOX_CAP = env.outbox_cap
 FOLLOW_CAP = env.follow_cap
 # A big-V's items are pushed to followers of at least this level; the others pull the outbox. Of a new site only: the
-# migration that makes the policy's row reads it (accounts/policy.py), and `manage.py policy` changes that.
+# migration that makes the policy's row reads it (accounts/levels/policy.py), and `manage.py policy` changes that.
 BIG_V_PUSH_LEVEL = 3
 # Readers with fewer followees have no inbox: one pull serves their pages. Of a new site only, as above.
 INBOX_FROM = 0
@@ -481,7 +481,7 @@ TRACES = env.traces
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "accounts.tokens.TokenAuthentication",
+        "accounts.signing_in.tokens.TokenAuthentication",
         "clientapi.bearer.BearerAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
@@ -501,7 +501,7 @@ TOKEN_DAYS = env.token_days
 # Tokens that a user may hold at once; the oldest gives way.
 TOKEN_CAP = 50
 
-# --- OAuth 2: programs that act for users (accounts/oauth_models.py, clientapi) -------------------------------
+# --- OAuth 2: programs that act for users (accounts/signing_in/models.py, clientapi) -------------------------------
 OAUTH2_PROVIDER_APPLICATION_MODEL = "accounts.ClientApp"
 # A token that is not used for so long ends; each use moves its end (clientapi.bearer).
 APP_TOKEN_DAYS = env.app_token_days
@@ -541,7 +541,7 @@ CORS_EXPOSE_HEADERS = [
 CORS_PREFLIGHT_MAX_AGE = 86_400
 
 # Rates: sign-ups an address; logins an address and name, an address, a name, and the known browsers of a name together
-# (accounts/guard.py); everything else a user or, without one, an address.
+# (accounts/signing_in/guard.py); everything else a user or, without one, an address.
 # `password` is where a signed-in user is asked for it again. `attempt`: tokens and sessions that are not known to be
 # good, an address (web/rates.py).
 RATES = {name: rate.default for name, rate in DEFAULT_RATES.items()} | env.rates

@@ -25,14 +25,14 @@ docs = SpectacularSwaggerSplitView.as_view(url_name="schema", permission_classes
 urlpatterns = [
     # Patterns are tried in this order: home, the front page of strangers, is read most, and the names of accounts,
     # items and moderation stand before the patterns of relations and live that would take them.
-    path("", include("public.urls")),
+    path("", include("feedsite.public.urls")),
     path("", include("timeline.urls")),
     path("", include("clientapi.urls")),
     path("", include("accounts.urls")),
-    path("", include("about.urls")),
+    path("", include("accounts.about.urls")),
     path("", include("media.urls")),
     path("", include("items.urls")),
-    path("", include("moving.urls")),
+    path("", include("community.archives.urls")),
     path("", include("relations.urls")),
     path("", include("notifications.urls")),
     path("", include("moderation.urls")),

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts.big_v_admin import handle_column
+from accounts.levels.admin import handle_column
 from accounts.models import User
 from items import actions, versions
 from items.models import Item

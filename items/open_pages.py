@@ -30,8 +30,8 @@ from django.templatetags.static import static
 from django.utils import timezone, translation
 from django.utils.cache import get_conditional_response, patch_cache_control, patch_vary_headers
 
-from about import announcing
-from about.site import current
+from accounts.about import announcing
+from accounts.about.site import current
 from items.bodies import ItemBody
 from items.visibility import VISIBLE
 from storage import keys

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.dispatch import receiver
 
-from about.models import SiteSettings
-from about.signals import limits_asked
+from accounts.about.models import SiteSettings
+from accounts.about.signals import limits_asked
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from accounts import policy
+from accounts.levels import policy
 from accounts.models import User
 from live.lineup import SCORE, Lineup, Scheduled
 from live.pull import HOSTS

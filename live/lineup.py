@@ -13,8 +13,7 @@ A version is an id (storage.ids), above 2^50 in magnitude for any time after 200
 then upcoming soonest first, as the seed has it. (Redis breaks ties by the member's text; readers sort by id.)
 
 A lineup is written whole, by one script that refuses what is not newer than what is there, of the same generation of
-the policy (accounts/policy.py). So writing it late, twice or out of order changes nothing, and a lost one is rebuilt by
-the same step. A reader compares its version with the host's in PostgreSQL (models.Host), and its generation with the
+the policy. So writing it late, twice or out of order changes nothing, and a lost one is rebuilt by the same step. A reader compares its version with the host's in PostgreSQL (models.Host), and its generation with the
 policy's: another one is not used, and `live.apply` is sent for. So Redis may be flushed, restored from yesterday or
 behind by any number of changes, and PostgreSQL may fail over to a standby that gives a lost version away again, and no
 reader sees it.
@@ -28,7 +27,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from accounts import policy
+from accounts.levels import policy
 from live.visibility import in_lineup
 from storage import ids, keys
 from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined, script

@@ -10,7 +10,7 @@ See docs/decisions.md: The push of a replay is written on the replay.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from accounts.policy import EPOCH
+from accounts.levels.policy import EPOCH
 from live.hydrate import COLUMNS, SessionRow
 from live.visibility import active_only, unhidden
 from relations.rules import READER, followees, is_wanted

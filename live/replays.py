@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 from django.conf import settings
 from django.db import transaction
 
-from accounts import policy
+from accounts.levels import policy
 from live.models import LiveSession, ReplayDelivery
 from live.pull import pull_entries
 from relations.followers import follower_parts

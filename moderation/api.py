@@ -7,8 +7,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from about.site import current
 from accounts import review
+from accounts.about.site import current
 from accounts.api import signed_in
 from items.models import Item
 from moderation import reports

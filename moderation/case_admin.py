@@ -24,8 +24,8 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from about.site import current
 from accounts import review
+from accounts.about.site import current
 from accounts.models import User
 from accounts.review import Subject
 from accounts.templatetags.people import full_name_of, handle_of

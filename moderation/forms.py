@@ -6,7 +6,7 @@ from django import forms
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from about.site import current
+from accounts.about.site import current
 from moderation.models import REPORT_LENGTH, ReportReason
 
 RULE_SHOWN = 80

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from about.models import Rule
+from accounts.about.models import Rule
 from items.matching import fold
 from items.models import Item
 

@@ -7,7 +7,7 @@ from celery import current_app
 from django.core.cache import cache
 from kombu.exceptions import ChannelError
 
-from about import actions as about
+from accounts.about import actions as about
 from accounts.models import Level
 from runtime import metrics
 from storage import keys, replica

@@ -14,7 +14,7 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
-from accounts import policy
+from accounts.levels import policy
 from items.visibility import for_followers, in_timelines
 from relations.rules import followees
 from storage.connections import fetch

@@ -6,7 +6,7 @@ See docs/decisions.md: Levels have no index.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from accounts import policy
+from accounts.levels import policy
 from storage.connections import fetch, fetching
 
 PART = 5_000

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from accounts.big_v import upgrade_big_vs
+from accounts.levels.big_v import upgrade_big_vs
 from relations import actions, importing
 from storage.queue import asks
 

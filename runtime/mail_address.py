@@ -30,7 +30,7 @@ class MailAddress(NamedTuple):
     @property
     def backend(self) -> str:
         """The class of Django's connection."""
-        kinds = {FOLDER: "django.core.mail.backends.filebased.EmailBackend", LOG: "mail.console.EmailBackend"}
+        kinds = {FOLDER: "django.core.mail.backends.filebased.EmailBackend", LOG: "accounts.mail.console.EmailBackend"}
         return kinds.get(self.scheme, "django.core.mail.backends.smtp.EmailBackend")
 
 

@@ -30,7 +30,7 @@ from grpc_reflection.v1alpha import reflection
 from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.models import User
-from accounts.tokens import TokenAuthentication
+from accounts.signing_in.tokens import TokenAuthentication
 from runtime import metrics
 from seen import played
 from seen.access import is_there, may_act_for, those_there

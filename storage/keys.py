@@ -30,13 +30,13 @@
 | `events` | STREAM | `event` -> JSON (storage/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 | `credential:{digest}` | STRING | id of its user (a token or session) | 7 days from its last call | it is an attempt |
-| `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/sessions.py) | an hour | read from its row |
+| `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/signing_in) | an hour | read from its row |
 | `cache:1:tags:popular` | STRING | hashtags, each with items (items/popular.py) | 5 minutes | counted anew |
 | `cache:1:tags:days` | STRING | uses of popular hashtags a day (items/trending.py) | 10 minutes | counted anew |
 | `cache:1:page:{digest}` | STRING | a page for strangers (items/open_pages.py) | 15 seconds | rendered anew |
 | `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | looked for anew |
 | `cache:1:notice:{user}` | STRING | that a task will announce acts (notifications/actions.py) | 1 second | done twice |
-| `cache:1:mail:turn` | STRING | that a worker sends letters (mail/sending.py) | 90 seconds | several send at once |
+| `cache:1:mail:turn` | STRING | that a worker sends letters (accounts/mail) | 90 seconds | several send at once |
 | `cache:1:mail:pause` | STRING | that the mail server is left alone | 30 seconds | it is asked sooner |
 | `cache:1:observed` | STRING | when beat was last at work (operation/gauges.py) | a day | written again in 20 s |
 

@@ -15,7 +15,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from accounts.grants import (
+from accounts.models import User
+from accounts.signing_in.grants import (
     Grant,
     Ticket,
     TicketAuthentication,
@@ -24,7 +25,6 @@ from accounts.grants import (
     read_ticket,
     token_behind,
 )
-from accounts.models import User
 from storage.events import Listener, Position
 from stream.dialects import Dialect, Hearer
 from stream.news import PAGES

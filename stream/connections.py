@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from accounts.grants import Grant
+from accounts.signing_in.grants import Grant
 from storage.events import Position
 from stream.dialects import Dialect, Hearer
 

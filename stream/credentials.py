@@ -12,7 +12,7 @@ from functools import partial
 
 from django.conf import settings
 
-from accounts.grants import BORROWED_SECONDS, standing
+from accounts.signing_in.grants import BORROWED_SECONDS, standing
 from stream.connections import REFUSED, Connection
 from stream.threads import in_thread
 from web.rest import OUTAGES

@@ -23,8 +23,8 @@ from typing import TypeVar
 
 from django.conf import settings
 
-from accounts.grants import Grant
-from accounts.levels import touch
+from accounts.levels.actions import touch
+from accounts.signing_in.grants import Grant
 from runtime import metrics
 from storage.events import Entry, Position, Revoked
 from stream.attempts import Attempts, pause

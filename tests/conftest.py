@@ -17,8 +17,8 @@ from django.test import TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from about import site
-from accounts import policy
+from accounts.about import site
+from accounts.levels import policy
 from seen import played, redis_store
 from seen.migration import old
 from seen.usage import usage

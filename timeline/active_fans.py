@@ -14,7 +14,7 @@ from collections import defaultdict
 
 from django.conf import settings
 
-from accounts import policy
+from accounts.levels import policy
 from relations import rules
 from storage import keys
 from storage.connections import Command, feeds_for_tasks, fetch, pipelined, script

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
-from accounts.big_v import complete_demotion
+from accounts.levels.big_v import complete_demotion
 from accounts.models import User
 from relations.actions import follower_count
 from relations.followers import follower_parts
@@ -97,7 +97,7 @@ def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
 
 def _finish(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     with transaction.atomic():
-        # The user's row first, as accounts.big_v locks it, so that the two never wait for each other.
+        # The user's row first, as accounts.levels.big_v locks it, so that the two never wait for each other.
         sender = User.objects.held().get(pk=backfill.sender_id)
         flipped = running.update(finished_at=Now(), done=F("followers"))
         if flipped:

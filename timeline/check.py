@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from accounts import policy
+from accounts.levels import policy
 from items.visibility import in_timelines
 from relations.rules import followed_big_vs
 from runtime import metrics

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.utils.translation import gettext, gettext_lazy
 from django.utils.translation import gettext_noop as _
 
-from accounts import policy
+from accounts.levels import policy
 from accounts.models import User
 from items.models import Status, Visibility
 from items.visibility import original_visible

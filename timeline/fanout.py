@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from accounts import policy
+from accounts.levels import policy
 from accounts.models import Level
 from items.models import Item, Status, Visibility
 from items.visibility import for_others
@@ -272,7 +272,7 @@ def _enqueue_ranges(pks: Iterable[int]) -> None:
 def fan_out_range(range_id: int) -> bool:
     """Serve one range of a large fan-out; the last range completes the delivery. True if this one is done.
 
-    The policy is the one of now, which may have changed since the claim (accounts/policy.py says why either will do).
+    The policy is the one of now, which may have changed since the claim: either will do (accounts/levels/policy.py).
     """
     part = DeliveryRange.objects.select_related("delivery__item", "delivery__sender").filter(pk=range_id).first()
     if part is None:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from django.conf import settings
 
-from accounts import policy
+from accounts.levels import policy
 from storage import construction, keys
 from storage.connections import (
     Command,

@@ -7,7 +7,7 @@ as big-V is not used again.
 
 from typing import ClassVar
 
-from accounts import policy
+from accounts.levels import policy
 from items.models import Visibility
 from items.visibility import in_circle, in_timelines
 from storage import construction, keys

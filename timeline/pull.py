@@ -17,7 +17,7 @@ See docs/decisions.md: Reposts that are left out are no entries.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from accounts.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
+from accounts.levels.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
 from items.hydrate import COLUMNS, ORIGINALS, ItemRow, id_of
 from items.visibility import for_followers, for_mutuals, for_sender, in_timelines
 from storage.connections import fetch

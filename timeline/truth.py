@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from accounts import policy
+from accounts.levels import policy
 from accounts.models import User
 from items.hydrate import id_of
 from relations import rules

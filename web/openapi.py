@@ -62,7 +62,7 @@ IDEMPOTENCY_KEY = OpenApiParameter(
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """API tokens in the OpenAPI document."""
 
-    target_class = "accounts.tokens.TokenAuthentication"
+    target_class = "accounts.signing_in.tokens.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:

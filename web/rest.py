@@ -417,7 +417,7 @@ class ApiView(APIView):
 
 
 class PublicApiView(ApiView):
-    """All callers may read, where the site is not for its members alone (about.looking); writing needs signing in."""
+    """All callers may read, unless the site is for members alone (accounts.about.looking). Writing needs signing in."""
 
     permission_classes = [IsAuthenticatedOrReadOnly]
 

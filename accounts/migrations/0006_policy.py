@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 import accounts.models
 import storage.draws
-from accounts import policy
+from accounts.levels import policy
 
 
 def seed(apps: Any, schema_editor: Any) -> None:

@@ -4,7 +4,7 @@ from django.contrib.postgres.operations import AddConstraintNotValid, ValidateCo
 from django.db import migrations, models
 
 import accounts.models
-from accounts import policy
+from accounts.levels import policy
 from storage.draws import Draw
 
 

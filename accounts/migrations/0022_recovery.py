@@ -4,7 +4,7 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-# Addresses that admins entered, as accounts.addresses adopts them later.
+# Addresses that admins entered, as accounts.signing_in.addresses adopts them later.
 ADOPT = """
 INSERT INTO account_emailaddress (user_id, email, verified, "primary")
 SELECT u.id, lower(u.email), true, true FROM accounts_user u

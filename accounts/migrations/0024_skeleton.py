@@ -1,9 +1,9 @@
 from django.db import migrations, models
 
-from accounts.lookalikes import Skeleton
+from accounts.joining.lookalikes import Skeleton
 from storage.indexes import AddIndexConcurrently
 
-# As accounts.lookalikes.skeleton; a test compares them.
+# As accounts.joining.lookalikes.skeleton; a test compares them.
 SKELETON = """
     CREATE OR REPLACE FUNCTION feedsite_skeleton(username text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

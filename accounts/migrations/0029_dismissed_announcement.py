@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
                 db_default="",
                 default="",
                 editable=False,
-                help_text="The announcement that an app has shown the user (about.announcing.mark).",
+                help_text="The announcement that an app has shown the user (accounts.about.announcing.mark).",
                 max_length=16,
             ),
         ),

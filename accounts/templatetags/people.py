@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from accounts.avatars import drawn_url, initial, tint
 from accounts.avatars import small as small_url
-from accounts.invitations import may_invite
+from accounts.joining.invitations import may_invite
 
 register = template.Library()
 register.filter(initial)

@@ -10,7 +10,7 @@ from django.template import Context
 from django.urls import reverse
 from django.utils.text import capfirst
 
-from accounts.joining_models import Application
+from accounts.joining.models import Application
 from moderation.case_admin import in_queue
 from moderation.models import Case
 

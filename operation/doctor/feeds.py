@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from accounts import policy
+from accounts.levels import policy
 from discover import impressions
 from operation import inboxes
 from operation.doctor.findings import Findings, judge

@@ -12,21 +12,21 @@ from django.conf import settings
 from django.db.models import BigIntegerField, Model
 from oauth2_provider.models import AccessToken, Grant
 
-from accounts import recovery
-from accounts.joining_models import Application
+from accounts.joining.models import Application
+from accounts.mail import sending
+from accounts.mail.models import Letter
 from accounts.models import AddressCheck, Deletion, HeldName, ResetRequest, Session
+from accounts.signing_in import recovery
+from community.archives.models import ArchiveImport
 from discover import issued_pages
 from discover.models import IssuedPage, ItemChange
 from items import idempotency
 from items.models import CountChange, Filter, IdempotencyKey
 from live.models import KeptSnapshot
-from mail import sending
-from mail.models import Letter
 from media import sweeping
 from media.models import FileMove, MediaFile, Use
 from moderation import hashes
 from moderation.models import PictureAttempt
-from moving.models import ArchiveImport
 from notifications.models import Notification
 from operation.doctor.findings import Findings, judge
 from relations.models import CsvImport, FollowerCountChange

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from celery import current_app
 from django.db.models.functions import Coalesce
 
-from mail.models import Letter, State
-from moving.models import ArchiveImport
+from accounts.mail.models import Letter, State
+from community.archives.models import ArchiveImport
 from operation.doctor.findings import WAIT_SECONDS, Findings, judge
 from operation.gauges import BACKLOG, last_observed, queue_lengths
 from relations.models import CsvImport, Mute

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from about import site
-from about.models import Rule, SiteSettings
+from accounts.about import site
+from accounts.about.models import Rule, SiteSettings
 from accounts.models import User
 from media.models import MediaFile
 from tests.support.factories import PASSWORD, UserFactory

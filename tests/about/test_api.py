@@ -7,8 +7,8 @@ from django.conf import settings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from about import site
-from about.models import SignUp
+from accounts.about import site
+from accounts.about.models import SignUp
 from runtime.version import VERSION
 from tests.support.api import API
 from tests.support.statements import statements

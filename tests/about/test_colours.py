@@ -8,7 +8,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from about import colours, site
+from accounts.about import colours, site
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db

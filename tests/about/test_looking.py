@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from about import looking, site
-from about.models import Looking
+from accounts.about import looking, site
+from accounts.about.models import Looking
 from accounts.actions import issue_token
 from tests.support.addresses import api_patterns, page_names
 from tests.support.api import API

@@ -11,8 +11,8 @@ from django.db import OperationalError, connection, transaction
 from django.test import RequestFactory
 from django.utils import timezone
 
-from about import actions, site
-from about.models import Rule, SignUp, SiteSettings
+from accounts.about import actions, site
+from accounts.about.models import Rule, SignUp, SiteSettings
 from storage.connections import count_asked
 from web.pages import too_many
 

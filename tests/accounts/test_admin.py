@@ -14,11 +14,11 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from oauth2_provider.models import AccessToken
 
-from accounts import policy
 from accounts.actions import delete_app, issue_token
-from accounts.big_v import demote
+from accounts.levels import policy
+from accounts.levels.big_v import demote
 from accounts.models import BigVChange, Level, User
-from accounts.oauth_models import OWN_APP, AppToken, ClientApp
+from accounts.signing_in.models import OWN_APP, AppToken, ClientApp
 from relations import actions
 from tests.support.admin import act, text
 from tests.support.clients import app_of, token_of

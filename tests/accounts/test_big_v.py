@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.dispatch import Signal
 
-from accounts.big_v import NotActiveError, allow_tagging, complete_demotion, demote, make_big_v, upgrade_big_vs
+from accounts.levels.big_v import NotActiveError, allow_tagging, complete_demotion, demote, make_big_v, upgrade_big_vs
 from accounts.models import BigVChange, User
 from accounts.signals import big_v_demotion_requested, big_v_made
 from relations import actions

@@ -12,8 +12,9 @@ from django.test import Client
 from django.utils import timezone
 from oauth2_provider.models import AccessToken
 
-from accounts import actions, joining, purge
+from accounts import actions, purge
 from accounts.deactivation import reactivate
+from accounts.joining import actions as joining
 from accounts.models import Deletion, HeldName, User
 from accounts.signals import account_purged
 from feedsite import celery

@@ -11,7 +11,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from accounts import first_admin, joining
+from accounts.joining import actions as joining
+from accounts.joining import first_admin
 from accounts.models import User
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory

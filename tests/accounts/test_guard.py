@@ -11,8 +11,8 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts.deactivation import deactivate
-from accounts.guard import COOKIE
 from accounts.models import User
+from accounts.signing_in.guard import COOKIE
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db

@@ -6,9 +6,10 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from about import site
-from accounts import invitations, joining
-from accounts.joining_models import Application, Invitation
+from accounts.about import site
+from accounts.joining import actions as joining
+from accounts.joining import invitations
+from accounts.joining.models import Application, Invitation
 from accounts.models import User
 from tests.support.factories import PASSWORD, UserFactory
 

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts import tasks
-from accounts.levels import lower_levels, touch
+from accounts.levels.actions import lower_levels, touch
 from accounts.models import Level, User
 from accounts.signals import levels_lowered, levels_raised
 from tests.support.at_once import at_once

@@ -13,7 +13,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone, translation
 from rest_framework.test import APIClient
 
-from about import site
+from accounts.about import site
 from accounts.actions import issue_token
 from accounts.locale import place_name, zone_of
 from accounts.models import User

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
-from about import site
-from accounts import actions, joining
-from accounts.lookalikes import skeleton, skeleton_of_words
+from accounts import actions
+from accounts.about import site
+from accounts.joining import actions as joining
+from accounts.joining.lookalikes import skeleton, skeleton_of_words
 from accounts.models import User
 from accounts.naming import check_imitation
 from tests.support.api import API

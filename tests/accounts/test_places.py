@@ -9,10 +9,10 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from accounts import addresses, places
 from accounts.actions import log_out_everywhere
+from accounts.mail.models import Letter
 from accounts.models import User
-from mail.models import Letter
+from accounts.signing_in import addresses, places
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db

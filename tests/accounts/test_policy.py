@@ -13,7 +13,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.test import Client
 from django.urls import reverse
 
-from accounts import policy, tasks
+from accounts import tasks
+from accounts.levels import policy
 from accounts.models import Policy, User
 from operation.doctor import feeds
 from operation.doctor.findings import OK, WARNING

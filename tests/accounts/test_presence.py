@@ -12,8 +12,8 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
+from accounts.levels.presence import PresenceMiddleware
 from accounts.models import Level, User
-from accounts.presence import PresenceMiddleware
 from stream.hub import Hub
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.loops import on_a_loop

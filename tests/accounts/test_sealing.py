@@ -10,9 +10,9 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.management import CommandError, call_command
 
-from accounts import sealing, second_factors
 from accounts.models import User
-from accounts.second_factors import RefusedError, Type
+from accounts.signing_in import sealing, second_factors
+from accounts.signing_in.second_factors import RefusedError, Type
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db

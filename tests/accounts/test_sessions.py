@@ -19,7 +19,7 @@ from django.utils import timezone
 from accounts.actions import log_out_everywhere
 from accounts.deactivation import deactivate
 from accounts.models import Session, User
-from accounts.sessions import SessionStore, user_of
+from accounts.signing_in.sessions import SessionStore, user_of
 from runtime.embedded import wait_for
 from storage import connections
 from tests.support.factories import PASSWORD, UserFactory

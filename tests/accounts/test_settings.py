@@ -13,8 +13,8 @@ from django.test import Client
 from oauth2_provider.models import AccessToken
 from rest_framework.test import APIClient
 
-from about import site
 from accounts import actions, export
+from accounts.about import site
 from accounts.avatars import small
 from accounts.models import User
 from items import actions as items

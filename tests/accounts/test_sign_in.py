@@ -14,9 +14,9 @@ from django.test import Client
 from fido2.utils import websafe_encode
 from rest_framework.test import APIClient
 
-from accounts import addresses, second_factors
+from accounts.mail.models import Letter
 from accounts.models import User
-from mail.models import Letter
+from accounts.signing_in import addresses, second_factors
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
 

@@ -9,9 +9,9 @@ import time_machine
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
-from about import site
-from accounts import step_up
+from accounts.about import site
 from accounts.models import User
+from accounts.signing_in import step_up
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,7 @@ FILES = {
     "accounts/migrations/0001_initial.py": "from accounts import models, naming, policy\nimport storage.ids",
     "accounts/models.py": "",
     "accounts/naming.py": "",
-    "accounts/policy.py": "",
+    "accounts/levels/policy.py": "",
     "accounts/views.py": "",
     "feedsite/settings.py": "",
     "requirements/dev.lock": "",

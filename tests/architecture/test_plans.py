@@ -150,7 +150,7 @@ ALLOWED = (
 )
 UNSPOKEN = {
     "runtime/management/commands/migrate.py": "before there is a site",
-    "accounts/policy.py": "one row",
+    "accounts/levels/policy.py": "one row",
     "storage/indexes.py": "migrations",
     "storage/postgresql/": "asks a server how it is, of no table",
     "storage/replica.py": "asks a replica how far it is, of no table that grows",
@@ -159,7 +159,7 @@ UNSPOKEN = {
     "community/demo.py": "makes the demo community, once",
     "community/importing.py": "loads a data set, once",
     "community/naming.py": "the same",
-    "accounts/joining.py:SELECT'name'": "`load` asks by the indexes of names for those of a data set",
+    "accounts/joining/actions.py:SELECT'name'": "`load` asks by the indexes of names for those of a data set",
     "items/indexing.py:COPY": "`reindex` reads all items in parts",
     "items/indexing.py:TRUNCATE": "`reindex`",
     "items/indexing.py:SELECTid,title": "`reindex` reads all items in parts",
@@ -173,8 +173,8 @@ UNSPOKEN = {
     "operation/inboxes.py": "a sample of fixed size, in steps of fixed length; `doctor`",
     "operation/backup.py": "`restore`: PostgreSQL's own tables, and deleted accounts in parts",
     "web/health.py": "asks a server how it is, of no table",
-    "accounts/joining.py:SELECTpg_advisory": "a lock, once in a site's life",
-    "accounts/grants.py": "the stream's process: one probe for each connection",
+    "accounts/joining/actions.py:SELECTpg_advisory": "a lock, once in a site's life",
+    "accounts/signing_in/grants.py": "the stream's process: one probe for each connection",
     "live/snapshot.py": "one row, where Redis does not answer",
     "live/pull.py": "the parts of statements that live.feed makes",
     "timeline/fanout.py": "bounds of ranges of a big-V's followers: FAN_OUT_RANGE at a time",

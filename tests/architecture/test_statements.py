@@ -17,11 +17,11 @@ from django.utils import timezone
 from accounts.actions import issue_token
 from clientapi import streaming
 from clientapi.streams import Hearer, Stream
+from community.archives import listed
 from items import actions as items
 from items import search
 from items.hydrate import hydrate
 from live import actions as live
-from moving import listed
 from relations import actions as relations
 from relations import lists
 from storage.events import Listener, Position, Published

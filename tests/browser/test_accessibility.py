@@ -18,11 +18,13 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from about.actions import change as describe
-from about.actions import save_rule
-from about.models import Rule
-from accounts import addresses, invitations, recovery, second_factors
+from accounts.about.actions import change as describe
+from accounts.about.actions import save_rule
+from accounts.about.models import Rule
+from accounts.joining import invitations
+from accounts.mail.models import Letter
 from accounts.models import User
+from accounts.signing_in import addresses, recovery, second_factors
 from discover.feedback import not_interested
 from discover.recent import record as record_views
 from items import filters
@@ -31,7 +33,6 @@ from items.models import Item
 from items.pins import pin
 from live import actions as live
 from live.models import LiveSession, State
-from mail.models import Letter
 from relations import lists
 from relations.actions import block, follow, mute
 from relations.models import FollowRequest

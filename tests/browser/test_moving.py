@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import expect
 
 from accounts.models import User
-from moving import importing
-from moving.models import ArchiveImport
+from community.archives import importing
+from community.archives.models import ArchiveImport
 from tests.support.archives import address, boost, collection, files_of, note, zipped
 from tests.support.browsers import Visit
 from tests.support.factories import PASSWORD, UserFactory

@@ -6,8 +6,8 @@ import pytest
 from allauth.mfa.models import Authenticator
 from playwright.sync_api import CDPSession, expect
 
-from accounts import second_factors
 from accounts.models import User
+from accounts.signing_in import second_factors
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import PASSWORD
 

@@ -13,7 +13,7 @@ from django.http import Http404
 from django.test import Client, RequestFactory
 from oauth2_provider.models import AccessToken
 
-from about import site
+from accounts.about import site
 from accounts.models import User
 from items import actions as items
 from items.models import Item, Visibility

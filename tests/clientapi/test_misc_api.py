@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 from rest_framework import exceptions
 
-from about import site
-from about.models import SiteSettings
+from accounts.about import site
+from accounts.about.models import SiteSettings
 from accounts.models import User
 from clientapi.status_api import one_status
 from discover.models import PopularItem

@@ -13,10 +13,10 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken, Grant
 
 from accounts import actions as accounts
-from accounts import places
 from accounts.models import TokenOrigin, User
-from accounts.oauth_models import OWN_APP, ClientApp
-from accounts.tokens import NOTED, digest_of
+from accounts.signing_in import places
+from accounts.signing_in.models import OWN_APP, ClientApp
+from accounts.signing_in.tokens import NOTED, digest_of
 from clientapi import actions, scopes
 from clientapi.validator import secret_digest
 from tests.support.clients import ALL, OUT_OF_BAND, Caller, app_of, token_of

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Count, F
 from django.utils import timezone
 
-from accounts import levels
+from accounts.levels import actions as levels
 from accounts.models import User
 from community.demo import REPLIES
 from items.models import CountChange, Item, ItemCounts, Like

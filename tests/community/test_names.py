@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.actions import HELD_NAME_LIFE
-from accounts.lookalikes import skeleton
+from accounts.joining.lookalikes import skeleton
 from accounts.models import RESERVED_USERNAMES, HeldName, User
 from community.dataset import UserRow
 from community.names import LONGEST_SHOWN, candidates, display_name, is_permitted

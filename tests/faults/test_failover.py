@@ -9,7 +9,7 @@ import pytest
 import redis
 from django.utils import timezone
 
-from accounts import policy
+from accounts.levels import policy
 from accounts.models import User
 from feedsite import celery
 from items import actions as items

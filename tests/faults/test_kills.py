@@ -18,7 +18,8 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from accounts import big_v, levels
+from accounts.levels import actions as levels
+from accounts.levels import big_v
 from accounts.models import User
 from items import actions as items
 from items.models import Item

@@ -7,7 +7,7 @@ from collections import Counter, deque
 import pytest
 from django.utils import timezone
 
-from accounts import big_v
+from accounts.levels import big_v
 from accounts.models import User
 from items import actions as items
 from relations import actions as relations

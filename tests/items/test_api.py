@@ -334,7 +334,7 @@ def test_reading_costs_the_same_however_much(
         fetched.append(query)
         return connections.fetch(query, *args, **options)
 
-    for module in ["items.hydrate", "items.profile", "accounts.tokens", "relations.visibility"]:
+    for module in ["items.hydrate", "items.profile", "accounts.signing_in.tokens", "relations.visibility"]:
         monkeypatch.setattr(f"{module}.fetch", fetch)
     item = ItemFactory(sender=bob)
     path = f"{API}{path.format(item=item.pk)}"

@@ -93,7 +93,7 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
 }
 """The measured calls, by name."""
 OTHERS = {
-    "about.templatetags.site_words.paragraphs": "the site's own words, which superusers write",
+    "accounts.about.templatetags.site_words.paragraphs": "the site's own words, which superusers write",
     "items.templatetags.acts.buttons": "an address of ours",
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
     "web.templatetags.icons.icon": "the names of our icons",

@@ -10,8 +10,8 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from about import site
 from accounts import actions as accounts
+from accounts.about import site
 from accounts.deactivation import deactivate
 from accounts.models import User
 from items import actions, hiding, open_pages

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from accounts.levels import lower_levels
+from accounts.levels.actions import lower_levels
 from accounts.models import User
 from live import feed, pull, replays, walk
 from live.feed import live_page

@@ -8,7 +8,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from accounts import big_v
+from accounts.levels import big_v
 from accounts.models import User
 from live import actions, replays
 from live.models import Host, LiveSession, ReplayDelivery, State

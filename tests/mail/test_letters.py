@@ -10,10 +10,10 @@ from django.template import TemplateDoesNotExist
 from django.test import Client
 from django.utils import timezone
 
-from mail import sending
-from mail.actions import send
-from mail.letters import compose
-from mail.models import Letter, State
+from accounts.mail import sending
+from accounts.mail.actions import send
+from accounts.mail.letters import compose
+from accounts.mail.models import Letter, State
 from operation.doctor import work
 from storage import keys
 from tests.support.factories import UserFactory
@@ -58,7 +58,7 @@ def test_the_sender_and_links_are_the_settings(settings: Any) -> None:
 
 
 def test_the_terminal_shows_the_text(capsys: Any, settings: Any) -> None:
-    settings.EMAIL_BACKEND = "mail.console.EmailBackend"
+    settings.EMAIL_BACKEND = "accounts.mail.console.EmailBackend"
     write()
     assert sending.send_due() == 1
     shown = capsys.readouterr().out

@@ -11,9 +11,9 @@ from django.db import transaction
 from django.template import TemplateDoesNotExist
 from django.utils import timezone
 
-from mail import sending
-from mail.actions import forget, retry, send
-from mail.models import Letter, State
+from accounts.mail import sending
+from accounts.mail.actions import forget, retry, send
+from accounts.mail.models import Letter, State
 from storage import keys
 from tests.support.at_once import at_once
 from tests.support.mail_servers import MailServer, closed_port, post, words

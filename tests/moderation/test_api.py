@@ -9,8 +9,8 @@ from django.test import Client
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
-from about import actions, site
-from about.models import Rule
+from accounts.about import actions, site
+from accounts.about.models import Rule
 from accounts.export import encode
 from accounts.models import User
 from items import actions as items

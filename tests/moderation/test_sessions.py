@@ -11,7 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts import actions as accounts
-from accounts import deactivation, joining
+from accounts import deactivation
+from accounts.joining import actions as joining
 from accounts.models import User
 from live import actions as live
 from live.feed import live_page

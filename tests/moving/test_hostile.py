@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from community.archives import actions, archive, importing, outbox
+from community.archives.archive import ArchiveError, unpack
+from community.archives.models import ArchiveImport, State
 from items.models import Item
-from moving import actions, archive, importing, outbox
-from moving.archive import ArchiveError, unpack
-from moving.models import ArchiveImport, State
 from tests.support.archives import collection, files_of, note, tarred, zipped
 from tests.support.effort import tries
 from tests.support.factories import UserFactory

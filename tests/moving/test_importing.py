@@ -12,13 +12,13 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import User
+from community.archives import actions, importing, tasks
+from community.archives.models import ArchiveImport, BroughtItem, State
 from discover.models import ItemChange
 from items import actions as items
 from items.models import Item, Visibility
 from media.models import MediaFile
 from moderation.models import WordRule
-from moving import actions, importing, tasks
-from moving.models import ArchiveImport, BroughtItem, State
 from notifications.models import Notification
 from relations import actions as relations
 from storage import claims, ids
@@ -313,7 +313,7 @@ def test_a_worker_that_dies_loses_and_repeats_nothing(user: User, monkeypatch: p
     deaths = iter([importing.outbox.index, importing._note, importing._bring, importing._note])
     for place in ("outbox.index", "_note", "_bring", "_note"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"moving.importing.{place}", died)
+            patch.setattr(f"community.archives.importing.{place}", died)
             with pytest.raises(KeyboardInterrupt):
                 importing.run(made.pk)
         ArchiveImport.objects.update(tried_at=None)
@@ -433,7 +433,7 @@ def test_an_account_that_goes_takes_its_imports_along(user: User) -> None:
 
 
 def test_the_export_has_the_imports(user: User) -> None:
-    from moving.export import files
+    from community.archives.export import files
 
     brought(user, files_of([note(1), boost(2)]))
     ((row,),) = [list(file.rows) for file in files(user)]

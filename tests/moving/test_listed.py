@@ -13,12 +13,12 @@ from unittest.mock import patch
 import pytest
 
 from accounts.models import User
+from community.archives import actions, archive, importing, listed
+from community.archives.listed import FILES, Lists
+from community.archives.models import NOTES, ArchiveImport, Listed, State
 from items import actions as items
 from items.models import Bookmark, Item, Like, Pin
 from items.pins import pin
-from moving import actions, archive, importing, listed
-from moving.listed import FILES, Lists
-from moving.models import NOTES, ArchiveImport, Listed, State
 from notifications.models import Notification
 from relations import actions as relations
 from relations import csv_files
@@ -352,7 +352,7 @@ def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monke
     monkeypatch.setattr(listed, "TOGETHER", 2)
     monkeypatch.setattr(importing, "PARTS", 1)
     made = actions.begin(user=user, file=zipped(full_archive()))
-    kills(made.pk, "moving.importing.Lists.found")
+    kills(made.pk, "community.archives.importing.Lists.found")
     assert not importing.run(made.pk)
     while True:
         ArchiveImport.objects.update(tried_at=None, attempts=0)
@@ -360,9 +360,9 @@ def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monke
         if kind is None:
             break
         kills(made.pk, ACTS.get(kind, "relations.importing._act"))
-        kills(made.pk, "moving.listed.bring")
-        kills(made.pk, "moving.importing._list_part")  # the second time with the part done
-    kills(made.pk, "moving.importing.extras.bring")
+        kills(made.pk, "community.archives.listed.bring")
+        kills(made.pk, "community.archives.importing._list_part")  # the second time with the part done
+    kills(made.pk, "community.archives.importing.extras.bring")
     assert importing.run(made.pk)
     made.refresh_from_db()
     found = {kind: (one.total, one.done, one.brought, one.left_out) for kind, one in made.progress().items()}
@@ -379,9 +379,9 @@ def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monke
 
 
 ACTS = {
-    Listed.PINS: "moving.listed.pin",
-    Listed.LIKES: "moving.listed.items.like",
-    Listed.BOOKMARKS: "moving.listed.items.bookmark",
+    Listed.PINS: "community.archives.listed.pin",
+    Listed.LIKES: "community.archives.listed.items.like",
+    Listed.BOOKMARKS: "community.archives.listed.items.bookmark",
 }
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from community.archives.markup import LONGEST, text_of
 from items.text import mentions
-from moving.markup import LONGEST, text_of
 from web.strict_json import UNSTORABLE
 
 LINK = (

@@ -8,9 +8,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from accounts.models import User
+from community.archives import importing
+from community.archives.models import ArchiveImport, State
 from items.models import Item
-from moving import importing
-from moving.models import ArchiveImport, State
 from tests.support.archives import boost, files_of, note, zipped
 from tests.support.factories import UserFactory
 from web import uploads
@@ -139,7 +139,7 @@ def test_bodies_are_as_long_as_an_archive_may_be(settings: Any) -> None:
 
 
 def test_an_upload_is_moved_and_not_copied(user: User, settings: Any, tmp_path: Path, folder: Path) -> None:
-    from moving.actions import begin
+    from community.archives.actions import begin
 
     settings.MEDIA_INCOMING = tmp_path / "incoming"
     upload = uploads.Upload("a.zip", None, None)

@@ -19,10 +19,10 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
+from community.archives.models import ArchiveImport
 from discover import impressions
 from discover.impressions import Impression
 from media.models import MediaFile
-from moving.models import ArchiveImport
 from operation import gauges
 from operation.doctor import (
     configuration,

@@ -10,10 +10,10 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from accounts.mail.models import Letter
 from accounts.models import HeldName
 from items.models import CountChange, IdempotencyKey
 from items.tasks import forget_idempotency_keys
-from mail.models import Letter
 from media.models import NEVER, MediaFile
 from notifications.models import Kind, Notification
 from operation.doctor import growth

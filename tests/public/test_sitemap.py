@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from feedsite.public import sitemap
+from feedsite.public.models import SitemapPart
+from feedsite.public.tasks import extend_sitemap
 from items.actions import delete, publish
 from items.models import Visibility
-from public import sitemap
-from public.models import SitemapPart
-from public.tasks import extend_sitemap
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db

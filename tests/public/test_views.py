@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from about import site
-from about.models import Looking
+from accounts.about import site
+from accounts.about.models import Looking
 from accounts.actions import edit_preferences, edit_profile
 from accounts.models import User
 from discover.refreshing import refresh_popular

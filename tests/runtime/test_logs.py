@@ -100,7 +100,7 @@ def test_an_outage_that_no_view_meets_is_one_line_with_its_cause(
     def fails(*args: Any, **kwargs: Any) -> None:
         raise OperationalError("100 % of\nit is away")
 
-    monkeypatch.setattr("accounts.presence.PresenceMiddleware.__call__", fails)
+    monkeypatch.setattr("accounts.levels.presence.PresenceMiddleware.__call__", fails)
     assert Client(raise_request_exception=False).get("/").status_code == 503
     (record,) = [record for record in caplog.records if record.name == "django.request"]
     assert record.getMessage() == "Service Unavailable: /: 100 % of it is away"

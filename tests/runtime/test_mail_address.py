@@ -23,7 +23,7 @@ def test_its_parts() -> None:
     assert parse("smtps://a:b@mail.example.org").port == 465
     assert parse("smtp://relay.internal:2525").port == 2525
     assert parse("filemail:///srv/feedsite/letters").folder == "/srv/feedsite/letters"
-    assert parse("console://").backend == "mail.console.EmailBackend"
+    assert parse("console://").backend == "accounts.mail.console.EmailBackend"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from accounts import grants
 from accounts.actions import issue_token
-from accounts.guard import COOKIE
+from accounts.signing_in import grants
+from accounts.signing_in.guard import COOKIE
 from runtime.embedded import secret_key
 from tests.support.factories import PASSWORD, UserFactory
 

@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 
-from accounts import grants, guard
+from accounts.signing_in import grants, guard
 from items.text import canonical_tag, spans
 from storage.events import Position, event_of
 from web import proxy, rates

@@ -26,7 +26,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from accounts.actions import delete_account, issue_token
 from accounts.models import User
-from accounts.tokens import TokenAuthentication
+from accounts.signing_in.tokens import TokenAuthentication
 from runtime import metrics
 from runtime.embedded import Valkey, die_with_parent, wait_for
 from seen import played, rpc, store

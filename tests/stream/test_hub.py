@@ -19,11 +19,11 @@ from django.test import Client as Browser
 from oauth2_provider.models import AccessToken
 from rest_framework.test import APIClient
 
-from accounts import grants
 from accounts.actions import change_password, issue_token, log_out_everywhere, revoke_token
 from accounts.deactivation import deactivate
 from accounts.models import User
-from accounts.tokens import digest_of
+from accounts.signing_in import grants
+from accounts.signing_in.tokens import digest_of
 from items import actions as items
 from items.models import Item
 from relations import actions as relations

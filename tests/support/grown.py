@@ -17,17 +17,17 @@ from django.db import connection, models
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Grant
 
-from about.models import Rule, SiteSettings
+from accounts.about.models import Rule, SiteSettings
 from accounts.actions import issue_token
-from accounts.joining_models import Application, Invitation, Invited
+from accounts.joining.models import Application, Invitation, Invited
+from accounts.mail.models import Letter
 from accounts.models import AddressCheck, Deletion, HeldName, User
+from community.archives.models import ArchiveImport, BroughtItem
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
 from items.models import Bookmark, CountChange, Filter, IdempotencyKey, Item, ItemCounts, Like, Pin, Visibility
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
-from mail.models import Letter
 from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
-from moving.models import ArchiveImport, BroughtItem
 from notifications.models import Act, Kind, Notification, ReadMark, Silenced
 from relations.models import (
     Block,

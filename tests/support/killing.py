@@ -33,7 +33,8 @@ import psycopg  # noqa: E402
 from django.db import connection  # noqa: E402
 from redis.connection import AbstractConnection  # noqa: E402
 
-from accounts import big_v, levels  # noqa: E402
+from accounts.levels import actions as levels  # noqa: E402
+from accounts.levels import big_v  # noqa: E402
 from accounts.models import User  # noqa: E402
 from items import actions as items  # noqa: E402
 from items.models import Item, Status, Visibility  # noqa: E402

@@ -21,7 +21,7 @@ import pytest
 from django.conf import settings
 from django.db.backends.postgresql.creation import DatabaseCreation
 
-from accounts import policy
+from accounts.levels import policy
 from runtime.embedded import postgres_binaries
 from tests.support import pooler
 

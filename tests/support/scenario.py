@@ -20,16 +20,20 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken
 from rest_framework.test import APIClient
 
-from about import actions as about_actions
-from about import site as about
-from about.models import Rule, SignUp
 from accounts import actions as accounts
-from accounts import applications, big_v, places, recovery, second_factors
-from accounts.joining_models import Application, Invitation
+from accounts.about import actions as about_actions
+from accounts.about import site as about
+from accounts.about.models import Rule, SignUp
+from accounts.joining import applications
+from accounts.joining.models import Application, Invitation
+from accounts.levels import big_v
+from accounts.mail.models import Letter
 from accounts.models import User
+from accounts.signing_in import places, recovery, second_factors
 from clientapi import streaming
 from clientapi.actions import OUT_OF_BAND
 from clientapi.streams import Hearer, Stream
+from community.archives.models import ArchiveImport
 from discover import history, indexing
 from feedsite import celery
 from items import search
@@ -39,11 +43,9 @@ from items.hydrate import hydrate
 from items.models import Filter, Item
 from items.query import parse
 from live.models import LiveSession
-from mail.models import Letter
 from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
-from moving.models import ArchiveImport
 from operation.doctor import growth
 from relations.actions import follower_count
 from relations.models import CsvImport, List

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from accounts import policy
+from accounts.levels import policy
 from storage.connections import fetch
 
 

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError
 from django.utils import timezone
 
-from accounts import big_v, policy
+from accounts.levels import big_v, policy
 from accounts.models import Level, User
 from items import actions as items
 from items.models import Item, Status, Visibility

@@ -10,7 +10,8 @@ import redis
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import big_v, levels
+from accounts.levels import actions as levels
+from accounts.levels import big_v
 from accounts.models import User
 from items import actions as items
 from items.models import Item

@@ -8,8 +8,9 @@ import pytest
 import redis
 from django.utils import timezone
 
-from accounts import big_v, levels
-from accounts.levels import touch
+from accounts.levels import actions as levels
+from accounts.levels import big_v
+from accounts.levels.actions import touch
 from accounts.models import User
 from items import actions as items
 from items.models import Item

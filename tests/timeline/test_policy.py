@@ -7,7 +7,7 @@ import pytest
 import redis
 from django.db import IntegrityError
 
-from accounts import big_v, policy
+from accounts.levels import big_v, policy
 from accounts.models import Policy, User
 from items.models import Item
 from relations import actions as relations

@@ -420,7 +420,7 @@ def test_an_outage(api: APIClient, monkeypatch: pytest.MonkeyPatch, path: str, e
     def fail(*args: Any, **options: Any) -> Any:
         raise error("server closed the connection unexpectedly")
 
-    for place in ["accounts.tokens.fetch", "relations.visibility.fetch", "timeline.truth.fetch"]:
+    for place in ["accounts.signing_in.tokens.fetch", "relations.visibility.fetch", "timeline.truth.fetch"]:
         monkeypatch.setattr(place, fail)
     response = api.get(f"{API}{path}")
     is_problem(response, 503)
@@ -433,7 +433,7 @@ def test_an_outage_before_any_view(ann: User, monkeypatch: pytest.MonkeyPatch) -
 
     client = Client(raise_request_exception=False)
     client.force_login(ann)
-    monkeypatch.setattr("accounts.sessions.SessionStore.load", fail)
+    monkeypatch.setattr("accounts.signing_in.sessions.SessionStore.load", fail)
     is_problem(client.get(f"{API}/timeline/home"), 503)
     monkeypatch.setattr("django.middleware.common.CommonMiddleware.process_request", fail)
     is_problem(client.get(f"{API}/timeline/home"), 503)

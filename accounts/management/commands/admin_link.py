@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 
-from accounts import first_admin
+from accounts.joining import first_admin
 
 
 class Command(BaseCommand):

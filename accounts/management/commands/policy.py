@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounts import policy
+from accounts.levels import policy
 
 
 class Command(BaseCommand):

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts import second_factors
+from accounts.signing_in import second_factors
 
 
 class Command(BaseCommand):

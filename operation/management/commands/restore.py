@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
-from accounts import policy
+from accounts.levels import policy
 from operation.backup import BackupError, restore
 from runtime.up import UpError, only_one_site
 

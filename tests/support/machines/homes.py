@@ -25,7 +25,8 @@ from hypothesis.stateful import (
 )
 
 from accounts import actions as accounts
-from accounts import big_v, levels, policy
+from accounts.levels import actions as levels
+from accounts.levels import big_v, policy
 from accounts.models import Deletion, Policy, User
 from accounts.signals import account_purged
 from feedsite import celery

@@ -23,7 +23,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from accounts import big_v, levels
+from accounts.levels import actions as levels
+from accounts.levels import big_v
 from accounts.models import User
 from feedsite import celery
 from live import actions, lineup

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm
 
-from accounts import big_v
+from accounts.levels import big_v
 from accounts.models import User
 from timeline import backfill
 from timeline.models import Backfill

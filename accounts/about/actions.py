@@ -1,0 +1,53 @@
+"""The verbs that change what the site says of itself. Each is one transaction."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.about.models import Rule, SiteSettings
+from accounts.about.site import RULES, kept
+
+
+@transaction.atomic
+def change(**fields: Any) -> SiteSettings:
+    """Write these columns of the one row, which is made where there is none. Raises ValidationError, a dict by field.
+
+    This process shows them from the commit on, all others within `accounts.about.site.SECONDS`.
+    """
+    row = SiteSettings.objects.select_for_update().filter(pk=1).first() or SiteSettings()
+    for name, value in fields.items():
+        setattr(row, name, value)
+    row.clean_fields(exclude={field.name for field in SiteSettings._meta.fields} - set(fields))
+    columns = {name: getattr(row, name) for name in fields}
+    SiteSettings.objects.bulk_create([SiteSettings()], ignore_conflicts=True)
+    SiteSettings.objects.filter(pk=1).update(**columns, changed_at=Now())
+    transaction.on_commit(kept.forget)
+    return row
+
+
+def count(*, users: int, active: int, items: int) -> None:
+    """Keep about how many users, users who came within a month, and items there are, for pages that tell it."""
+    SiteSettings.objects.bulk_create([SiteSettings()], ignore_conflicts=True)
+    SiteSettings.objects.filter(pk=1).update(user_count=users, active_count=active, item_count=items)
+
+
+@transaction.atomic
+def save_rule(*, rule: Rule) -> Rule:
+    """Write a rule, new or changed. Raises ValidationError for one more than `accounts.about.site.RULES`."""
+    rule.full_clean()
+    rule.save()
+    if Rule.objects.filter(withdrawn_at=None).count() > RULES:
+        raise ValidationError(_("At most %(count)d rules.") % {"count": RULES})
+    transaction.on_commit(kept.forget)
+    return rule
+
+
+@transaction.atomic
+def withdraw_rule(*, rule_id: int) -> bool:
+    """Take a rule out of force; True if it was. Its row stays, for reports that name it."""
+    transaction.on_commit(kept.forget)
+    return bool(Rule.objects.filter(pk=rule_id, withdrawn_at=None).update(withdrawn_at=timezone.now()))

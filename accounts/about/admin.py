@@ -1,0 +1,220 @@
+"""The site's own words in the admin: one form with a preview, and the list of the rules."""
+
+from typing import Any
+
+import msgspec
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth import get_user_model
+from django.core.exceptions import PermissionDenied
+from django.db import models
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from accounts.about import actions
+from accounts.about.logo import logo_url, set_logo
+from accounts.about.models import Rule, SiteSettings
+from accounts.about.site import current
+from media.actions import MediaError
+from media.decoder import BusyError
+from media.files import StoreError
+from web.admin import QuickListAdmin, ask, is_writing
+
+PREVIEW = "_preview"
+"""The button that shows the page before it is saved."""
+
+
+class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """The form of the site's row, and a file for the logo."""
+
+    new_logo = forms.FileField(
+        label=_("New logo"),
+        required=False,
+        help_text=_("A picture, which is cut to a square from its middle."),
+        widget=forms.FileInput(attrs={"accept": "image/*"}),
+    )
+    remove_logo = forms.BooleanField(label=_("Remove the logo"), required=False)
+
+    class Meta:
+        widgets = {"announcement": forms.Textarea(attrs={"rows": 3})}
+
+    def clean_contact_username(self) -> str:
+        """The username as its user writes it. Raises ValidationError for a name that no active user has."""
+        name: str = self.cleaned_data["contact_username"]
+        user = get_user_model().objects.active().named(name).first() if name else None
+        if name and user is None:
+            raise forms.ValidationError(_("There is no user of this name."))
+        return user.username if user else ""
+
+
+class OwnersAdmin(QuickListAdmin):
+    """Rows that superusers look at and change: all who read the site see them."""
+
+    def wants_proof(self, request: HttpRequest) -> bool:
+        """Whether the request changes what the site says, or opens a form that does."""
+        return is_writing(request)
+
+    def _may(self, request: HttpRequest) -> bool:
+        return bool(getattr(request.user, "is_superuser", False))
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Whether the request is by a superuser."""
+        return self._may(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether the request is by a superuser."""
+        return self._may(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Whether the request is by a superuser."""
+        return self._may(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether the request is by a superuser."""
+        return self._may(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether the request is by a superuser."""
+        return self._may(request)
+
+
+@admin.register(SiteSettings)
+class SiteAdmin(OwnersAdmin):
+    """The one row, which is made when it is first saved."""
+
+    form = SiteForm
+    # One field with a label of its own; Django's two have none, and their calendar styles itself inline.
+    formfield_overrides = {
+        models.DateTimeField: {
+            "form_class": forms.DateTimeField,
+            "widget": forms.DateTimeInput({"type": "datetime-local"}, "%Y-%m-%dT%H:%M"),
+        }
+    }
+    change_form_template = "admin/about/site.html"
+    readonly_fields = ("logo_now",)
+    fieldsets = (
+        (_("Name and words"), {"fields": ("name", "short_description", "description")}),
+        (_("Contact"), {"fields": ("contact_email", "contact_username")}),
+        (_("Looks"), {"fields": ("logo_now", "new_logo", "remove_logo", "accent")}),
+        (_("Readers"), {"fields": ("looking", "sign_up", "members_invite", "language", "time_zone")}),
+        (_("Announcement"), {"fields": ("announcement", "announcement_until")}),
+    )
+
+    @admin.display(description=_("logo"))
+    def logo_now(self, row: SiteSettings) -> SafeString:
+        """The logo as it is."""
+        return format_html('<img src="{}" alt="" width="64" height="64">', logo_url(row.logo))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """False: there is one site."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """False: there is one site."""
+        return False
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The form: a list of one row would be a step too many."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return redirect("admin:about_sitesettings_change", 1)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> SiteSettings:
+        """The row, or the one that would be saved."""
+        return SiteSettings.objects.filter(pk=1).first() or SiteSettings()
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The form; where it is asked for a preview, the page as it would be."""
+        if request.method == "POST" and PREVIEW in request.POST and self.has_change_permission(request):
+            row = self.get_object(request, object_id or "1")
+            form = self.get_form(request, row, change=True)(request.POST, request.FILES, instance=row)
+            if form.is_valid():
+                return self._preview(request, form.cleaned_data)
+        return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def _preview(self, request: HttpRequest, fields: dict[str, Any]) -> HttpResponse:
+        said = {name: value for name, value in fields.items() if name not in ("new_logo", "remove_logo", "sign_up")}
+        site = msgspec.structs.replace(current(), **said, chosen_sign_up=fields["sign_up"])
+        return TemplateResponse(request, "about/preview.html", {"about": site, "announcement": site.news})
+
+    def save_model(self, request: HttpRequest, obj: SiteSettings, form: Any, change: bool) -> None:
+        """Write what was edited and nothing else: counts change while the form is open."""
+        columns = {field.name for field in SiteSettings._meta.concrete_fields}
+        actions.change(**{name: form.cleaned_data[name] for name in form.changed_data if name in columns})
+        file = form.cleaned_data["new_logo"]
+        if file is None and not form.cleaned_data["remove_logo"]:
+            return
+        try:
+            if file is None:
+                set_logo(file=None)
+            else:
+                with file.open("rb") as opened:
+                    set_logo(file=opened)
+        except MediaError as error:
+            self.message_user(request, str(error), messages.ERROR)
+        except (BusyError, StoreError):
+            self.message_user(
+                request, _("The file could not be taken just now. Try again in a moment."), messages.ERROR
+            )
+
+    def response_change(self, request: HttpRequest, obj: SiteSettings) -> HttpResponse:
+        """The form again, whichever button saved it."""
+        self.message_user(request, _("Saved. Every page shows it within five seconds."), messages.SUCCESS)
+        return redirect("admin:about_sitesettings_change", 1)
+
+
+@admin.register(Rule)
+class RuleAdmin(OwnersAdmin):
+    """The rules, in their order. One that is removed stays as a row, for reports that name it."""
+
+    list_display = ("number", "text")
+    list_display_links = ("text",)
+    fields = ("number", "text")
+    ordering = ("number", "id")
+    actions = None
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Rule]:
+        """The rules in force."""
+        return super().get_queryset(request).filter(withdrawn_at=None)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """The next number."""
+        return {"number": len(current().rules) + 1}
+
+    def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
+        """Write the rule by its verb."""
+        actions.save_rule(rule=obj)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Ask first; then the rule is out of force."""
+        rule = self.get_object(request, object_id)
+        if rule is None or not self.has_delete_permission(request, rule):
+            raise PermissionDenied
+        if request.method != "POST":
+            return ask(
+                self.admin_site,
+                request,
+                self.opts,
+                title=str(_("Remove a rule")),
+                meaning=str(_("Readers no longer see it. Reports that name it keep it.")),
+                button=str(_("Remove the rule")),
+                lines=[str(rule)],
+                fields=[],
+            )
+        if actions.withdraw_rule(rule_id=rule.pk):
+            self.log_change(request, rule, "Withdrawn.")
+        return redirect(reverse("admin:about_rule_changelist"))

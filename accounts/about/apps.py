@@ -1,0 +1,12 @@
+"""The site itself as a Django app."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class AboutConfig(AppConfig):
+    """The app of what the site says of itself."""
+
+    name = "accounts.about"
+    label = "about"
+    verbose_name = _("The site")

@@ -1,0 +1,76 @@
+"""Keeps strangers out of a site for members: they see what it says of itself, its sign-up and its sign-in, and no more.
+
+This middleware decides it for pages and for the API. Every address is for members, but for those of `OPEN` and
+`OPEN_ADDRESSES`: a page that is added later is kept from strangers too.
+
+See docs/decisions.md: A site for members keeps every address but a few.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from accounts.about.site import current
+
+OPEN = frozenset(
+    {
+        *("about", "theme", "dismiss-announcement", "language"),
+        *("signup", "signup-waiting", "invite", "first-admin", "login", "logout"),
+        *("login-code", "login-passkey", "login-passkey-options", "verify-email"),
+        *("password-reset", "password-reset-asked", "password-reset-link"),
+        *("drawn-avatar", "drawn-banner", "schema", "docs", "robots", "manifest"),
+        *("oauth-metadata", "oauth-token", "oauth-revoke", "nodeinfo-links", "nodeinfo"),
+    }
+)
+"""Names of pages that any client may ask for."""
+OPEN_ADDRESSES = frozenset(
+    {
+        *("/api/v1/site", "/api/v1/users", "/api/v1/auth/token", "/api/v1/auth/password-reset", "/favicon.ico"),
+        # An app learns here where it is, and registers before its user signs in.
+        *("/api/v1/instance", "/api/v1/instance/", "/api/v2/instance", "/api/v2/instance/", "/api/v1/apps"),
+        "/api/v1/apps/verify_credentials",
+    }
+)
+API = "/api/"
+UNAUTHORIZED = 401
+
+
+class LookingMiddleware:
+    """Leads strangers to the sign-in of a site that is for its members; the API, which finds its callers by itself, is
+    told by `request.is_for_members` (web.rest.PublicApiView).
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the request."""
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
+        """The way to the sign-in for a stranger at an address of members; None lets the view run."""
+        if not current().is_for_members or is_open(request):
+            return None
+        if request.path_info.startswith(API):
+            request.is_for_members = True  # type: ignore[attr-defined]
+            return None
+        if request.user.is_authenticated:
+            return None
+        if request.headers.get("HX-Request"):
+            return HttpResponse(status=UNAUTHORIZED)
+        address = request.get_full_path()
+        query = f"?{urlencode({'next': address})}" if request.method == "GET" and address != "/" else ""
+        return redirect(f"{reverse(settings.LOGIN_URL)}{query}")
+
+
+def is_open(request: HttpRequest) -> bool:
+    """Whether any client may ask for this address on every site. The admin has a sign-in of its own."""
+    match = request.resolver_match
+    if match is None or "admin" in match.app_names:
+        return True
+    return match.url_name in OPEN or request.path_info in OPEN_ADDRESSES

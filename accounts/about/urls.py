@@ -1,0 +1,13 @@
+"""The addresses of the site itself."""
+
+from django.urls import include, path, re_path
+
+from accounts.about import api, views
+from accounts.about.colours import VERSION
+
+urlpatterns = [
+    path("api/v1/", include([path("site", api.SiteView.as_view())])),
+    path("about", views.about, name="about"),
+    path("announcement/dismiss", views.dismiss_announcement, name="dismiss-announcement"),
+    re_path(rf"^about/theme-v{VERSION}-(?P<code>[0-9a-f]{{6}})\.css\Z", views.theme, name="theme"),
+]

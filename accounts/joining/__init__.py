@@ -1,0 +1,1 @@
+"""Joining: sign-up, invitations, applications and the first admin."""

@@ -1,0 +1,299 @@
+"""Sign-up: the one place that decides whether an account is made, waits for an admin, or is refused.
+
+The site's mode decides (`accounts.about.site.Site.sign_up`). A good invitation lets its holder in at once, in every
+mode but `closed`. A form that was opened under another mode is judged by the mode of the moment in which it is sent.
+
+See docs/decisions.md: An invitation lets in whatever the mode, and an application is no user.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.about.models import SignUp
+from accounts.about.site import current
+from accounts.actions import check_password_shape, refused
+from accounts.joining import first_admin, invitations
+from accounts.joining.lookalikes import skeleton
+from accounts.joining.models import REASON_LENGTH, Application, Invited
+from accounts.mail import actions as mail
+from accounts.models import HeldName, Level, User
+from accounts.naming import check_imitation
+from accounts.signing_in import addresses
+from storage.connections import fetch
+from web import rates
+
+UNAVAILABLE = """
+    SELECT 'name', lower(username) FROM accounts_user WHERE lower(username) = ANY(%(lower)s)
+    UNION ALL SELECT 'name', lower(username) FROM accounts_application WHERE lower(username) = ANY(%(lower)s)
+    UNION ALL SELECT 'looks', feedsite_skeleton(username) FROM accounts_user
+        WHERE feedsite_skeleton(username) = ANY(%(looks)s)
+    UNION ALL SELECT 'held', digest FROM accounts_heldname WHERE digest = ANY(%(digests)s) AND until > %(now)s
+"""
+
+
+class AdminExistsError(Exception):
+    """The site has a superuser already."""
+
+
+class ClosedError(Exception):
+    """The site takes no new accounts."""
+
+
+class Candidate(NamedTuple):
+    """The words of a sign-up form."""
+
+    username: str
+    password: str
+    display_name: str = ""
+    email: str = ""
+    reason: str = ""
+    language: str = ""
+
+
+def join(candidate: Candidate, *, invite: str = "") -> User | None:
+    """Make an account by the site's mode; None where it waits for an admin.
+
+    Raises ValidationError, a dict by field, and ClosedError.
+    """
+    mode = current().sign_up
+    if mode == SignUp.CLOSED:
+        raise ClosedError
+    if mode == SignUp.INVITE and not invite:
+        raise _not_invited(_("You need an invitation to sign up here."))
+    if mode == SignUp.OPEN or (invite and invitations.is_good(invite)):
+        return _invited(candidate, invite, must=mode != SignUp.OPEN)
+    if mode == SignUp.INVITE:
+        raise _not_invited(_("This invitation is used up, has expired, or was withdrawn."))
+    apply(candidate)
+    return None
+
+
+def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
+    """Make the account, by an invitation where the code names one; `must`: it is refused otherwise."""
+    user = _new(candidate)
+    with transaction.atomic():
+        invitation = invitations.use(code) if code else None
+        if must and invitation is None:  # another came before, after the question whether it is good
+            raise _not_invited(_("This invitation is used up, has expired, or was withdrawn."))
+        _insert(user, candidate.email)
+        if invitation is not None:
+            Invited.objects.create(user=user, invitation=invitation)
+    return user
+
+
+def sign_up(*, username: str, password: str, display_name: str = "") -> User:
+    """Create an account that reads and is pushed to at once, whatever the mode.
+
+    Raises ValidationError, a dict by field. Names are unique without regard to case and to letters that look alike; of
+    two who take one at the same time, the second is refused.
+    """
+    return _insert(_new(Candidate(username, password, display_name), has_email=False))
+
+
+@transaction.atomic
+def make_first_admin(*, username: str, password: str, display_name: str = "") -> User:
+    """Create the site's first superuser. Raises ValidationError as `sign_up`, and AdminExistsError."""
+    with connection.cursor() as cursor:  # of two at once, the second finds the superuser of the first
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.joining.first_admin'))")
+    if not first_admin.is_wanted():
+        raise AdminExistsError
+    user = sign_up(username=username, password=password, display_name=display_name)
+    user.is_staff = user.is_superuser = True
+    user.save(update_fields=["is_staff", "is_superuser"])
+    return user
+
+
+def apply(candidate: Candidate) -> Application:
+    """Ask an admin for an account. Raises ValidationError, a dict by field."""
+    if not candidate.reason.strip():
+        raise ValidationError({"reason": ValidationError(_("Say why you would like to join."), code="required")})
+    if len(candidate.reason) > REASON_LENGTH:
+        message = _("At most %(count)d characters.") % {"count": REASON_LENGTH}
+        raise ValidationError({"reason": ValidationError(message, code="max_length")})
+    user = _new(candidate)
+    with transaction.atomic():
+        _claim(user.username)
+        return Application.objects.create(
+            username=user.username,
+            display_name=user.display_name,
+            password=user.password,
+            email=candidate.email,
+            language=candidate.language,
+            reason=candidate.reason.strip(),
+        )
+
+
+def admit(application: Application) -> User:
+    """Make the account that an application asks for, in the caller's transaction, which removes the application first.
+
+    Raises ValidationError where the name was taken meanwhile.
+    """
+    user = User(
+        username=application.username,
+        display_name=application.display_name,
+        password=application.password,
+        language=application.language,
+        level=Level.DAILY,
+        last_seen_at=timezone.now(),
+    )
+    return _insert(user, application.email)
+
+
+def _new(candidate: Candidate, *, has_email: bool = True) -> User:
+    """A user who is not written yet, with a hashed password. Raises ValidationError, a dict by field, of all that is
+    wrong; without `has_email` no address is asked for.
+    """
+    user = User(
+        username=candidate.username,
+        display_name=candidate.display_name,
+        level=Level.DAILY,
+        last_seen_at=timezone.now(),
+    )
+    errors = _faults(user, candidate.password)
+    if has_email:
+        _note(errors, "email", _check_email, candidate.email)
+    user.email = ""  # it is proven by a letter (accounts.signing_in.addresses)
+    for field, text in (("username", user.username), ("display_name", user.display_name)):
+        if field not in errors and (error := refused(user, text)):
+            errors[field] = [error]
+    if "display_name" not in errors:
+        _note(errors, "display_name", check_imitation, user.display_name)
+    if "username" not in errors:
+        _note(errors, "username", _check_name, user.username)
+    if errors:
+        raise ValidationError(errors)
+    user.password = make_password(candidate.password)  # last: it costs most
+    return user
+
+
+def faults(candidate: Candidate) -> dict[str, list[ValidationError]]:
+    """The errors that take no look at what others have, by field: they may be told uncounted."""
+    errors = _faults(User(username=candidate.username, display_name=candidate.display_name), candidate.password)
+    _note(errors, "email", _check_email, candidate.email)
+    return errors
+
+
+def _faults(user: User, password: str) -> dict[str, list[ValidationError]]:
+    errors: dict[str, list[ValidationError]] = {}
+    _note(errors, "", user.clean_fields, ["password"])
+    _note(errors, "password", check_password_shape, password, user)
+    return errors
+
+
+def _note(errors: dict[str, list[ValidationError]], field: str, check: Callable[..., None], *args: Any) -> None:
+    """Have a check run, and note what it raises: under `field`, unless it names fields itself."""
+    try:
+        check(*args)
+    except ValidationError as error:
+        errors |= error.error_dict if hasattr(error, "error_dict") else {field: error.error_list}
+
+
+def _check_email(email: str) -> None:
+    """Raise ValidationError for what is no address, and for none where the site asks for one."""
+    if email and not mail.is_address(email.strip().lower()):
+        raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
+    if settings.EMAIL_REQUIRED and not email:
+        raise ValidationError({"email": ValidationError(_("This site needs an e-mail address."), code="required")})
+
+
+def _insert(user: User, email: str = "") -> User:
+    """Write the user, and the address that they gave, which is theirs once a letter has proven it."""
+    try:
+        with transaction.atomic():
+            _claim(user.username)
+            user.save(force_insert=True)
+            if email:
+                addresses.add(user=user, address=email)
+    except IntegrityError as error:  # a process of the version before, which claims nothing
+        if not User.objects.named(user.username).exists():
+            raise
+        raise _name_taken() from error
+    return user
+
+
+def _claim(username: str) -> None:
+    """Hold the name, and those that look like it, until the transaction ends.
+
+    Raises ValidationError where one is taken.
+    """
+    with connection.cursor() as cursor:  # one number for all spellings of all names that look alike
+        key = skeleton(username.lower().replace("i", "I"))
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.name'), hashtext(%s))", [key])
+    _check_name(username)
+
+
+def _check_name(username: str) -> None:
+    if User.objects.named(username).exists() or Application.objects.named(username).exists():
+        raise _name_taken()
+    if HeldName.objects.filter(digest__in=HeldName.digests_of(username), until__gt=timezone.now()).exists():
+        raise _name_taken()
+    if User.objects.looking_like(username).exists():
+        words = _("This username looks like one that is taken. Choose another.")
+        raise ValidationError({"username": ValidationError(words, code="confusable")})
+
+
+def _name_taken() -> ValidationError:
+    return ValidationError({"username": ValidationError(_("This username is taken."), code="unique")})
+
+
+def _not_invited(words: str) -> ValidationError:
+    return ValidationError({"invite": ValidationError(words, code="invite")})
+
+
+def count(address: str, *, code: str = "") -> float | None:
+    """Count one who would sign up from this address; None if they may, else the seconds to wait."""
+    for scope, who in (
+        ("signup", address),
+        ("signup_day", address),
+        ("signup_network", rates.network(address)),
+    ):
+        wait = rates.hit(scope, who)
+        if wait is not None:
+            return wait
+    return count_code(address, code)
+
+
+def count_code(address: str, code: str) -> float | None:
+    """Count a code that is none against the address that tries it; None if it may be looked at, else the seconds to
+    wait. A good one costs nothing.
+    """
+    if not code:
+        return None
+    wait = rates.hit("invite", address)
+    if wait is None and invitations.is_good(code):
+        rates.give_back_each("invite", {address: 1})
+    return wait
+
+
+def unavailable(usernames: Collection[str]) -> dict[str, str]:
+    """Names that no new user may take, each with the code of the error that `sign_up` would raise.
+
+    `unique` goes before `confusable`. As of now: nothing is held.
+    """
+    lower = {name: name.lower() for name in usernames}
+    looks = {name: skeleton(name) for name in usernames}
+    params: dict[str, Any] = {
+        "lower": list(set(lower.values())),
+        "looks": list(set(looks.values())),
+        "digests": [],
+        "now": timezone.now(),
+    }
+    digests: dict[str, set[str]] = {}
+    if HeldName.objects.exists():
+        digests = {name: HeldName.digests_of(name) for name in usernames}
+        params["digests"] = [digest for several in digests.values() for digest in several]
+    found = {(kind, value) for kind, value in fetch(UNAVAILABLE, params)}
+    reasons = {}
+    for name in usernames:
+        if ("name", lower[name]) in found or any(("held", digest) in found for digest in digests.get(name, ())):
+            reasons[name] = "unique"
+        elif ("looks", looks[name]) in found:
+            reasons[name] = "confusable"
+    return reasons

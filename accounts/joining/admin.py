@@ -1,0 +1,180 @@
+"""Sign-up in the admin: the queue of applications, and all invitations."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from accounts.joining import applications, invitations
+from accounts.joining.models import Application, Invitation
+from accounts.levels.admin import handle_column
+from web.admin import ActingAdmin, ReadOnlyAdmin, counted
+
+SHOWN = 200
+"""Characters of a reason that the list shows."""
+
+
+@admin.register(Application)
+class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
+    """Accounts that wait for a decision, the oldest first. A decision removes the application and all that it says."""
+
+    list_display = ("username", "display_name", "email", "beginning", "created_at")
+    fields = readonly_fields = ("username", "display_name", "email", "reason", "created_at")
+    ordering = ("created_at", "id")
+    actions = ("approve", "reject")
+    change_form_template = "admin/accounts/application.html"
+    object_history_template = "admin/history.html"
+
+    @admin.display(description=_("reason"))
+    def beginning(self, application: Application) -> str:
+        """The beginning of the reason."""
+        reason = application.reason
+        return reason if len(reason) <= SHOWN else f"{reason[:SHOWN]}…"
+
+    def has_decide_permission(self, request: HttpRequest) -> bool:
+        """Whether the request may decide."""
+        return request.user.has_perm("accounts.decide_application")
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The page of an application, with the buttons of the decision."""
+        context = (extra_context or {}) | {"may_decide": self.has_decide_permission(request), "application": object_id}
+        return super().change_view(request, object_id, form_url, context)
+
+    @admin.action(description=_("Approve"), permissions=["decide"])
+    def approve(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
+        """Make the accounts."""
+
+        def verb(application: Application) -> bool:
+            try:
+                return applications.approve(application_id=application.pk) is not None
+            except ValidationError as error:
+                self.message_user(request, f"{application.username}: {' '.join(error.messages)}", messages.ERROR)
+                return False
+
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            verb,
+            logged=gettext_noop("Approved."),
+            done=lambda n: ngettext("%(count)s account was made.", "%(count)s accounts were made.", n),
+            left=_left,
+        )
+
+    @admin.action(description=_("Reject …"), permissions=["decide"])
+    def reject(self, request: HttpRequest, queryset: QuerySet[Application]) -> HttpResponse | None:
+        """Asks first."""
+        rows = self.chosen(request, queryset)
+        if not rows:
+            return None
+        if "confirmed" not in request.POST:
+            return self.confirm(
+                request,
+                rows,
+                "reject",
+                title=gettext("Reject applications"),
+                meaning=counted(
+                    lambda n: ngettext(
+                        "%(count)s application is removed with all that it says. Its name is free again.",
+                        "%(count)s applications are removed with all that they say. Their names are free again.",
+                        n,
+                    ),
+                    len(rows),
+                ),
+                button=gettext("Reject"),
+                name=lambda row: row.username,
+            )
+        self.each(
+            request,
+            rows,
+            lambda row: applications.reject(application_id=row.pk),
+            logged=gettext_noop("Rejected."),
+            done=lambda n: ngettext("%(count)s application was rejected.", "%(count)s applications were rejected.", n),
+            left=_left,
+        )
+        return None
+
+
+def _left(count: int) -> str:
+    return ngettext(
+        "%(count)s application was left: another decided before, or the name is taken.",
+        "%(count)s applications were left: another decided before, or the name is taken.",
+        count,
+    )
+
+
+@admin.register(Invitation)
+class InvitationAdmin(ActingAdmin):
+    """All invitations, newest first: by whom, how many came, and until when they are good."""
+
+    list_display = ("id", handle_column("made_by", _("made by")), "uses", "most_uses", "expires_at", "state")
+    list_select_related = ("made_by",)
+    search_fields = ("=made_by__username", "=code")
+    search_help_text = _("The whole name of a user, or a code.")
+    ordering = ("-id",)
+    sortable_by = ("id",)
+    fields = readonly_fields = (
+        "link",
+        "made_by",
+        "created_at",
+        "uses",
+        "most_uses",
+        "expires_at",
+        "revoked_at",
+        "came",
+    )
+    actions = ("revoke",)
+
+    @admin.display(description=_("state"))
+    def state(self, invitation: Invitation) -> Any:
+        """Whether people may sign up by it."""
+        if invitation.is_good:
+            return _("good")
+        return _("revoked") if invitation.revoked_at else _("over")
+
+    @admin.display(description=_("link"))
+    def link(self, invitation: Invitation) -> SafeString:
+        """The address that people open."""
+        return format_html("<code>{}</code>", reverse("invite", args=[invitation.code]))
+
+    @admin.display(description=_("came by it"))
+    def came(self, invitation: Invitation) -> str:
+        """The users who came by it."""
+        users = invitation.invited.select_related("user").order_by("user_id")[:100]
+        return ", ".join(f"@{row.user.username}" for row in users) or "-"
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """False: invitations are made in the settings, by those who may."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """False: an invitation is only revoked."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """False: an invitation is only revoked, and who came by it is kept."""
+        return False
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        """Whether the request may revoke invitations of others."""
+        return request.user.has_perm("accounts.change_invitation")
+
+    @admin.action(description=_("Revoke"), permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
+        """Make the chosen invitations worthless."""
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            lambda row: invitations.revoke(invitation_id=row.pk),
+            logged=gettext_noop("Revoked."),
+            done=lambda n: ngettext("%(count)s invitation was revoked.", "%(count)s invitations were revoked.", n),
+            left=lambda n: ngettext("%(count)s was revoked before.", "%(count)s were revoked before.", n),
+        )

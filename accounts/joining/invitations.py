@@ -1,0 +1,150 @@
+"""Invitations: links by which people sign up. Members make them where the site lets them, staff with the permission
+always.
+"""
+
+import re
+import secrets
+from datetime import timedelta
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import models, transaction
+from django.db.models import F, Q
+from django.urls import reverse
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
+
+from accounts.about.site import current
+from accounts.joining.models import Invitation, Invited
+from accounts.mail import actions as mail
+from accounts.models import User
+from web import rates
+
+CODE = re.compile(r"[A-Za-z0-9_-]+")
+MOST_USES = 1_000
+MOST_DAYS = 365
+GOOD = 50
+"""Good invitations that a member may have at once."""
+LATEST = 100
+"""Invitations, good or not, that the page of a member begins with."""
+MEMBERS_USES = 10
+"""Uses of one invitation that a member makes."""
+
+
+def may_invite(user: User) -> bool:
+    """Whether this user makes invitations."""
+    return current().members_invite or is_trusted(user)
+
+
+def is_trusted(user: User) -> bool:
+    """Whether this user makes invitations of any size, whatever members may."""
+    return user.has_perm("accounts.add_invitation")
+
+
+@transaction.atomic
+def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str = "") -> Invitation:
+    """A new invitation for so many people, for so many days (None: without end), of which a letter goes to `address`.
+
+    Raises PermissionDenied, and ValidationError, a dict by field.
+    """
+    if not may_invite(user):
+        raise PermissionDenied
+    trusted = is_trusted(user)
+    most = MOST_USES if trusted else MEMBERS_USES
+    if not 1 <= most_uses <= most:
+        raise ValidationError({"most_uses": _("From 1 to %(most)d.") % {"most": most}})
+    if days is None and not trusted:
+        raise ValidationError({"days": _("Choose when it ends.")})
+    if days is not None and not 1 <= days <= MOST_DAYS:
+        raise ValidationError({"days": _("From 1 to %(most)d.") % {"most": MOST_DAYS}})
+    User.objects.held().get(pk=user.pk)  # of two at once, the second counts the first
+    if not trusted and good_of(user).count() >= GOOD:
+        raise ValidationError(
+            _("You have %(count)d invitations that are not used. Revoke one first.") % {"count": GOOD}
+        )
+    until = None if days is None else timezone.now() + timedelta(days=days)
+    row = Invitation.objects.create(code=secrets.token_urlsafe(16), made_by=user, most_uses=most_uses, expires_at=until)
+    if address:
+        _send(row, address.strip().lower())
+    return row
+
+
+def _send(row: Invitation, address: str) -> None:
+    """Write the letter with the link, in the language of the member who invites. An address that got many of late gets
+    none. The member is told the same in any case, also where the address has an account.
+
+    No words of the member stand in it but the username. Raises ValidationError, a dict by field.
+    """
+    if not mail.is_address(address):
+        raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
+    if rates.hit("invite_address", address) is not None:
+        return
+    mail.send(
+        kind="invitation",
+        to=address,
+        language=row.made_by.language or translation.get_language() or "",
+        context={
+            "name": row.made_by.username,
+            "link": f"{settings.SITE_URL}{reverse('invite', args=[row.code])}",
+            "until": f"{row.expires_at:%Y-%m-%d}" if row.expires_at else "",
+        },
+        user_id=row.made_by_id,
+    )
+
+
+def good_of(user: User) -> "models.QuerySet[Invitation]":
+    """The invitations of a user by which people may still sign up."""
+    is_over = Q(expires_at__lte=timezone.now())
+    return Invitation.objects.filter(
+        ~is_over | Q(expires_at=None), made_by=user, revoked_at=None, uses__lt=F("most_uses")
+    )
+
+
+def made_by(user: User) -> list[Invitation]:
+    """The latest invitations of a user, newest first, and after them older ones by which people may still sign up."""
+    latest = list(Invitation.objects.filter(made_by=user).order_by("-pk")[:LATEST])
+    older = good_of(user).filter(pk__lt=latest[-1].pk).order_by("-pk")[:GOOD] if len(latest) == LATEST else []
+    return [*latest, *older]
+
+
+def revoke(*, invitation_id: int, user: User | None = None) -> bool:
+    """Make an invitation worthless, one of the user's where one is named; True if it was not already."""
+    rows = Invitation.objects.filter(pk=invitation_id, revoked_at=None)
+    return bool((rows.filter(made_by=user) if user else rows).update(revoked_at=timezone.now()))
+
+
+def find(code: str) -> Invitation | None:
+    """The invitation of this code, if people may sign up by it: it is good, and so is its maker."""
+    if not CODE.fullmatch(code):
+        return None
+    row = Invitation.objects.select_related("made_by").filter(code=code).first()
+    return row if row is not None and row.is_good and row.made_by.is_active and may_invite(row.made_by) else None
+
+
+def is_good(code: str) -> bool:
+    """Whether people may sign up by this code."""
+    return find(code) is not None
+
+
+def use(code: str) -> Invitation | None:
+    """Count one who signs up by this code, in the caller's transaction; None if it is not good. Of two at once for the
+    last use, the second waits for the row and finds it used.
+    """
+    row = Invitation.objects.select_for_update().filter(code=code).first() if CODE.fullmatch(code) else None
+    if row is None or find(code) is None:
+        return None
+    Invitation.objects.filter(pk=row.pk).update(uses=F("uses") + 1)
+    return row
+
+
+@transaction.atomic
+def purge(*, user: User, limit: int) -> int:
+    """Take away invitations of a deleted account, with who came by them, and by whose it came; at most about `limit`
+    rows, how many.
+    """
+    gone = Invited.objects.filter(user=user).delete()[0]
+    theirs = Invitation.objects.filter(made_by=user)
+    came = Invited.objects.filter(invitation__in=theirs).values_list("pk", flat=True)[:limit]
+    if rows := list(came):
+        return gone + Invited.objects.filter(pk__in=rows).delete()[0]
+    return gone + Invitation.objects.filter(pk__in=list(theirs.values_list("pk", flat=True)[:limit])).delete()[0]

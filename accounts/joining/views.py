@@ -1,0 +1,185 @@
+"""The pages by which people become members: sign-up, the first administrator's link, and invitations."""
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.about.models import SignUp
+from accounts.about.site import current
+from accounts.access import signed_in
+from accounts.forms import InvitationForm, JoinForm, SignUpForm
+from accounts.joining import actions as joining
+from accounts.joining import first_admin, invitations
+from accounts.models import User
+from accounts.signing_in import guard
+from accounts.views import tell
+from web import rates
+from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, limited, next_page, show, too_many
+
+FORBIDDEN = 403
+GONE = 410
+
+
+@sensitive_post_parameters("password")
+@never_cache
+@require_http_methods(FORM_METHODS)
+def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
+    """Create an account and begin its first session, or ask an admin for one, as the site's mode is; `code` is that of
+    an invitation.
+    """
+    if request.user.is_authenticated:
+        return go_on(request, "home")
+    form = JoinForm(request.POST or None, initial={"invite": code})
+    if form.is_valid():
+        fields = form.cleaned_data
+        invite = fields.pop("invite")
+        wait = joining.count(rates.address(request), code=invite)
+        if wait is not None:
+            return too_many(request, wait)
+        candidate = joining.Candidate(**fields, language=translation.get_language() or "")
+        try:
+            user = joining.join(candidate, invite=invite)
+        except ValidationError as error:
+            tell(form, error, {"invite": NON_FIELD_ERRORS})
+        except joining.ClosedError:
+            return _gate(request, form, "")
+        else:
+            if user is None:
+                return redirect("signup-waiting")
+            return _welcome(request, user, candidate)
+    elif request.method == "POST":
+        _tell_faults(form)
+    else:
+        wait = joining.count_code(rates.address(request), code)
+        if wait is not None:
+            return too_many(request, wait)
+    return _gate(request, form, form["invite"].value() or "")
+
+
+def _tell_faults(form: JoinForm) -> None:
+    """Tell, with the errors of a form, those of its other fields that need no look at other accounts."""
+    read = {name: form.cleaned_data.get(name, "") for name in ("username", "password", "display_name", "email")}
+    for field, problems in joining.faults(joining.Candidate(**read)).items():
+        if field not in form.errors:
+            form.add_error(field, problems)
+
+
+def _focus(form: SignUpForm) -> None:
+    """Have the page begin at the first field with an error, if one has."""
+    for name in [name for name in form.fields if name in form.errors][:1]:
+        for field in form.fields.values():
+            field.widget.attrs.pop("autofocus", None)
+        form.fields[name].widget.attrs["autofocus"] = True
+
+
+def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> HttpResponse:
+    """Begin the first session of a new user."""
+    login(request, user)
+    if candidate.email:
+        messages.success(request, _("A letter is on its way. Its link or code confirms the address."))
+    response = go_on(request, "welcome")
+    guard.remember(response, user)
+    return response
+
+
+def _gate(request: PageRequest, form: JoinForm, code: str) -> HttpResponse:
+    """The page of sign-up, as the site's mode is and what the invitation is worth."""
+    _focus(form)
+    mode = current().sign_up
+    invitation = invitations.find(code) if code and mode != SignUp.CLOSED else None
+    context = {
+        "form": form if invitation or mode in (SignUp.OPEN, SignUp.APPROVAL) else None,
+        "mode": mode,
+        "invitation": invitation,
+        "is_bad_code": bool(code) and invitation is None,
+        "next": next_page(request),
+    }
+    is_refused = request.method == "POST" and mode == SignUp.CLOSED
+    status = FORBIDDEN if is_refused else INVALID if form.errors else 200
+    return show(request, "accounts/signup.html", context, status=status)
+
+
+@require_safe
+def signup_waiting(request: PageRequest) -> HttpResponse:
+    """The page after an application."""
+    return show(request, "accounts/signup_waiting.html")
+
+
+@sensitive_post_parameters("password")
+@never_cache
+@require_http_methods(FORM_METHODS)
+def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
+    """Create the first superuser, by the link of accounts/joining/first_admin.py, and lead to the form of the site."""
+    if not (first_admin.is_good(token) and first_admin.is_wanted()):
+        return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
+    form = SignUpForm(request.POST or None)
+    if form.is_valid():
+        wait = rates.hit("signup", rates.address(request))
+        if wait is not None:
+            return too_many(request, wait)
+        try:
+            user = joining.make_first_admin(**form.cleaned_data)
+        except ValidationError as error:
+            form.add_error(None, error)
+        except joining.AdminExistsError:
+            return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
+        else:
+            login(request, user)
+            messages.success(
+                request, _("You are the administrator. Here is what the site says of itself, to begin with.")
+            )
+            response = redirect("admin:about_sitesettings_changelist")
+            guard.remember(response, user)
+            return response
+    _focus(form)
+    return show(request, "accounts/first_admin.html", {"form": form}, status=INVALID if form.errors else 200)
+
+
+@never_cache
+@signed_in
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def invite(request: PageRequest, reader: User) -> HttpResponse:
+    """The invitations that one made, and a form for another."""
+    if not invitations.may_invite(reader):
+        raise Http404
+    form = InvitationForm(request.POST or None, is_trusted=invitations.is_trusted(reader))
+    if form.is_valid():
+        address: str = form.cleaned_data.pop("email")
+        wait = rates.hit("invite_mail", str(reader.pk)) if address else None
+        if wait is not None:
+            return too_many(request, wait)
+        try:
+            row = invitations.make(user=reader, address=address, **form.cleaned_data)
+        except ValidationError as error:
+            form.add_error(None, error)
+        else:
+            link = request.build_absolute_uri(reverse("invite", args=[row.code]))
+            messages.success(request, _("The invitation is made. Its link: %(link)s") % {"link": link})
+            if address:
+                messages.success(request, _("A letter is on its way, unless many people invited this address today."))
+            return redirect("settings-invitations")
+    rows = [
+        {"row": row, "address": request.build_absolute_uri(reverse("invite", args=[row.code]))}
+        for row in invitations.made_by(reader)
+    ]
+    context = {"form": form, "invitations": rows}
+    return show(request, "accounts/invitations.html", context, status=INVALID if form.errors else 200)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def revoke_invitation(request: PageRequest, reader: User, invitation_id: int) -> HttpResponse:
+    """Make an own invitation worthless."""
+    if invitations.revoke(invitation_id=invitation_id, user=reader):
+        messages.success(request, _("The invitation is revoked."))
+    return redirect("settings-invitations")

@@ -1,0 +1,67 @@
+"""The verbs of letters: to write one, to try one again, to forget a user's.
+
+See docs/decisions.md: Letters are rows, and one worker at a time sends them.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+from django.template.loader import get_template
+from django.utils import timezone
+
+from accounts.mail.letters import plain, template_of
+from accounts.mail.models import ADDRESS_LENGTH, Letter, State
+from storage.queue import enqueue
+
+LIFE = timedelta(days=3)
+"""How long a letter is worth sending, unless its writer says otherwise."""
+
+
+@transaction.atomic
+def send(
+    *, kind: str, to: str, language: str, context: dict[str, Any], user_id: int | None = None, life: timedelta = LIFE
+) -> None:
+    """Write a letter, which the workers send once the caller's transaction is committed.
+
+    `kind` names the text, `templates/mail/<kind>.txt`; `context` is what that needs, as JSON has it. After `life` the
+    letter is not sent any more. Raises ValueError for an address to which no letter can go.
+    """
+    get_template(template_of(kind))  # one that is lacking is an error of the caller, not of the worker
+    if not is_address(to):
+        raise ValueError("not an e-mail address")
+    Letter.objects.create(
+        kind=kind,
+        address=to,
+        user_id=user_id,
+        language=language,
+        context={name: plain(value) for name, value in context.items()},
+        expires_at=timezone.now() + life,
+    )
+    transaction.on_commit(lambda: enqueue("mail.send"))
+
+
+def is_address(text: str) -> bool:
+    """Whether a letter can go to this address: one address, of one line."""
+    try:
+        validate_email(text)
+    except ValidationError:
+        return False
+    return len(text) <= ADDRESS_LENGTH and text.isprintable()
+
+
+def retry(*, letter_id: int) -> bool:
+    """Try a letter that was given up again, from its first attempt; False if it was not, or has expired."""
+    given_up = Letter.objects.filter(pk=letter_id, state=State.FAILED, expires_at__gt=timezone.now())
+    if not given_up.update(state=State.WAITING, attempts=0, next_at=timezone.now()):
+        return False
+    transaction.on_commit(lambda: enqueue("mail.send"))
+    return True
+
+
+def forget(*, user_id: int, limit: int) -> int:
+    """Delete letters to a user, at most `limit`; how many."""
+    ids = list(Letter.objects.filter(user_id=user_id).values_list("pk", flat=True)[:limit])
+    return Letter.objects.filter(pk__in=ids).delete()[0]

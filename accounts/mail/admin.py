@@ -1,0 +1,54 @@
+"""Letters in the admin: their states and errors, never what they say."""
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop, ngettext
+
+from accounts.mail.actions import retry
+from accounts.mail.models import Letter
+from web.admin import ActingAdmin, LogAdmin
+
+
+@admin.register(Letter)
+class LetterAdmin(LogAdmin, ActingAdmin):
+    """Letters of the last days, newest first."""
+
+    list_display = ("id", "kind", "address", "state", "attempts", "error", "created_at", "next_at", "sent_at")
+    list_filter = ("state",)
+    fields = (
+        "id",
+        "kind",
+        "address",
+        "user_id",
+        "language",
+        "state",
+        "attempts",
+        "error",
+        "created_at",
+        "next_at",
+        "expires_at",
+        "sent_at",
+    )
+    actions = ("retry",)
+
+    def has_retry_permission(self, request: HttpRequest) -> bool:
+        """Whether the request may have letters tried again."""
+        return request.user.has_perm("mail.change_letter")
+
+    @admin.action(description=_("Try again"), permissions=["retry"])
+    def retry(self, request: HttpRequest, queryset: QuerySet[Letter]) -> None:
+        """Have the chosen letters tried again that were given up."""
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            lambda letter: retry(letter_id=letter.pk),
+            logged=gettext_noop("Tried again."),
+            done=lambda n: ngettext("%(count)s letter is tried again.", "%(count)s letters are tried again.", n),
+            left=lambda n: ngettext(
+                "%(count)s letter was left: it was not given up, or has expired.",
+                "%(count)s letters were left: they were not given up, or have expired.",
+                n,
+            ),
+        )

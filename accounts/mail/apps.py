@@ -1,0 +1,12 @@
+"""Mail as a Django app."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class MailConfig(AppConfig):
+    """The app of letters."""
+
+    name = "accounts.mail"
+    label = "mail"
+    verbose_name = _("Mail")

@@ -1,0 +1,90 @@
+"""The text of a letter: one template a kind, of which both forms of the letter are made.
+
+`templates/mail/<kind>.txt` is plain text: the first line is the subject, paragraphs are separated by empty lines. A
+paragraph that is only an address becomes a link of the HTML form, one that is only a number a code in large digits.
+Each value that the template is given is of one line (`plain`), so no name can begin a paragraph, a line or a header.
+"""
+
+import re
+from email.utils import formataddr, parseaddr
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives
+from django.template.loader import render_to_string
+from django.utils import translation
+from django.utils.crypto import salted_hmac
+from django.utils.safestring import SafeString
+
+import accounts.about.site
+from accounts.mail.models import Letter
+
+LINK = re.compile(r"https?://\S+")
+CODE = re.compile(r"[0-9]{4,12}")
+
+
+class Paragraph(NamedTuple):
+    """A paragraph: its text, and whether that is only an address or only a code."""
+
+    text: str
+    is_link: bool
+    is_code: bool
+
+
+def template_of(kind: str) -> str:
+    """The name of the template of a kind of letters."""
+    return f"mail/{kind}.txt"
+
+
+def plain(value: Any) -> Any:
+    """A value of a letter's context, texts as one line without control characters."""
+    if not isinstance(value, str):
+        return value
+    return " ".join("".join(c if c.isprintable() else " " for c in value).split())
+
+
+def compose(letter: Letter) -> EmailMultiAlternatives:
+    """The letter as it is sent, in its reader's language. Sent twice, it has the same Message-ID."""
+    with translation.override(letter.language or settings.LANGUAGE_CODE):
+        facts: dict[str, Any] = {"site": accounts.about.site.current().name, "site_url": settings.SITE_URL}
+        # Plain text, in which nothing is escaped; its paragraphs are, in the HTML.
+        said = render_to_string(
+            template_of(letter.kind), {name: _raw(each) for name, each in (facts | letter.context).items()}
+        )
+        subject, _newline, text = said.strip().partition("\n")
+        paragraphs = [" ".join(each.split()) for each in re.split(r"\n\s*\n", text) if each.strip()]
+        html = render_to_string(
+            "mail/letter.html",
+            facts
+            | {
+                "subject": subject,
+                "language": translation.get_language(),
+                "paragraphs": [
+                    Paragraph(each, bool(LINK.fullmatch(each)), bool(CODE.fullmatch(each))) for each in paragraphs
+                ],
+            },
+        )
+    message = EmailMultiAlternatives(
+        plain(subject),
+        "\n\n".join(paragraphs) + "\n",
+        _sender(),
+        [letter.address],
+        headers={"Message-ID": _message_id(letter), "Auto-Submitted": "auto-generated"},
+    )
+    message.attach_alternative(html, "text/html")
+    return message
+
+
+def _sender() -> str:
+    """The sender as the settings have it, by the site's name where they name none."""
+    name, address = parseaddr(settings.DEFAULT_FROM_EMAIL)
+    return formataddr((name or plain(accounts.about.site.current().name), address))
+
+
+def _raw(value: Any) -> Any:
+    return SafeString(value) if isinstance(value, str) else value
+
+
+def _message_id(letter: Letter) -> str:
+    digest = salted_hmac("mail.letters", f"{letter.pk} {letter.created_at.timestamp()}", algorithm="sha256").hexdigest()
+    return f"<{digest[:32]}@{settings.EMAIL_DOMAIN}>"

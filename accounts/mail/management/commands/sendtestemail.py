@@ -1,0 +1,45 @@
+"""`sendtestemail`: asks the mail server at once, and says in a line how it went."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import get_connection
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from accounts.mail.actions import is_address
+from accounts.mail.letters import compose
+from accounts.mail.models import Letter
+
+
+class Command(BaseCommand):
+    """`sendtestemail`: Django's, by a letter as the site writes them, past the queue."""
+
+    help = "Send a letter at once, and say what the mail server answered."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """The addresses."""
+        parser.add_argument("address", nargs="+", help="Where the letter goes.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Send it to each address. Raises CommandError for the first that the server did not take."""
+        for address in options["address"]:
+            if not is_address(address):
+                raise CommandError(f"{address!r} is no e-mail address.")
+            letter = Letter(kind="test", address=address, context={"name": "sendtestemail"}, created_at=timezone.now())
+            message = compose(letter)
+            try:
+                with get_connection() as connection:
+                    connection.send_messages([message])
+            except OSError as error:  # smtplib's and those of TLS too
+                said = " ".join(f"{type(error).__name__}: {error}".split())
+                raise CommandError(f"The letter to {address} was not taken: {said}") from error
+            self.stdout.write(f"The letter to {address} was taken by {server()}. It is from {message.from_email}.")
+
+
+def server() -> str:
+    """The place to which letters go, without the password."""
+    backend = settings.EMAIL_BACKEND.rsplit(".", 2)[-2]
+    return f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}" if backend == "smtp" else f"the backend {backend!r}"

@@ -1,0 +1,55 @@
+"""A letter: the queue of record of what is to be sent."""
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+ADDRESS_LENGTH = 254
+
+
+class State(models.TextChoices):
+    """How far a letter has come."""
+
+    WAITING = "waiting", _("waiting")
+    SENT = "sent", _("sent")
+    FAILED = "failed", _("given up")
+    EXPIRED = "expired", _("expired")
+
+
+class Letter(models.Model):
+    """A letter to one address, written in the transaction of what it tells of (accounts.mail.actions).
+
+    `context` holds what its text needs, links and codes too: it is emptied when the letter was sent or has expired.
+    `next_at` is when it is tried next. A worker that tries it counts the attempt and moves `next_at` on before it asks
+    the mail server, so a worker that dies meanwhile has tried once.
+    """
+
+    kind = models.CharField(_("kind"), max_length=40, help_text="The name of its text, templates/mail/<kind>.txt.")
+    address = models.CharField(_("address"), max_length=ADDRESS_LENGTH)
+    user_id = models.BigIntegerField(_("user"), null=True, blank=True)
+    language = models.CharField(_("language"), max_length=10, blank=True)
+    context = models.JSONField(default=dict)
+    state = models.CharField(
+        _("state"), max_length=8, choices=State.choices, default=State.WAITING, db_default=State.WAITING
+    )
+    attempts = models.IntegerField(_("attempts"), default=0, db_default=0)
+    error = models.CharField(_("last error"), max_length=300, blank=True, default="", db_default="")
+    created_at = models.DateTimeField(_("written"), db_default=Now())
+    next_at = models.DateTimeField(_("tried next"), db_default=Now())
+    expires_at = models.DateTimeField(_("expires"))
+    sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("letter")
+        verbose_name_plural = _("letters")
+        indexes = [
+            models.Index(fields=["next_at"], condition=Q(state="waiting"), name="mail_waiting"),
+            models.Index(fields=["expires_at"], condition=Q(state__in=["waiting", "failed"]), name="mail_expiring"),
+            models.Index(fields=["-id"], condition=Q(state="failed"), name="mail_failed"),
+            models.Index(fields=["created_at"], name="mail_written"),
+            models.Index(fields=["user_id"], condition=Q(user_id__isnull=False), name="mail_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} → {self.address}"

@@ -1,0 +1,19 @@
+"""Celery tasks of mail."""
+
+from celery import shared_task
+
+from accounts.mail import sending
+from storage.queue import asks
+
+
+@shared_task(name="mail.send", soft_time_limit=sending.SECONDS)
+def send() -> None:
+    """Send the letters that are due."""
+    sending.send_due()
+
+
+@shared_task(name="mail.sweep", soft_time_limit=sending.SECONDS)
+@asks("mail.sweep", sending.WAITING)
+def sweep() -> None:
+    """Periodic: send what is due, and tidy up."""
+    sending.sweep()

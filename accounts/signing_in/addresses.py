@@ -1,0 +1,240 @@
+"""E-mail addresses of users: added, proven by a letter, changed, removed.
+
+The truth is allauth's table of addresses (`account.EmailAddress`), in small letters. A user has at most one that is
+proven, which is `primary`, and one that waits for its proof. `User.email` is a copy of the proven one, for the admin
+and for the version before; an address that only that column has was entered by an admin, and is adopted as proven when
+it is first asked for. Two users may wait for the same address; the first who proves it has it.
+
+The link and the code of a letter end with the sessions of their time: another password, or logging out everywhere,
+makes worthless what a thief of a session began.
+
+No verb tells its caller whether another account has an address: the letter to it does.
+
+See docs/decisions.md: A proven address is a row of allauth's, and the user's column its copy.
+"""
+
+import secrets
+from datetime import timedelta
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+from django.urls import reverse
+from django.utils import timezone, translation
+from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.translation import gettext as _
+
+from accounts.mail import actions as mail
+from accounts.models import AddressCheck, User
+
+LIFE = timedelta(hours=24)
+"""How long the link and the code of a letter count."""
+TRIES = 5
+"""Wrong codes that spend a code."""
+CODE_DIGITS = 6
+
+
+class SpentError(Exception):
+    """A link or code that does not count, or not any more."""
+
+
+def proven(user: User) -> str:
+    """The user's address, proven; empty without one."""
+    row = EmailAddress.objects.filter(user=user, verified=True).order_by("-primary", "pk").first()
+    return row.email if row is not None else _adopt(user)
+
+
+def waiting(user: User) -> str:
+    """The address that waits for its proof; empty without one."""
+    row = EmailAddress.objects.filter(user=user, verified=False).order_by("-pk").first()
+    return row.email if row is not None else ""
+
+
+def owner(address: str) -> User | None:
+    """The active user whose proven address this is. The same statements, whether there is one or none."""
+    address = address.strip().lower()
+    row = EmailAddress.objects.filter(email=address, verified=True, user__is_active=True).select_related("user").first()
+    found = list(User.objects.active().with_email(address)[:2])
+    if row is not None:
+        user: User = row.user
+        return user
+    return found[0] if len(found) == 1 and _adopt(found[0]) == address else None
+
+
+def _adopt(user: User) -> str:
+    """Take the address of the user's column as proven, if the user has no other and no other user has it."""
+    address = user.email.strip().lower()
+    if not mail.is_address(address) or EmailAddress.objects.filter(user=user).exists():
+        return ""
+    if User.objects.with_email(address).exclude(pk=user.pk).exists():
+        return ""
+    try:
+        with transaction.atomic():
+            EmailAddress.objects.create(user=user, email=address, verified=True, primary=True)
+    except IntegrityError:
+        return ""
+    return address
+
+
+@transaction.atomic
+def add(*, user: User, address: str) -> None:
+    """Note an address of a user, and send it the letter by which it is proven; one that waited before goes.
+
+    An address that another account has gets a letter that says so, and cannot be proven. Raises ValidationError, a dict
+    by field, for what is no address.
+    """
+    address = address.strip().lower()
+    if not mail.is_address(address):
+        raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
+    User.objects.select_for_update().get(pk=user.pk)  # of two at once, the second replaces the first
+    if proven(user) == address:
+        return
+    EmailAddress.objects.filter(user=user, verified=False).delete()
+    row = EmailAddress.objects.create(user=user, email=address)
+    _send(row)
+
+
+@transaction.atomic
+def send_again(*, user: User) -> bool:
+    """Send another letter to the address that waits, which makes the one before worthless; False without one."""
+    row = EmailAddress.objects.select_for_update().filter(user=user, verified=False).order_by("-pk").first()
+    if row is None:
+        return False
+    _send(row)
+    return True
+
+
+def _send(row: EmailAddress) -> None:
+    key, code = secrets.token_urlsafe(24), f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
+    holder = owner(row.email)
+    AddressCheck.objects.update_or_create(
+        address=row,
+        defaults={
+            "key_digest": _digest(key, row),
+            "code_digest": _digest(code, row),
+            "tries": 0,
+            "expires_at": timezone.now() + LIFE,
+        },
+    )
+    user = row.user
+    link = f"{settings.SITE_URL}{reverse('verify-email', args=[f'{row.pk}.{key}'])}"
+    mail.send(
+        kind="verify_address" if holder is None else "address_taken",
+        to=row.email,
+        language=user.language or translation.get_language() or "",
+        context={"name": user.username, "link": link, "code": code} if holder is None else {"name": holder.username},
+        user_id=user.pk,
+        life=LIFE,
+    )
+
+
+def of_link(key: str) -> EmailAddress | None:
+    """The address that the link of a letter proves; None for a link that does not count."""
+    number, _dot, secret = key.partition(".")
+    if not (number.isascii() and number.isdigit() and len(number) < 19):
+        return None
+    fresh = AddressCheck.objects.filter(expires_at__gt=timezone.now()).select_related("address__user")
+    check = fresh.filter(pk=int(number)).first()
+    if check is None or not constant_time_compare(check.key_digest, _digest(secret, check.address)):
+        return None
+    row: EmailAddress = check.address
+    return row
+
+
+def prove_by_link(*, key: str) -> User:
+    """Take an address as proven by the link of its letter, in any browser. Raises SpentError."""
+    row = of_link(key)
+    if row is None:
+        raise SpentError
+    return _prove(row.pk)
+
+
+def prove_by_code(*, user: User, code: str) -> User:
+    """Take the address that waits as proven by the code of its letter. Raises SpentError."""
+    with transaction.atomic():
+        row = EmailAddress.objects.filter(user=user, verified=False).select_related("user").order_by("-pk").first()
+        fresh = AddressCheck.objects.select_for_update().filter(expires_at__gt=timezone.now(), tries__lt=TRIES)
+        check = fresh.filter(pk=row.pk).first() if row is not None else None
+        is_right = check is not None and constant_time_compare(check.code_digest, _digest(code.strip(), row))
+        if check is not None and not is_right:
+            check.tries += 1
+            check.save(update_fields=["tries"])
+    if row is None or not is_right:
+        raise SpentError
+    return _prove(row.pk)
+
+
+def _prove(address_id: int) -> User:
+    """Make an address the user's only one. Raises SpentError where another account was first."""
+    try:
+        with transaction.atomic():
+            return _take(address_id)
+    except IntegrityError as error:
+        raise SpentError from error
+
+
+def _take(address_id: int) -> User:
+    row = EmailAddress.objects.select_related("user").filter(pk=address_id, verified=False).first()
+    if row is None or owner(row.email) is not None:
+        raise SpentError
+    user = User.objects.active().select_for_update().filter(pk=row.user_id).first()
+    if user is None:
+        raise SpentError
+    before = proven(user)
+    EmailAddress.objects.filter(user=user).exclude(pk=row.pk).delete()
+    if not EmailAddress.objects.filter(pk=row.pk, verified=False).update(verified=True, primary=True):
+        raise SpentError
+    AddressCheck.objects.filter(pk=row.pk).delete()
+    User.objects.filter(pk=user.pk).update(email=row.email)
+    user.email = row.email
+    if before:
+        tell(user, "address_changed", to=before)
+    return user
+
+
+@transaction.atomic
+def remove(*, user: User) -> bool:
+    """Remove the user's addresses, and tell the proven one; False without one. Raises ValidationError where accounts
+    must have one.
+    """
+    if settings.EMAIL_REQUIRED:
+        raise ValidationError(_("Accounts on this site must have an e-mail address."), code="required")
+    user = User.objects.select_for_update().get(pk=user.pk)
+    before = proven(user)
+    gone, _rows = EmailAddress.objects.filter(user=user).delete()
+    User.objects.filter(pk=user.pk).update(email="")
+    if before:
+        tell(user, "address_removed", to=before)
+    return bool(gone)
+
+
+@transaction.atomic
+def entered(*, user: User) -> None:
+    """Take what an admin entered into the user's column as the proven address, unless another account has it."""
+    before = proven(user)
+    EmailAddress.objects.filter(user=user).delete()
+    after = _adopt(user)
+    if before and before != after:
+        tell(user, "address_changed" if after else "address_removed", to=before)
+
+
+def tell(user: User, kind: str, *, to: str = "", **context: str) -> None:
+    """Write a letter to a user about their account, to the proven address unless `to` says another; without an address
+    none.
+    """
+    address = to or proven(user)
+    if address:
+        language = user.language or translation.get_language() or ""
+        mail.send(kind=kind, to=address, language=language, context={"name": user.username, **context}, user_id=user.pk)
+
+
+def forget_checks() -> int:
+    """Delete proofs whose time is over; the addresses go on waiting. Returns how many."""
+    return AddressCheck.objects.filter(expires_at__lt=Now()).delete()[0]
+
+
+def _digest(secret: str, row: EmailAddress) -> str:
+    said = f"{row.pk} {secret} {row.user.get_session_auth_hash()}"
+    return salted_hmac("accounts.addresses", said, algorithm="sha256").hexdigest()

@@ -1,0 +1,225 @@
+"""Where a user is signed in: browsers (sessions), programs (API tokens) and apps (their tokens), for the list of their
+owner.
+
+allauth's table `usersessions.UserSession` has a row a session, written at sign-in, and after the answer to a request
+that read the session's row, about once an hour (accounts/levels/presence.py). No page waits for it. A session that an
+older version began gets its row so, too. A session ends (accounts/signing_in/sessions.py) without a word to this table:
+the list leaves out sessions that do not stand.
+"""
+
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+from oauth2_provider.models import AccessToken
+from oauth2_provider.scopes import get_scopes_backend
+
+from accounts.actions import end_streams, revoke_token
+from accounts.models import ClientApp, Session, TokenOrigin, User
+from accounts.signing_in.models import OWN_APP
+from accounts.signing_in.sessions import SessionStore
+
+AGENT_LENGTH = 200
+SHOWN = 100
+"""Sessions that a list shows, those seen last."""
+BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
+SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+"""Words of a user agent, and what they stand for; the first that is found counts."""
+
+NOTE = """
+    INSERT INTO usersessions_usersession (session_key, user_id, user_agent, ip, created_at, last_seen_at, data)
+    VALUES (%(key)s, %(user)s, %(agent)s, %(ip)s::inet, now(), now(), '{}')
+    ON CONFLICT (session_key) DO UPDATE SET
+        user_id = excluded.user_id, user_agent = excluded.user_agent, ip = excluded.ip, last_seen_at = now()
+"""
+
+
+class Place(NamedTuple):
+    """A session or token in the list of its owner. `key` names it in forms, and opens nothing."""
+
+    key: str
+    name: str
+    ip: str
+    since: datetime
+    seen_at: datetime | None
+    until: datetime | None
+    is_here: bool
+    allowed: Sequence[str] = ()
+    """Sentences that say what an app may do."""
+
+
+def device_name(agent: str) -> str:
+    """A browser and system, as people call them; the beginning of what else a program calls itself. For its owner's
+    list.
+    """
+    return _known_name(agent) or re.sub(r"[^ -~]", "", agent)[:40].strip() or _("Unknown device")
+
+
+def device_kind(agent: str) -> str:
+    """A browser and system of the lists above, and no word of the program's own: letters must not carry a stranger's
+    words.
+    """
+    return _known_name(agent) or _("Unknown device")
+
+
+def _known_name(agent: str) -> str:
+    browser = next((name for word, name in BROWSERS if word in agent), "")
+    system = next((name for word, name in SYSTEMS if word in agent), "")
+    if browser and system:
+        return _("%(browser)s on %(system)s") % {"browser": browser, "system": system}
+    return browser or system
+
+
+def note(request: HttpRequest) -> None:
+    """Write where and when the session of this request was seen."""
+    key, user_id = request.session.session_key, request.session.get(SESSION_KEY)
+    if key and user_id:
+        with connection.cursor() as cursor:
+            said = {"agent": agent_of(request), "ip": ip_of(request)}
+            cursor.execute(NOTE, {"key": key, "user": int(user_id), **said})
+
+
+def agent_of(request: HttpRequest) -> str:
+    """The name that the browser or program of a request gives itself."""
+    return "".join(c for c in request.headers.get("User-Agent", "") if c.isprintable())[:AGENT_LENGTH]
+
+
+def ip_of(request: HttpRequest) -> str:
+    """The network address that a request comes from."""
+    try:
+        return str(ip_address(str(request.META.get("REMOTE_ADDR", "")).partition("%")[0]))
+    except ValueError:  # a socket
+        return "0.0.0.0"  # noqa: S104 (a column that is never empty)
+
+
+def sessions(user: User, here: str | None) -> list[Place]:
+    """The sessions of a user that stand, the one that asks first, then those seen last."""
+    rows = UserSession.objects.filter(user=user).order_by("-last_seen_at")[:SHOWN]
+    kept = Session.objects.filter(
+        session_key__in=[row.session_key for row in rows], user_id=user.pk, expire_date__gt=timezone.now()
+    )
+    standing = {row.session_key for row in kept if _is_of_now(row, user)}
+    found = [
+        Place(
+            _name(row.session_key),
+            device_name(row.user_agent),
+            row.ip,
+            row.created_at,
+            row.last_seen_at,
+            None,
+            row.session_key == here,
+        )
+        for row in rows
+        if row.session_key in standing
+    ]
+    return sorted(found, key=lambda place: not place.is_here)
+
+
+def _is_of_now(row: Session, user: User) -> bool:
+    """Whether a session is not of an earlier password, or from before its owner logged out everywhere."""
+    return bool(SessionStore().decode(row.session_data).get(HASH_SESSION_KEY) == user.get_session_auth_hash())
+
+
+def tokens(user: User) -> list[Place]:
+    """The API tokens of a user, newest first."""
+    rows = _standing(user).filter(application=OWN_APP).select_related("origin").order_by("-pk")
+    return [_of_token(row) for row in rows[: settings.TOKEN_CAP]]
+
+
+def _standing(user: User) -> QuerySet[Any]:
+    """The tokens of a user that have not expired."""
+    tokens: QuerySet[Any] = AccessToken.objects.filter(user=user, expires__gt=timezone.now())
+    return tokens
+
+
+def _of_token(row: Any) -> Place:
+    origin: TokenOrigin | None = getattr(row, "origin", None)
+    agent, ip = (origin.user_agent, origin.ip) if origin is not None else ("", "")
+    return Place(_name(row.token_checksum), device_name(agent), ip, row.created, None, row.expires, False)
+
+
+def apps(user: User) -> list[Place]:
+    """The apps that hold a token of a user, newest first, each with when it was used last, within the hour."""
+    rows = _standing(user).exclude(application=OWN_APP).order_by("-pk")[: settings.TOKEN_CAP]
+    names = dict(ClientApp.objects.filter(pk__in=[row.application_id for row in rows]).values_list("pk", "name"))
+    return [
+        Place(
+            _name(row.token_checksum),
+            names.get(row.application_id) or _("Unknown app"),
+            "",
+            row.created,
+            row.updated,
+            row.expires,
+            False,
+            _words(row),
+        )
+        for row in rows
+    ]
+
+
+def _words(row: Any) -> list[str]:
+    """The sentences that say what the token of an app opens, in the words of the page on which its user let it in."""
+    held = row.scope.split()
+    return [str(words) for scope, words in get_scopes_backend().get_all_scopes().items() if scope in held]
+
+
+def end_token(*, user: User, key: str) -> bool:
+    """Revoke a token of the API or of an app, by the name that the lists give it; False if none is called so."""
+    rows = AccessToken.objects.filter(user=user).values_list("pk", "token_checksum")
+    found = next((pk for pk, digest in rows if _name(digest) == key), None)
+    return found is not None and revoke_token(token_id=found)
+
+
+def end_session(*, user: User, key: str) -> bool:
+    """End one session of the user, by the name that the list gives it; False if none stands that is called so."""
+    keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
+    found = next((each for each in keys if _name(each) == key), None)
+    if found is None:
+        return False
+    with transaction.atomic():
+        SessionStore(found).delete()
+        UserSession.objects.filter(session_key=found).delete()
+        end_streams(user_id=user.pk)
+    return True
+
+
+def forget_ended(limit: int = 5_000) -> int:
+    """Delete rows of sessions that are long over; how many."""
+    age = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    return sum(_forget_old(begin, age, limit) for begin in (0, _somewhere()))
+
+
+def _forget_old(begin: int, age: datetime, limit: int) -> int:
+    """Delete those of the rows from an id on that are older; `limit` are looked at, for the column has no index."""
+    rows = UserSession.objects.filter(pk__gte=begin).order_by("pk").values_list("pk", "last_seen_at")[:limit]
+    return int(UserSession.objects.filter(pk__in=[pk for pk, seen_at in rows if seen_at < age]).delete()[0])
+
+
+def _somewhere() -> int:
+    """An id by chance: sessions that go on for years at the beginning of the table keep no others."""
+    highest = UserSession.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return secrets.randbelow(highest + 1)
+
+
+def _name(secret: str) -> str:
+    return salted_hmac("accounts.places", secret, algorithm="sha256").hexdigest()[:32]

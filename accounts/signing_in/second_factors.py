@@ -1,0 +1,274 @@
+"""Second factors: codes of an authenticator app (TOTP), passkeys (WebAuthn), and recovery codes for when both are gone.
+
+allauth.mfa keeps them (`mfa.Authenticator`) and does the arithmetic. Here are the verbs, and two things that allauth
+leaves to a cache: a code of an app counts once, and none of an earlier step counts after it, by the row and its lock;
+and attempts are counted by the guard (sign_in.py). Recovery codes come with the first factor and go with the last. Each
+change sends a letter. Secrets are stored sealed (sealing.py).
+
+See docs/decisions.md: One place decides a sign-in.
+"""
+
+import logging
+import struct
+from typing import Any
+
+from allauth.core.internal.cryptokit import compare_user_code
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from allauth.mfa.utils import decrypt
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+import accounts.about.site
+from accounts.models import User
+from accounts.signing_in import addresses, sealing
+
+logger = logging.getLogger(__name__)
+
+Type = Authenticator.Type
+FACTORS = [Type.TOTP, Type.WEBAUTHN]
+"""The types that ask for something at sign-in; recovery codes stand in for them."""
+PASSKEYS = 10
+"""Passkeys of one user."""
+MALFORMED = (ValidationError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, struct.error)
+"""The errors of allauth and fido2 for bytes that no authenticator made. For CBOR that ends early, is nested deeply (a
+RuntimeError) or names an unknown algorithm they have none of their own.
+"""
+NAME_LENGTH = 50
+CODE_LENGTH = 20
+SECRETS = {Type.TOTP: "secret", Type.RECOVERY_CODES: "seed"}
+"""Where the rows of a type have their secret."""
+AT_ONCE = 500
+"""Rows that are sealed anew in one transaction."""
+
+
+class RefusedError(Exception):
+    """A code or an answer of a passkey that does not count."""
+
+
+class FullError(Exception):
+    """Raised for one passkey more than `PASSKEYS`."""
+
+
+class Adapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
+    """allauth's, with the names that the site gives itself and its users, and with secrets that are sealed."""
+
+    def encrypt(self, text: str) -> str:
+        """A secret as it is stored."""
+        return sealing.seal(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """The secret that is stored so. Raises SealError."""
+        return sealing.unseal(encrypted_text)
+
+    def get_totp_issuer(self) -> str:
+        """The site, as authenticator apps list it."""
+        return accounts.about.site.current().name
+
+    def _get_site_name(self) -> str:
+        return accounts.about.site.current().name
+
+    def _get_user_identifier(self, user: Any) -> str:
+        return str(user.username)
+
+
+def is_set(user: User) -> bool:
+    """Whether a sign-in of the user takes a second factor."""
+    return bool(Authenticator.objects.filter(user=user, type__in=FACTORS).exists())
+
+
+def has_passkey(user: User) -> bool:
+    """Whether the user has a passkey."""
+    return any(row.type == Type.WEBAUTHN for row in rows_of(user))
+
+
+def rows_of(user: User) -> list[Authenticator]:
+    """The user's factors, and recovery codes, oldest first."""
+    return list(Authenticator.objects.filter(user=user).order_by("pk"))
+
+
+@transaction.atomic
+def use_code(*, user: User, code: str) -> None:
+    """Take a code of the user's app, or a recovery code; each counts once. Raises RefusedError."""
+    code = "".join(code.split())[:CODE_LENGTH]
+    types = [Type.TOTP, Type.RECOVERY_CODES]
+    rows = Authenticator.objects.select_for_update().filter(user=user, type__in=types).order_by("pk")
+    if not code or not any(_counts(row, code) for row in rows):
+        raise RefusedError
+
+
+def _counts(row: Authenticator, code: str) -> bool:
+    """Take a code of this row, whose secret is sealed anew where another key sealed it."""
+    field = SECRETS[row.type]
+    try:
+        secret = decrypt(row.data[field])
+    except sealing.SealError as error:
+        logger.error("second factor %s of user %s: %s", row.pk, row.user_id, error)
+        return False
+    if row.type == Type.RECOVERY_CODES:
+        codes = RecoveryCodes(row)
+        if not codes.validate_code(code):
+            return False
+        row = codes.instance  # read anew, and without the code
+    else:
+        step = _step(secret, code, after=row.data.get("last_step", 0))
+        if step is None:
+            return False
+        row.data["last_step"] = step
+    row.data[field] = sealing.anew(row.data[field])
+    row.last_used_at = timezone.now()
+    row.save(update_fields=["data", "last_used_at"])
+    return True
+
+
+def _step(secret: str, code: str, *, after: int) -> int | None:
+    """The step whose code this is, of those that may be meant now and come after one."""
+    for step in yield_hotp_counters_from_time():
+        if step > after and compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, step))):
+            return int(step)
+    return None
+
+
+# --- Authenticator apps ----------------------------------------------------------------------------------
+@transaction.atomic
+def set_up_app(*, user: User, secret: str, code: str) -> None:
+    """Let codes of an app count that has this secret, if `code` is one. Raises RefusedError."""
+    User.objects.select_for_update().get(pk=user.pk)
+    step = _step(secret, "".join(code.split())[:CODE_LENGTH], after=0)
+    if step is None or Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
+        raise RefusedError
+    row = TOTP.activate(user, secret).instance
+    row.data["last_step"] = step
+    row.save(update_fields=["data"])
+    RecoveryCodes.activate(user)
+    addresses.tell(user, "factor_added", factor="app")
+
+
+# --- Passkeys --------------------------------------------------------------------------------------------
+def _webauthn() -> Any:
+    """allauth's passkeys, with fido2 and its list of public suffixes: most processes are never asked for one."""
+    from allauth.mfa.webauthn.internal import auth
+
+    return auth
+
+
+def offer_passkey(user: User) -> dict[str, Any]:
+    """The options of which the browser makes a passkey; the challenge is kept in the session."""
+    options: dict[str, Any] = _webauthn().begin_registration(user, passwordless=True)
+    return options
+
+
+@transaction.atomic
+def add_passkey(*, user: User, name: str, credential: Any) -> None:
+    """Keep a passkey that the browser made. Raises RefusedError, FullError."""
+    User.objects.select_for_update().get(pk=user.pk)
+    if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= PASSKEYS:
+        raise FullError
+    webauthn = _webauthn()
+    try:
+        webauthn.parse_registration_response(credential)
+        webauthn.complete_registration(credential)
+    except MALFORMED as error:
+        raise RefusedError from error
+    webauthn.WebAuthn.add(user, name[:NAME_LENGTH], credential)
+    RecoveryCodes.activate(user)
+    addresses.tell(user, "factor_added", factor="passkey")
+
+
+def ask_passkey(user: User | None) -> dict[str, Any]:
+    """The options of a proof by passkey: by one of the user's, or by any that it has of this site."""
+    options: dict[str, Any] = _webauthn().begin_authentication(user)
+    return options
+
+
+def use_passkey(*, user: User | None, answer: Any) -> User:
+    """The user whose passkey answered the challenge of this session. Raises RefusedError."""
+    webauthn = _webauthn()
+    try:
+        owner: Any = user or webauthn.extract_user_from_response(answer)
+        webauthn.parse_authentication_response(answer)
+        row = webauthn.complete_authentication(owner, answer)
+    except MALFORMED as error:
+        raise RefusedError from error
+    if not owner.is_active:
+        raise RefusedError
+    row.record_usage()
+    return owner  # type: ignore[no-any-return]
+
+
+# --- Either ----------------------------------------------------------------------------------------------
+@transaction.atomic
+def remove(*, user: User, row_id: int) -> bool:
+    """Remove a factor, with the last one the recovery codes too; False if the user has none of this id."""
+    User.objects.select_for_update().get(pk=user.pk)
+    gone, _rows = Authenticator.objects.filter(user=user, pk=row_id, type__in=FACTORS).delete()
+    if not gone:
+        return False
+    if not is_set(user):
+        Authenticator.objects.filter(user=user).delete()
+    addresses.tell(user, "factor_removed")
+    return True
+
+
+def recovery_codes(user: User) -> list[str]:
+    """The recovery codes that were not used; none without a factor, or where the secret key of the site was lost."""
+    row = Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).first()
+    try:
+        return RecoveryCodes(row).get_unused_codes() if row is not None else []
+    except sealing.SealError as error:
+        logger.error("recovery codes of user %s: %s", user.pk, error)
+        return []
+
+
+@transaction.atomic
+def renew_recovery_codes(*, user: User) -> None:
+    """Make new recovery codes, after which the old ones count no more. Raises RefusedError without a factor."""
+    User.objects.select_for_update().get(pk=user.pk)
+    if not is_set(user):
+        raise RefusedError
+    Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
+    RecoveryCodes.activate(user)
+    addresses.tell(user, "recovery_codes_renewed")
+
+
+@transaction.atomic
+def forget(*, user: User) -> bool:
+    """Remove all factors of a user, as an admin does for one who lost them; False without any."""
+    gone, _rows = Authenticator.objects.filter(user=user).delete()
+    if gone:
+        addresses.tell(user, "factor_removed")
+    return bool(gone)
+
+
+# --- Another secret key ----------------------------------------------------------------------------------
+def seal_anew() -> tuple[int, int]:
+    """Seal all secrets by the secret key of today: how many were changed, and how many no key of the site opens."""
+    changed = lost = after = 0
+    while True:
+        with transaction.atomic():
+            rows = Authenticator.objects.select_for_update().filter(pk__gt=after, type__in=SECRETS).order_by("pk")
+            batch = list(rows[:AT_ONCE])
+            for row in batch:
+                sealed = _sealed_anew(row)
+                lost += sealed is None
+                changed += bool(sealed)
+        if not batch:
+            return changed, lost
+        after = batch[-1].pk
+
+
+def _sealed_anew(row: Authenticator) -> bool | None:
+    """Whether a row had to be sealed anew; None if no key of the site opens it."""
+    field = SECRETS[row.type]
+    try:
+        stored = sealing.anew(row.data[field])
+    except sealing.SealError:
+        return None
+    if stored == row.data[field]:
+        return False
+    row.data[field] = stored
+    row.save(update_fields=["data"])
+    return True

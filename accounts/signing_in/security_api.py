@@ -1,0 +1,106 @@
+"""Signing in and setting a forgotten password, over HTTP."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+
+from accounts import actions
+from accounts.signing_in import guard, places, recovery, second_factors, sign_in, step_up
+from accounts.signing_in.tokens import TokenAuthentication, token_of
+from web import rates
+from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, spend
+
+
+class Token(msgspec.Struct):
+    """The token, as a client sends it after `Authorization: Token `. It is shown once."""
+
+    token: str
+
+
+class Accepted(msgspec.Struct):
+    """A request that is looked at later. The answer is the same whatever is found."""
+
+    detail: str
+
+
+class LogIn(StrictSerializer):
+    """Name or e-mail address, password, and of accounts with a second factor a code of it."""
+
+    username = TextField(max_length=guard.NAME_LENGTH, trim_whitespace=False)
+    password = TextField(max_length=4096, trim_whitespace=False)
+    code = TextField(max_length=second_factors.CODE_LENGTH, required=False, allow_blank=True)
+
+
+class WantedReset(StrictSerializer):
+    """The account whose password was forgotten."""
+
+    username_or_email = TextField(max_length=guard.NAME_LENGTH)
+
+
+class TokenView(ApiView):
+    """POST asks for a token, whatever token the caller still sends; DELETE is for who sends a good one."""
+
+    def _is_anonymous(self) -> bool:
+        return self.request is not None and self.request.method == "POST"
+
+    def get_authenticators(self) -> list[Any]:
+        """None for a call that issues a token; else the token's."""
+        return [] if self._is_anonymous() else [TokenAuthentication()]
+
+    def get_permissions(self) -> list[Any]:
+        """None for a call that issues a token; else to be signed in."""
+        return [] if self._is_anonymous() else [IsAuthenticated()]
+
+    @extend_schema(operation_id="log_in", request=LogIn, responses={200: Token}, auth=[])
+    def post(self, request: Request) -> HttpResponse:
+        """A new token for name or address, and password. Accounts with a second factor are asked for a `code`: of the
+        app, or a recovery code.
+        """
+        fields = body(request, LogIn)
+        caller = request._request
+        try:
+            user = sign_in.decide(
+                caller, name=fields["username"], password=fields["password"], code=fields.get("code", "")
+            )
+        except sign_in.WrongError as error:
+            is_waiting = isinstance(error, sign_in.WaitingError)
+            words = "Your application waits for an admin." if is_waiting else "Wrong username or password."
+            raise serializers.ValidationError({"non_field_errors": [words]}) from error
+        except sign_in.CODE_ERRORS as error:
+            raise step_up.code_refused(error) from error
+        token = actions.issue_token(user=user, user_agent=places.agent_of(caller), ip=places.ip_of(caller))
+        rates.mark(rates.token_credential(token), user.pk)
+        if not guard.known_device(caller, user):
+            sign_in.tell(caller, user)
+        response = FeedResponse(Token(token))
+        guard.remember(response, user)
+        return response
+
+    @extend_schema(operation_id="log_out", responses={204: None})
+    def delete(self, request: Request) -> HttpResponse:
+        """Revoke the token that sends this."""
+        actions.revoke_token(token_id=token_of(request))
+        return HttpResponse(status=204)
+
+
+class PasswordResetView(ApiView):
+    """Forgotten passwords, over HTTP."""
+
+    authentication_classes: Sequence[Any] = []
+    permission_classes: Sequence[Any] = []
+
+    @extend_schema(operation_id="reset_password", request=WantedReset, responses={202: Accepted}, auth=[])
+    def post(self, request: Request) -> HttpResponse:
+        """Ask for a letter whose link sets another password. The answer does not tell whether there is such an
+        account, or whether it has an e-mail address.
+        """
+        fields = body(request, WantedReset)
+        spend("reset", rates.address(request._request))
+        recovery.ask(asked=fields["username_or_email"], language="")
+        return FeedResponse(Accepted("A letter is on its way, if there is such an account."), status=202)

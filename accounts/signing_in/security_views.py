@@ -1,0 +1,288 @@
+"""The pages of an account's safety: e-mail address, second factors, where one is signed in, and proving who one is."""
+
+from allauth.mfa.totp.internal.auth import generate_totp_secret
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import redirect
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts import actions
+from accounts.access import signed_in
+from accounts.forms import AddressCodeForm, AddressForm, AppForm, PasskeyForm, ProofForm
+from accounts.models import User
+from accounts.signing_in import addresses, places, second_factors, sign_in, step_up
+from accounts.signing_in.second_factors import Adapter, Type
+from accounts.signing_in.views import answer_of
+from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, limited, next_page, show, too_many
+
+APP_SECRET = "app_secret"  # noqa: S105 (the key of the session under which it is)
+
+
+# --- Proving who one is ----------------------------------------------------------------------------------
+@sensitive_post_parameters("password", "code")
+@never_cache
+@signed_in
+@limited("password")
+@require_http_methods(FORM_METHODS)
+def confirm(request: PageRequest, reader: User) -> HttpResponse:
+    """Ask for the password, and the second factor, before what is dangerous."""
+    has_factor = second_factors.is_set(reader)
+    form = ProofForm(request.POST or None, asks_code=has_factor)
+    if form.is_valid():
+        try:
+            actions.check_own_password(user=reader, password=form.cleaned_data["password"], field="password")
+            if has_factor:
+                sign_in.check_code(request, user=reader, code=form.cleaned_data["code"])
+        except ValidationError as error:
+            form.add_error("password", error.error_dict["password"])
+        except sign_in.WaitError as error:
+            return too_many(request, error.seconds)
+        except sign_in.WrongCodeError:
+            form.add_error("code", _("This code does not count. Each counts once, and only for a short while."))
+        else:
+            step_up.note(request)
+            return go_on(request, "settings-password")
+    context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(reader)}
+    return show(request, "accounts/confirm.html", context, status=INVALID if form.errors else 200)
+
+
+@never_cache
+@signed_in
+@limited("password")
+@require_POST
+def confirm_options(request: PageRequest, reader: User) -> HttpResponse:
+    """The challenge for one of the reader's passkeys."""
+    return JsonResponse(second_factors.ask_passkey(reader))
+
+
+@never_cache
+@signed_in
+@limited("password")
+@require_POST
+def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
+    """Prove who one is by a passkey."""
+    try:
+        second_factors.use_passkey(user=reader, answer=answer_of(request.POST.get("answer", "")))
+    except second_factors.RefusedError:
+        messages.error(request, _("This passkey is not known here."))
+        return redirect("confirm-identity")
+    step_up.note(request)
+    return go_on(request, "settings-password")
+
+
+# --- E-mail ----------------------------------------------------------------------------------------------
+@never_cache
+@signed_in
+@step_up.proven
+@limited("email")
+@require_http_methods(FORM_METHODS)
+def email(request: PageRequest, reader: User) -> HttpResponse:
+    """The e-mail address: add or change it."""
+    form = AddressForm(request.POST or None)
+    if form.is_valid():
+        try:
+            addresses.add(user=reader, address=form.cleaned_data["email"])
+        except ValidationError as error:
+            form.add_error("email", error.error_dict["email"])
+        else:
+            messages.success(request, _("A letter is on its way. Its link or code confirms the address."))
+            return redirect("settings-email")
+    return _email(request, reader, form, AddressCodeForm())
+
+
+@never_cache
+@signed_in
+@step_up.proven
+@limited("email")
+@require_POST
+def email_code(request: PageRequest, reader: User) -> HttpResponse:
+    """Confirm the address by the code of its letter."""
+    form = AddressCodeForm(request.POST)
+    if form.is_valid():
+        try:
+            addresses.prove_by_code(user=reader, code=form.cleaned_data["code"])
+        except addresses.SpentError:
+            form.add_error("code", _("This code does not count. After five wrong ones ask for another letter."))
+        else:
+            messages.success(request, _("Your e-mail address is confirmed."))
+            return redirect("settings-email")
+    return _email(request, reader, AddressForm(), form)
+
+
+@signed_in
+@step_up.proven
+@limited("email")
+@require_POST
+def email_again(request: PageRequest, reader: User) -> HttpResponse:
+    """Send the letter that confirms the address once more."""
+    if addresses.send_again(user=reader):
+        messages.success(request, _("A letter is on its way. Its link or code confirms the address."))
+    return redirect("settings-email")
+
+
+@signed_in
+@step_up.proven
+@limited("email")
+@require_POST
+def email_remove(request: PageRequest, reader: User) -> HttpResponse:
+    """Remove the address."""
+    try:
+        if addresses.remove(user=reader):
+            messages.success(request, _("Your e-mail address is removed."))
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+    return redirect("settings-email")
+
+
+def _email(request: PageRequest, reader: User, form: AddressForm, code: AddressCodeForm) -> HttpResponse:
+    context = {
+        "form": form,
+        "code": code,
+        "proven": addresses.proven(reader),
+        "waiting": addresses.waiting(reader),
+    }
+    is_wrong = form.errors or code.errors
+    return show(request, "accounts/email.html", context, status=INVALID if is_wrong else 200)
+
+
+# --- Where one is signed in ------------------------------------------------------------------------------
+@never_cache
+@signed_in
+@step_up.proven
+@require_safe
+def devices(request: PageRequest, reader: User) -> HttpResponse:
+    """The sessions, API tokens and apps of the reader."""
+    places.note(request)
+    context = {
+        "sessions": places.sessions(reader, request.session.session_key),
+        "tokens": places.tokens(reader),
+        "apps": places.apps(reader),
+    }
+    return show(request, "accounts/devices.html", context)
+
+
+@signed_in
+@step_up.proven
+@limited("write")
+@require_POST
+def end_device(request: PageRequest, reader: User) -> HttpResponse:
+    """End one session, API token or token of an app."""
+    key = request.POST.get("key", "")
+    if any(end(user=reader, key=key) for end in (places.end_session, places.end_token)):
+        messages.success(request, _("It is logged out."))
+    return redirect("settings-devices")
+
+
+# --- Second factors --------------------------------------------------------------------------------------
+@never_cache
+@signed_in
+@step_up.proven
+@require_safe
+def factors(request: PageRequest, reader: User) -> HttpResponse:
+    """The second factors of the reader."""
+    rows = second_factors.rows_of(reader)
+    context = {
+        "app": next((row for row in rows if row.type == Type.TOTP), None),
+        "passkeys": [row for row in rows if row.type == Type.WEBAUTHN],
+        "codes_left": len(second_factors.recovery_codes(reader)),
+    }
+    return show(request, "accounts/factors.html", context)
+
+
+@sensitive_post_parameters("code")
+@never_cache
+@signed_in
+@step_up.proven
+@limited("password")
+@require_http_methods(FORM_METHODS)
+def factor_app(request: PageRequest, reader: User) -> HttpResponse:
+    """Set up an authenticator app: its secret as a picture and as letters, and its first code."""
+    secret: str = request.session.get(APP_SECRET) or generate_totp_secret()
+    request.session[APP_SECRET] = secret
+    form = AppForm(request.POST or None)
+    if form.is_valid():
+        try:
+            second_factors.set_up_app(user=reader, secret=secret, code=form.cleaned_data["code"])
+        except second_factors.RefusedError:
+            form.add_error("code", _("This is not the code that the app should show now. Is its clock right?"))
+        else:
+            del request.session[APP_SECRET]
+            messages.success(request, _("Your app is set up. Keep the recovery codes, too."))
+            return redirect("settings-recovery-codes")
+    adapter = Adapter()
+    address = adapter.build_totp_url(reader, secret)
+    picture = mark_safe(_without_header(adapter.build_totp_svg(address)))  # noqa: S308 (drawn by us)
+    context = {"form": form, "secret": secret, "picture": picture, "address": address}
+    return show(request, "accounts/factor_app.html", context, status=INVALID if form.errors else 200)
+
+
+def _without_header(svg: str) -> str:
+    return svg[svg.index("<svg") :]
+
+
+@never_cache
+@signed_in
+@step_up.proven
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
+    """Add a passkey, which a script asks the browser for."""
+    form = PasskeyForm(request.POST or None)
+    if form.is_valid():
+        credential = answer_of(form.cleaned_data["credential"])
+        try:
+            second_factors.add_passkey(user=reader, name=form.cleaned_data["name"], credential=credential)
+        except second_factors.RefusedError:
+            form.add_error(None, _("The passkey was not taken. Try again."))
+        except second_factors.FullError:
+            words = _("You have %(count)d passkeys, the most that an account keeps. Remove one first.")
+            form.add_error(None, words % {"count": second_factors.PASSKEYS})
+        else:
+            messages.success(request, _("Your passkey is added. Keep the recovery codes, too."))
+            return redirect("settings-factors")
+    return show(request, "accounts/factor_passkey.html", {"form": form}, status=INVALID if form.errors else 200)
+
+
+@never_cache
+@signed_in
+@step_up.proven
+@limited("write")
+@require_POST
+def factor_passkey_options(request: PageRequest, reader: User) -> HttpResponse:
+    """The options of which the browser makes a passkey."""
+    return JsonResponse(second_factors.offer_passkey(reader))
+
+
+@signed_in
+@step_up.proven
+@limited("write")
+@require_POST
+def factor_remove(request: PageRequest, reader: User) -> HttpResponse:
+    """Remove an app or a passkey."""
+    row = request.POST.get("id", "")
+    if row.isascii() and row.isdigit() and len(row) < 19 and second_factors.remove(user=reader, row_id=int(row)):
+        messages.success(request, _("It is removed."))
+    return redirect("settings-factors")
+
+
+@never_cache
+@signed_in
+@step_up.proven
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def recovery_codes(request: PageRequest, reader: User) -> HttpResponse:
+    """Show the recovery codes that are left, or make new ones."""
+    if request.method == "POST":
+        try:
+            second_factors.renew_recovery_codes(user=reader)
+        except second_factors.RefusedError:
+            return redirect("settings-factors")
+        messages.success(request, _("These are new codes. The old ones no longer count."))
+        return redirect("settings-recovery-codes")
+    codes = second_factors.recovery_codes(reader)
+    return show(request, "accounts/recovery_codes.html", {"codes": codes}) if codes else redirect("settings-factors")

@@ -1,0 +1,129 @@
+"""Proof, lately, that the owner of the account sits at the browser: asked for before dangerous changes.
+
+A session notes when the password, and the second factor where there is one, were proven in it: at sign-in, and on the
+page that asks for them again. Pages that ask for the password each time (another password, deleting the account) want
+this proof of accounts with a second factor. A token proves nothing: it may be years old, so its calls bring a code.
+"""
+
+import time
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.exceptions import APIException, PermissionDenied, Throttled, ValidationError
+from rest_framework.request import Request
+
+from accounts.actions import check_own_password
+from accounts.models import User
+from accounts.signing_in import second_factors, sign_in
+from web.pages import PageRequest, next_page
+
+P = ParamSpec("P")
+
+PROVEN = "proven_at"
+"""The key of the session: seconds since 1970."""
+SECONDS = 900
+"""How long a proof counts."""
+OPEN_SECONDS = 3_600
+"""How long a form of the admin may stay open that was asked for under a proof: its words shall not be lost."""
+
+
+def note(request: HttpRequest) -> None:
+    """Note that the user of this session proved who they are."""
+    request.session[PROVEN] = time.time()
+
+
+def is_proven(request: HttpRequest, seconds: int = SECONDS) -> bool:
+    """Whether they did in the last `seconds`."""
+    proven: Any = request.session.get(PROVEN, 0)
+    return bool(time.time() - seconds < proven <= time.time() + seconds)
+
+
+Page = Callable[Concatenate[PageRequest, User, P], HttpResponseBase]
+
+
+def proven(view: Page[P]) -> Page[P]:
+    """Let a page of a signed-in user be seen after a recent proof; without, they are asked for one, and come back."""
+
+    @wraps(view)
+    def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        return view(request, reader, *args, **kwargs) if is_proven(request) else _ask(request)
+
+    return guard
+
+
+def proven_by_factor(view: Page[P]) -> Page[P]:
+    """Ask accounts with a second factor for a recent proof, as `proven`; the page itself asks all others for the
+    password.
+    """
+
+    @wraps(view)
+    def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        may = is_proven(request) or not second_factors.is_set(reader)
+        return view(request, reader, *args, **kwargs) if may else _ask(request)
+
+    return guard
+
+
+# --- Calls of the API ------------------------------------------------------------------------------------
+def check(request: Request) -> None:
+    """Let a call by a session pass that a page would let pass, too; a token may read all that its owner may.
+
+    Raises PermissionDenied.
+    """
+    if _is_by_session(request) and not is_proven(request._request):
+        raise _denied()
+
+
+def check_password(request: Request, user: User, *, password: str, field: str, code: str) -> None:
+    """Let a call pass that brings the password, and of accounts with a second factor a code; a session that was proven
+    lately needs no code. The password is looked at first, so that without it no attempt at a code is spent.
+
+    Raises Django's ValidationError for `field`, PermissionDenied for a session without a code, and what `code_refused`
+    makes.
+    """
+    check_own_password(user=user, password=password, field=field)
+    is_by_session = _is_by_session(request)
+    if (is_by_session and is_proven(request._request)) or not second_factors.is_set(user):
+        return
+    if not code and is_by_session:
+        raise _denied()
+    try:
+        if not code:
+            raise sign_in.CodeNeededError(user)
+        sign_in.check_code(request._request, user=user, code=code)
+    except sign_in.CODE_ERRORS as error:
+        raise code_refused(error) from error
+
+
+def code_refused(error: Exception) -> APIException:
+    """One of `sign_in.CODE_ERRORS` as the API says it."""
+    if isinstance(error, sign_in.WaitError):
+        return Throttled(error.seconds)
+    if isinstance(error, sign_in.CodeNeededError):
+        said = "This account has a second factor: send a code of its app, or a recovery code."
+    else:
+        said = "This code does not count."
+    return ValidationError({"code": [said]})
+
+
+def _is_by_session(request: Request) -> bool:
+    return isinstance(request.successful_authenticator, SessionAuthentication)
+
+
+def _denied() -> PermissionDenied:
+    return PermissionDenied({"detail": f"Prove who you are at {reverse('confirm-identity')}.", "code": "proof_needed"})
+
+
+def _ask(request: HttpRequest) -> HttpResponseBase:
+    return ask(request.path if request.method == "GET" else next_page(request) or reverse("settings-password"))
+
+
+def ask(back: str) -> HttpResponseBase:
+    """The way to the page that asks for a proof, and then goes on to the address `back`."""
+    return redirect(f"{reverse('confirm-identity')}?{urlencode({'next': back})}")

@@ -1,0 +1,91 @@
+"""Tokens, and the caller of a request by `Authorization: Token …`. One prepared query finds a token of any kind.
+
+An API token is a token of the built-in app. It opens every address, until it expires. Tokens of other apps, which open
+what their scopes name, are read in clientapi/bearer.py.
+
+See docs/decisions.md: One table holds the tokens of apps and of the API.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest
+from rest_framework.authentication import TokenAuthentication as RestTokenAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from accounts.models import User
+from accounts.rows import user_columns, user_or_none
+from accounts.signing_in.models import OWN_APP
+from storage.connections import fetch
+from web import rates
+
+NOTED = timedelta(hours=1)
+"""The use of an app's token is written at most once in this time."""
+
+
+@cache
+def _by_digest() -> str:
+    return f"""
+        SELECT t.id, t.application_id, t.scope, t.updated < now() - %(noted)s, {user_columns("u")}
+        FROM oauth2_provider_accesstoken t LEFT JOIN accounts_user u ON u.id = t.user_id
+        WHERE t.token_checksum = %(digest)s AND t.expires > now() AND (t.user_id IS NULL OR u.is_active)
+    """  # noqa: S608 (columns of our own model)
+
+
+class Token(NamedTuple):
+    """A token that has not expired, of an active user or of no user."""
+
+    token_id: int
+    app_id: int
+    scopes: str
+    is_due: bool
+    """Whether its use is to be written."""
+    user: User | None
+    """None where an app holds the token in its own name."""
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "Token":
+        """The token of a row of `_by_digest`."""
+        token_id, app_id, scopes, is_due, *columns = row
+        return cls(token_id, app_id, scopes, is_due, user_or_none(columns))
+
+
+def digest_of(text: str) -> str:
+    """The hash under which a token is kept."""
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def find(text: str) -> Token | None:
+    """The token with this text. None for one that is unknown or expired, or whose user is not active."""
+    rows = fetch(_by_digest(), {"digest": digest_of(text), "noted": NOTED}, into=Token.of)
+    return rows[0] if rows else None
+
+
+def token_of(request: Request) -> int:
+    """The id of the API token that a request was authenticated by; 0 without one."""
+    return request.auth if isinstance(request.auth, int) else 0
+
+
+class TokenAuthentication(RestTokenAuthentication, rates.Claimed):
+    """Authenticates by an API token. `request.auth` is the token's id.
+
+    Raises AuthenticationFailed, in the same words whatever is wrong with the token or its user.
+    """
+
+    def claim(self, request: HttpRequest) -> tuple[str, int | None]:
+        """The text after `Token`, which the rates count before it is proven (`rates.Claimed`)."""
+        words = request.META.get("HTTP_AUTHORIZATION", "").split(None, 1)
+        if not words or words[0].lower() != "token":
+            return "", None
+        return rates.token_credential(" ".join(words[1:])), None
+
+    def authenticate_credentials(self, key: str) -> tuple[User, int]:
+        """The user of the token, and the token's id. Raises AuthenticationFailed."""
+        token = find(key)
+        if token is None or token.user is None or token.app_id != OWN_APP:
+            raise AuthenticationFailed("Invalid token.")
+        return token.user, token.token_id

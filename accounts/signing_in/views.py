@@ -1,0 +1,191 @@
+"""The pages before a session: signing in by password, code and passkey, and setting a password that was forgotten."""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.core.exceptions import BadRequest, ValidationError
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, LoginForm, NewPasswordForm, ResetForm
+from accounts.models import User
+from accounts.signing_in import addresses, guard, recovery, second_factors, sign_in
+from web import rates
+from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, keeps_opener, next_page, show, too_many
+
+GONE = 410
+
+
+@keeps_opener
+@sensitive_post_parameters("password")
+@never_cache
+@require_http_methods(FORM_METHODS)
+def log_in(request: PageRequest) -> HttpResponse:
+    """Sign in by name or address, and password; a second factor is asked for on a page of its own."""
+    if request.user.is_authenticated:
+        return go_on(request, "home")
+    form = LoginForm(request.POST or None)
+    if request.method == "POST":
+        password = form.cleaned_data["password"] if form.is_valid() else ""
+        try:
+            user = sign_in.decide(request, name=request.POST.get("username", ""), password=password)
+        except sign_in.WaitError as error:
+            return too_many(request, error.seconds)
+        except sign_in.WrongError as error:
+            if form.is_valid():
+                form.add_error(None, WAITING if isinstance(error, sign_in.WaitingError) else WRONG_LOGIN)
+        except sign_in.CodeNeededError as error:
+            sign_in.put_off(request, error.user)
+            return redirect(_with_next(request, "login-code"))
+        else:
+            return _let_in(request, user)
+    status = INVALID if form.errors else 200
+    return show(request, "accounts/login.html", {"form": form, "next": next_page(request)}, status=status)
+
+
+@keeps_opener
+@never_cache
+@require_http_methods(FORM_METHODS)
+def log_in_code(request: PageRequest) -> HttpResponse:
+    """The second factor, after the right password."""
+    user = sign_in.put_off_user(request)
+    if user is None:
+        return redirect(_with_next(request, "login"))
+    form = CodeForm(request.POST or None)
+    if form.is_valid():
+        try:
+            sign_in.check_code(request, user=user, code=form.cleaned_data["code"])
+        except sign_in.WaitError as error:
+            return too_many(request, error.seconds)
+        except sign_in.WrongCodeError:
+            form.add_error("code", _("This code does not count. Each counts once, and only for a short while."))
+        else:
+            return _let_in(request, user)
+    context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(user)}
+    return show(request, "accounts/login_code.html", context, status=INVALID if form.errors else 200)
+
+
+@never_cache
+@require_POST
+def passkey_options(request: PageRequest) -> HttpResponse:
+    """The challenge for a passkey: of the user whose password was right, else of any."""
+    wait = guard.attempt_passkey(request)
+    if wait is not None:
+        return too_many(request, wait)
+    return JsonResponse(second_factors.ask_passkey(sign_in.put_off_user(request)))
+
+
+@keeps_opener
+@never_cache
+@require_POST
+def log_in_passkey(request: PageRequest) -> HttpResponse:
+    """Sign in by a passkey, which stands for the password and the second factor."""
+    wait = guard.attempt_passkey(request)
+    if wait is not None:
+        return too_many(request, wait)
+    try:
+        user = second_factors.use_passkey(
+            user=sign_in.put_off_user(request), answer=answer_of(request.POST.get("answer", ""))
+        )
+    except second_factors.RefusedError:
+        messages.error(request, _("This passkey is not known here."))
+        return redirect(_with_next(request, "login"))
+    return _let_in(request, user)
+
+
+def answer_of(text: str) -> Any:
+    """The answer of a browser's passkey. Raises BadRequest for what is no JSON object."""
+    try:
+        answer = json.loads(text) if len(text) <= ANSWER_LENGTH else None
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        raise BadRequest("the answer is no JSON object")
+    return answer
+
+
+def _let_in(request: PageRequest, user: User) -> HttpResponseRedirect:
+    sign_in.begin(request, user)
+    response = go_on(request, "home")
+    guard.remember(response, user)
+    return response
+
+
+def _with_next(request: HttpRequest, name: str) -> str:
+    """The address of a page, which goes on to the same `next`."""
+    target = next_page(request)
+    return f"{reverse(name)}?{urlencode({'next': target})}" if target else reverse(name)
+
+
+# --- Forgotten passwords ---------------------------------------------------------------------------------
+@never_cache
+@require_http_methods(FORM_METHODS)
+def ask_reset(request: PageRequest) -> HttpResponse:
+    """Ask for a letter by which another password is set; the answer is the same whether there is such an account."""
+    form = ResetForm(request.POST or None)
+    if form.is_valid():
+        wait = rates.hit("reset", rates.address(request))
+        if wait is not None:
+            return too_many(request, wait)
+        recovery.ask(asked=form.cleaned_data["username_or_email"], language=translation.get_language() or "")
+        return redirect("password-reset-asked")
+    return show(request, "accounts/reset.html", {"form": form}, status=INVALID if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD"])
+def reset_asked(request: PageRequest) -> HttpResponse:
+    """Say that a letter is on its way, if there is such an account."""
+    return show(request, "accounts/reset_asked.html")
+
+
+@sensitive_post_parameters("new")
+@never_cache
+@require_http_methods(FORM_METHODS)
+def reset(request: PageRequest, number: str, token: str) -> HttpResponse:
+    """Set another password by the link of a letter, once, in any browser."""
+    wait = rates.hit("reset", rates.address(request))
+    if wait is not None:
+        return too_many(request, wait)
+    user = recovery.of_link(number, token)
+    form = NewPasswordForm(request.POST or None)
+    if user is not None and form.is_valid():
+        try:
+            recovery.set_password(number=number, token=token, new=form.cleaned_data["new"])
+        except recovery.SpentError:
+            user = None
+        except ValidationError as error:
+            form.add_error("new", error.error_dict["new_password"])
+        else:
+            messages.success(request, _("Your password is set. Log in with it."))
+            return redirect("login")
+    if user is None:
+        return show(request, "accounts/reset_link.html", {"form": None}, status=GONE)
+    context = {"form": form, "person": user}
+    return show(request, "accounts/reset_link.html", context, status=INVALID if form.errors else 200)
+
+
+@never_cache
+@require_http_methods(FORM_METHODS)
+def verify_email(request: PageRequest, key: str) -> HttpResponse:
+    """Confirm an e-mail address by the link of its letter, in any browser; a press, as programs open links ahead."""
+    wait = rates.hit("reset", rates.address(request))
+    if wait is not None:
+        return too_many(request, wait)
+    row = addresses.of_link(key)
+    if request.method == "POST" and row is not None:
+        try:
+            addresses.prove_by_link(key=key)
+        except addresses.SpentError:
+            row = None
+        else:
+            messages.success(request, _("Your e-mail address is confirmed."))
+            return redirect("settings-email")
+    return show(request, "accounts/verify_email.html", {"row": row}, status=200 if row is not None else GONE)

@@ -1,0 +1,16 @@
+"""Moving as a Django app."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class MovingConfig(AppConfig):
+    """The app of archives that members bring from other sites."""
+
+    name = "community.archives"
+    label = "moving"
+    verbose_name = _("Moving in")
+
+    def ready(self) -> None:
+        """Connect the receivers."""
+        from community.archives import receivers  # noqa: F401 - connects the receivers

@@ -1,0 +1,35 @@
+"""Moving's part of a user's own data: the archives that they brought."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from django.utils.translation import gettext as _
+
+from accounts.export import ExportFile
+from accounts.models import User
+from community.archives.models import ArchiveImport
+
+
+class ImportRow(msgspec.Struct):
+    """An archive that the user uploaded, what it brought, and what it did not, each with why."""
+
+    uploaded_at: datetime
+    state: str
+    posts: int
+    media: int
+    left_out: dict[str, int]
+    notes: list[list[str]]
+    lists: dict[str, Any] | None
+    """How far each list beside the posts came, by its name."""
+
+
+def files(user: User) -> list[ExportFile]:
+    """The file of the user's imports."""
+    return [ExportFile("archive_imports.jsonl", _("The archives of other sites that you brought in."), _rows(user))]
+
+
+def _rows(user: User) -> Iterator[ImportRow]:
+    columns = ("created_at", "state", "brought", "media", "left_out", "notes", "lists")
+    return (ImportRow(*row) for row in ArchiveImport.objects.filter(user=user).order_by("pk").values_list(*columns))

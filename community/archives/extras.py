@@ -1,0 +1,76 @@
+"""The profile of an archive, for the parts of it that are empty here."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from django.core.exceptions import ValidationError
+
+from accounts.actions import edit_profile
+from accounts.faces import set_face
+from accounts.models import User
+from community.archives.markup import text_of
+from community.archives.media import patiently
+from community.archives.models import ArchiveImport
+from media.actions import MediaError
+from media.models import Use
+
+ACTOR_BYTES = 1 << 20
+NAME_LENGTH = 50
+BIO_LENGTH = 500
+
+
+class _Actor(msgspec.Struct):
+    name: Any = ""
+    summary: Any = ""
+
+
+def bring(row: ArchiveImport, folder: Path) -> None:
+    """Fill them, in the end; doing it again changes nothing."""
+    user = User.objects.active().filter(pk=row.user_id).first()
+    if user is None or not row.takes_profile:
+        return
+    refused = _words(user, folder) + _faces(user, folder)
+    row.refresh_from_db(fields=["left_out"])
+    row.left_out |= {"profile": refused} if refused else {}
+    row.save(update_fields=["left_out"])
+
+
+def _actor(path: Path) -> _Actor:
+    """The actor of a file; an empty one where it is not there, too long, or something else."""
+    try:
+        data = path.read_bytes() if path.stat().st_size <= ACTOR_BYTES else b""
+        return msgspec.json.decode(data, type=_Actor)
+    except (OSError, msgspec.MsgspecError, RecursionError):
+        return _Actor()
+
+
+def _words(user: User, folder: Path) -> int:
+    """Take name and bio where the user has none; how many of them the site does not take."""
+    actor = _actor(folder / "actor.json")
+    name = " ".join(actor.name.split())[:NAME_LENGTH] if isinstance(actor.name, str) else ""
+    bio = text_of(actor.summary)[:BIO_LENGTH] if isinstance(actor.summary, str) else ""
+    refused = 0
+    for field, said in (("display_name", name), ("bio", bio)):
+        if said and not getattr(user, field):
+            try:
+                edit_profile(user=user, **{field: said})  # type: ignore[arg-type]  # both are texts
+            except ValidationError:
+                refused += 1
+                user.refresh_from_db()
+    return refused
+
+
+def _faces(user: User, folder: Path) -> int:
+    """Take avatar and header where the user has none; how many of them the site does not take."""
+    refused = 0
+    for name, use, there in (("avatar", Use.AVATAR, user.avatar), ("header", Use.BANNER, user.banner)):
+        path = folder / name
+        if there or not path.is_file():
+            continue
+        with path.open("rb") as file:
+            try:
+                patiently(lambda file=file, use=use: set_face(user=user, use=use, file=file))  # type: ignore[misc]
+            except MediaError:
+                refused += 1
+    return refused

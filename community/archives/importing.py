@@ -1,0 +1,336 @@
+"""Imports of archives: the row of `ArchiveImport` is the queue of record.
+
+A worker unpacks the archive, and then brings its posts part by part, oldest first: each part is one transaction that
+also notes how far it came, so a killed worker has done a part wholly or not at all. Pictures are uploaded before the
+part, under keys by which the next worker finds them again. The lists of the archive follow in the same way
+(listed.py), and the profile. One worker is at an import, by a lock on its folder, which the kernel gives back.
+
+See docs/decisions.md: An archive is unpacked once, and its posts are brought by parts.
+"""
+
+import fcntl
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from django.db import transaction
+from django.db.models.functions import Now
+
+from accounts.models import User
+from community.archives import extras, listed, outbox
+from community.archives.actions import ARCHIVE, folder_of
+from community.archives.archive import ArchiveError, unpack
+from community.archives.listed import Lists, Tally
+from community.archives.media import Shown, shown
+from community.archives.models import NOTES, ArchiveImport, BroughtItem, Listed, State
+from community.archives.outbox import ITEMS, LeftOutError, Outbox, OutboxError, Post
+from items import actions as items
+from items.models import Item, Status, Visibility
+from items.text import ContentError
+from storage import claims
+from storage.queue import enqueue
+
+PART = 20
+"""Posts of one transaction."""
+PARTS = 20
+SECONDS = 5.0
+"""Parts of one task, and seconds after which no further part begins: other tasks wait for the same workers."""
+ATTEMPTS = 10
+"""An import that fails so often in a row ends where it is."""
+ORPHAN_SECONDS = 3600
+"""A folder without a row is an upload under way, until then."""
+LOCK = "lock"
+
+
+class TakenError(Exception):
+    """Another worker is at the import."""
+
+
+class StoppedError(Exception):
+    """The import was stopped meanwhile."""
+
+
+# --- One task --------------------------------------------------------------------------------------------
+def run(import_id: int) -> bool:
+    """Go on with an import; True if it has ended."""
+    row = ArchiveImport.objects.filter(pk=import_id, finished_at=None).first()
+    if row is None:
+        return False
+    folder = folder_of(row.folder)
+    if not folder.is_dir():  # it is on another machine, or was removed
+        return not _claimed(row) and row.attempts >= ATTEMPTS
+    try:
+        with _alone(folder):
+            if _claimed(row) and not _go_on(row, folder):
+                return False
+            if is_running(import_id):
+                return False
+            shutil.rmtree(folder, ignore_errors=True)
+            return True
+    except TakenError:
+        return False
+
+
+def is_running(import_id: int) -> bool:
+    """Whether the import has not ended."""
+    return ArchiveImport.objects.filter(pk=import_id, finished_at=None).exists()
+
+
+def _claimed(row: ArchiveImport) -> bool:
+    """Count an attempt at an import that no worker was at lately; one that failed too often ends."""
+    if row.attempts >= ATTEMPTS:
+        _end(row, "failed" if folder_of(row.folder).is_dir() else "gone")
+        return False
+    return row.claim()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the lock on a folder. Raises TakenError, also where the folder is on another machine."""
+    try:
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        raise TakenError from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise TakenError from None
+    finally:
+        os.close(handle)
+
+
+def _go_on(row: ArchiveImport, folder: Path) -> bool:
+    """Unpack the archive where that was not done, and bring its next posts, or what comes behind them; True if the
+    import has ended.
+    """
+    if row.total is None:
+        try:
+            _prepare(row, folder)
+        except (ArchiveError, OutboxError) as error:
+            _end(row, str(error))
+            return True
+    posts, lists = outbox.opened(folder / "outbox.json"), Lists(folder)
+    if row.lists is None:
+        row.lists = lists.found()
+        row.save(update_fields=["lists"])
+    until = time.monotonic() + SECONDS
+    try:
+        for _ in range(PARTS):
+            if time.monotonic() > until:
+                break
+            if row.done < len(posts):
+                _part(row, folder, posts)
+            elif kind := _next_list(row):
+                _list_part(row, kind, lists)
+            else:
+                extras.bring(row, folder)
+                _end(row)
+                return True
+    except StoppedError:
+        return True
+    row.release()
+    enqueue("moving.run_import", row.pk)
+    return False
+
+
+def _prepare(row: ArchiveImport, folder: Path) -> None:
+    """Unpack, find the posts, and forget the archive. Raises ArchiveError and OutboxError."""
+    for path in folder.iterdir():  # of a worker that was killed
+        if path.name not in (ARCHIVE, LOCK):
+            path.unlink()
+    unpack(folder / ARCHIVE, folder)
+    found = outbox.index(folder / "outbox.json")
+    row.total = min(found, ITEMS)
+    if found > ITEMS:
+        row.left_out["many"] = found - ITEMS
+    row.save(update_fields=["total", "left_out"])
+    (folder / ARCHIVE).unlink(missing_ok=True)
+
+
+def _end(row: ArchiveImport, failure: str = "") -> None:
+    state = State.FAILED if failure else State.DONE
+    ArchiveImport.objects.filter(pk=row.pk, finished_at=None).update(state=state, failure=failure, finished_at=Now())
+
+
+# --- One part --------------------------------------------------------------------------------------------
+@dataclass
+class _Part(Tally):
+    """The posts of a part that may come in, and what is noted of the part."""
+
+    posts: list[Post] = field(default_factory=list)
+    media: dict[str, Shown] = field(default_factory=dict)
+    """By the origin of a post."""
+    items: dict[str, Item] = field(default_factory=dict)
+    """Items that posts of the part reply to, or that came in with it, by their origin."""
+
+
+def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
+    """Bring a part of the posts, and note it in the same transaction. Raises StoppedError."""
+    raw = posts.items(row.done, PART)
+    part = _read(row, raw)
+    for post in part.posts:
+        if post.media and not (post.parent and _parent(part, post) is None):
+            ArchiveImport.objects.filter(pk=row.pk).update(tried_at=Now())  # pictures take their time
+            part.media[post.origin] = found = shown(row.user_id, folder, post)
+            for why in found.left_out:
+                part.leave_out(why, post.address)
+    with transaction.atomic():
+        locked, user = _locked(row)
+        for post in part.posts:
+            try:
+                _bring(row, user, part, post)
+            except LeftOutError as error:
+                part.leave_out(error.why, post.address)
+        _note(locked, part, len(raw))
+    row.done = locked.done
+
+
+def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
+    """The import, which no one stops until the transaction ends, and its user. Raises StoppedError."""
+    locked = ArchiveImport.objects.select_for_update().filter(pk=row.pk, finished_at=None).first()
+    user = User.objects.active().filter(pk=row.user_id).first()
+    if locked is None or user is None:
+        raise StoppedError
+    return locked, user
+
+
+def _read(row: ArchiveImport, raw: list[bytes]) -> _Part:
+    """The posts of a part that did not come in before, and the items that they may reply to."""
+    part = _Part()
+    for item in raw:
+        try:
+            part.posts.append(outbox.post_of(item))
+        except LeftOutError as error:
+            part.leave_out(error.why, error.address)
+    wanted = {digest for post in part.posts for digest in (post.origin, post.parent) if digest}
+    known = BroughtItem.objects.filter(user=row.user_id, origin__in=wanted).select_related("item")
+    part.items = {one.origin: one.item for one in known}
+    new = {}
+    for post in part.posts:
+        if post.origin in part.items or post.origin in new:
+            part.leave_out("before", post.address)
+        else:
+            new[post.origin] = post
+    part.posts = list(new.values())
+    return part
+
+
+def _parent(part: _Part, post: Post) -> Item | Post | None:
+    """The item that a post replies to, or the post of this part that will be it."""
+    return part.items.get(post.parent) or next((one for one in part.posts if one.origin == post.parent), None)
+
+
+def _bring(row: ArchiveImport, user: User, part: _Part, post: Post) -> None:
+    """Publish a post at its time. Raises LeftOutError."""
+    parent = part.items.get(post.parent)
+    if post.parent and parent is None:
+        raise LeftOutError("reply")
+    if parent and (parent.status != Status.PUBLISHED or parent.repost_of_id):
+        raise LeftOutError("parent")
+    pictures = part.media.get(post.origin)
+    try:
+        with transaction.atomic():
+            item = items.publish_past(
+                sender=user,
+                type=pictures.type if pictures and pictures.rows else "text",
+                content=_content(post, pictures),
+                written_at=post.written_at,
+                modified_at=post.modified_at,
+                visibility=Visibility.SELF if row.is_for_self else post.visibility,
+                extra_info={"imported": True} | ({"language": post.language} if post.language else {}),
+                reply_to=parent,
+            )
+            BroughtItem.objects.create(user=user, origin=post.origin, item=item)
+    except ContentError as error:
+        raise LeftOutError("text") from error
+    except items.PastError as error:
+        raise LeftOutError("time") from error
+    except items.HeldError as error:
+        raise LeftOutError("rules") from error
+    part.items[post.origin] = item
+    part.brought += 1
+
+
+def _content(post: Post, pictures: Shown | None) -> dict[str, object]:
+    content: dict[str, object] = {"text": post.text}
+    if post.warning:
+        content["warning"] = post.warning
+    if post.is_sensitive:
+        content["sensitive"] = True
+    if pictures and pictures.rows:
+        content["media"] = [str(row.pk) for row in pictures.rows]
+    return content
+
+
+def _note(row: ArchiveImport, part: _Part, count: int) -> None:
+    """Write down how far the import came, in the transaction of the part."""
+    came = [part.media[origin] for origin in part.items if origin in part.media]
+    row.done += count
+    row.brought += part.brought
+    row.media += sum(len(found.rows) for found in came)
+    row.left_out = dict(Counter(row.left_out) + part.left_out)
+    row.notes = [*row.notes, *part.notes][:NOTES]
+    row.attempts, row.tried_at = 0, Now()
+    row.save(update_fields=["done", "brought", "media", "left_out", "notes", "attempts", "tried_at"])
+
+
+# --- One part of a list ----------------------------------------------------------------------------------
+def _next_list(row: ArchiveImport) -> Listed | None:
+    """The first list that has entries left."""
+    return next((kind for kind, progress in row.progress().items() if progress.done < progress.total), None)
+
+
+def _list_part(row: ArchiveImport, kind: Listed, lists: Lists) -> None:
+    """Bring a part of a list, and note it in the same transaction. Raises StoppedError."""
+    with transaction.atomic():
+        locked, user = _locked(row)
+        progress = locked.progress()[kind]
+        notes = listed.bring(user, kind, lists.entries(kind), progress)
+        locked.lists = (locked.lists or {}) | {kind.value: msgspec.to_builtins(progress)}
+        locked.notes = [*locked.notes, *notes][:NOTES]
+        locked.attempts, locked.tried_at = 0, Now()
+        locked.save(update_fields=["lists", "notes", "attempts", "tried_at"])
+    row.lists = locked.lists
+
+
+# --- Upkeep ----------------------------------------------------------------------------------------------
+LEFT = """
+    SELECT FROM moving_archiveimport WHERE finished_at IS NULL
+    UNION ALL SELECT FROM moving_archiveimport WHERE finished_at > now() - interval '2 minutes'
+"""
+"""Imports that a sweep may find something to do for: of one that was stopped no worker may remove the files."""
+
+
+def sweep() -> int:
+    """Periodic: send to the workers what no worker is at, remove the files of imports that have ended, and forget old
+    reports; how many were to be sent.
+    """
+    sent = claims.sweep(ArchiveImport, "moving.run_import")
+    _tidy()
+    return sent
+
+
+def _tidy() -> None:
+    """Remove the folders on this machine that no running import needs."""
+    place = folder_of("")
+    folders = {path.name: path for path in place.iterdir()} if place.is_dir() else {}
+    running = set(ArchiveImport.objects.filter(folder__in=folders, finished_at=None).values_list("folder", flat=True))
+    # By rows that say so, for the row of a folder may have come since those that run were asked for.
+    ended = set(
+        ArchiveImport.objects.filter(folder__in=folders, finished_at__isnull=False).values_list("folder", flat=True)
+    )
+    for name in folders.keys() - running:
+        path = folders[name]
+        try:
+            if name in ended or path.stat().st_mtime < time.time() - ORPHAN_SECONDS:
+                with _alone(path):
+                    shutil.rmtree(path, ignore_errors=True)
+        except (TakenError, OSError):
+            continue

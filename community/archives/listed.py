@@ -1,0 +1,261 @@
+"""The lists of an archive beside its posts: pins, likes and bookmarks, which name posts by their addresses, and the CSV
+files that members put into it, which name people.
+
+A post is one of this site if the user brought it from the address that is named, or if the address is one of this site
+and the user may see the post there. What others brought is not asked: an archive says by itself which addresses its
+posts had, and a made-up one would draw the likes of a well-known post to itself.
+
+See docs/decisions.md: The lists of an archive are brought behind its posts.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from accounts.models import User
+from community.archives import archive, outbox
+from community.archives.models import BroughtItem, Listed, Progress
+from community.archives.outbox import OutboxError, digest, said
+from items import actions as items
+from items.addresses import item_id_at
+from items.models import Item, Pin, Status
+from items.pins import PINS, PinCapError, is_pinnable, pin
+from relations import csv_files, importing
+from relations.csv_files import CsvError, Kind, Line
+
+FILES = {
+    Listed.BLOCKS: "blocked_accounts.csv",
+    Listed.MUTES: "muted_accounts.csv",
+    Listed.FOLLOWS: "following_accounts.csv",
+    Listed.LISTS: "lists.csv",
+    Listed.PINS: "featured.json",
+    Listed.LIKES: "likes.json",
+    Listed.BOOKMARKS: "bookmarks.json",
+}
+CSV = {
+    Listed.BLOCKS: Kind.BLOCKS,
+    Listed.MUTES: Kind.MUTES,
+    Listed.FOLLOWS: Kind.FOLLOWS,
+    Listed.LISTS: Kind.LISTS,
+}
+FEATURED = 100
+"""Pins that are read; they are one part."""
+ENTRIES = 100_000
+"""Likes, and bookmarks, that are read."""
+COUNTED = 500_000
+"""Entries that are counted: no list of so many bytes has more addresses."""
+TOGETHER = 200
+"""Addresses of one transaction."""
+ADDRESS_LENGTH = 500
+"""Characters of an address that are told."""
+EXPECTED = frozenset({"before", "direct", "already", "foreign", "elsewhere"})
+"""Reasons of which the report tells the number and no names."""
+Entry = str | Line
+
+
+class ListError(ValueError):
+    """The file is no such list; the message is a key of models.LIST_FAILURES."""
+
+
+class _Named(msgspec.Struct):
+    """A post that stands there in full."""
+
+    id: str = ""
+
+
+@dataclass
+class Tally:
+    """How many posts or entries of a part came in, how many did not by reason, and the names of those."""
+
+    brought: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    notes: list[list[str]] = field(default_factory=list)
+
+    def leave_out(self, why: str, name: str = "") -> None:
+        """Count what does not come in, and note its name where its user would not expect that."""
+        self.left_out[why] += 1
+        if name and why not in EXPECTED:
+            self.notes.append([said(name, ADDRESS_LENGTH), why])
+
+
+@dataclass
+class _Part(Tally):
+    """The outcome of some entries."""
+
+    requested: int = 0
+
+    def count(self, is_new: bool) -> None:
+        """Count an entry that was done."""
+        if is_new:
+            self.brought += 1
+        else:
+            self.leave_out("already")
+
+
+# --- Reading ---------------------------------------------------------------------------------------------
+class Lists:
+    """The lists of an unpacked archive, each read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._entries: dict[Listed, list[Entry]] = {}
+
+    def entries(self, kind: Listed) -> list[Entry]:
+        """The entries of a list, in the order of the file, each once; none where it is not there. Raises ListError."""
+        if kind not in self._entries:
+            path = self._folder / FILES[kind]
+            self._entries[kind] = _entries(path, kind) if path.is_file() else []
+        return self._entries[kind]
+
+    def found(self) -> dict[str, Any]:
+        """The `Progress` of each list that is there, as it is kept."""
+        return {kind.value: msgspec.to_builtins(progress) for kind in Listed if (progress := self._progress(kind))}
+
+    def _progress(self, kind: Listed) -> Progress | None:
+        try:
+            entries = self.entries(kind)
+            more = 0 if kind in CSV or not entries else _count(self._folder / FILES[kind]) - _most(kind)
+        except ListError as error:
+            return None if str(error) == "empty" else Progress(0, failure=str(error))
+        if not entries:
+            return None
+        return Progress(len(entries), left_out={"many": more} if more > 0 else {})
+
+
+def _most(kind: Listed) -> int:
+    return FEATURED if kind == Listed.PINS else ENTRIES
+
+
+def _entries(path: Path, kind: Listed) -> list[Entry]:
+    if path.stat().st_size > archive.LIST_BYTES:
+        raise ListError("long")
+    try:
+        with path.open("rb") as file:
+            if kind in CSV:
+                return [*csv_files.read(file, CSV[kind])]
+            return [*_addresses(file, _most(kind))]
+    except CsvError as error:
+        raise ListError(error.why) from error
+    except OutboxError as error:
+        raise ListError("unread") from error
+
+
+def _addresses(file: IO[bytes], most: int) -> Iterator[str]:
+    """The addresses of the first entries of a collection, each once; an empty one for each entry without one."""
+    seen = set()
+    for begin, end in islice(outbox.found(file), most):
+        file.seek(begin)
+        address = _address(file.read(end - begin)) if end - begin <= outbox.LONGEST_BYTES else ""
+        if not address or address not in seen:
+            seen.add(address)
+            yield address
+
+
+def _count(path: Path) -> int:
+    """The entries of a collection, up to `COUNTED`. Raises ListError for one that breaks off before."""
+    try:
+        with path.open("rb") as file:
+            return sum(1 for _ in islice(outbox.found(file), COUNTED))
+    except OutboxError as error:
+        raise ListError("unread") from error
+
+
+def _address(entry: bytes) -> str:
+    try:
+        named = msgspec.json.decode(entry, type=str | _Named)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return ""
+    return named if isinstance(named, str) else named.id
+
+
+# --- Bringing --------------------------------------------------------------------------------------------
+def bring(user: User, kind: Listed, entries: Sequence[Entry], progress: Progress) -> list[list[str]]:
+    """Bring the next entries of a list in the caller's transaction, and count them; the names of those that do not come
+    in, each with why.
+    """
+    size = importing.PART if kind in CSV else FEATURED if kind == Listed.PINS else TOGETHER
+    part, some = _Part(), entries[progress.done : min(progress.done + size, progress.total)]
+    if kind in CSV:
+        _relate(user, CSV[kind], [one for one in some if isinstance(one, Line)], part)
+    else:
+        _keep(user, kind, [one for one in some if isinstance(one, str)], part)
+    progress.done = progress.done + len(some) if some else progress.total
+    progress.brought += part.brought
+    progress.requested += part.requested
+    progress.left_out = dict(Counter(progress.left_out) + part.left_out)
+    return part.notes
+
+
+def _relate(user: User, kind: Kind, lines: Sequence[Line], part: _Part) -> None:
+    """Follow, block and mute, and fill lists, by the rule of lists that are uploaded by themselves."""
+    for line, outcome in importing.do(user=user, kind=kind, lines=lines):
+        if outcome == "requested":
+            part.requested += 1
+        elif outcome in ("done", ""):
+            part.count(outcome == "done")
+        else:
+            part.leave_out(outcome, f"{line.title}: {line.name}" if line.title else line.name)
+
+
+def _keep(user: User, kind: Listed, addresses: Sequence[str], part: _Part) -> None:
+    """Pin, like or bookmark the posts that are here."""
+    posts = _posts(user, addresses)
+    known: list[str] = []
+    for address in addresses:
+        if address in posts:
+            known.append(address)
+        else:
+            part.leave_out(_absence(address), address)
+    if kind == Listed.PINS:
+        _pin(user, {address: posts[address] for address in known}, part)
+        return
+    for address in known:
+        if kind == Listed.LIKES:
+            part.count(items.like(user=user, item=posts[address], is_past=True))
+        else:
+            part.count(items.bookmark(user=user, item=posts[address]))
+
+
+def _absence(address: str) -> str:
+    if not address:
+        return "unreadable"
+    return "hidden" if item_id_at(address) else "foreign"
+
+
+def _posts(user: User, addresses: Sequence[str]) -> dict[str, Item]:
+    """The posts of this site that these addresses name, as far as the user may see them."""
+    origins = {digest(address): address for address in addresses}
+    numbers = {address: number for address in addresses if (number := item_id_at(address))}
+    brought = BroughtItem.objects.filter(user=user, origin__in=origins, item__status=Status.PUBLISHED)
+    shown = Item.objects.visible_to(user).filter(pk__in=numbers.values(), status=Status.PUBLISHED)
+    there = {item.pk: item for item in shown.select_related("repost_of")} if numbers else {}
+    posts = {address: there[number] for address, number in numbers.items() if number in there}
+    return posts | {origins[one.origin]: one.item for one in brought.select_related("item")}
+
+
+def _pin(user: User, posts: dict[str, Item], part: _Part) -> None:
+    """Pin own posts as far as there is room, the first of the file last: it is shown first, as it was there."""
+    pinned = set(Pin.objects.filter(sender=user).values_list("item_id", flat=True))
+    room = PINS - len(pinned)
+    chosen: list[tuple[str, Item]] = []
+    for address, item in posts.items():
+        if item.pk in pinned:
+            part.count(is_new=False)
+        elif item.sender_id != user.pk or not is_pinnable(item):
+            part.leave_out("unpinnable", address)
+        elif len(chosen) == room:
+            part.leave_out("pins", address)
+        else:
+            chosen.append((address, item))
+    for address, item in reversed(chosen):
+        try:
+            part.count(pin(item=item))
+        except PinCapError:  # the user pins at the same time
+            part.leave_out("pins", address)
+        except ValueError:  # or hides it
+            part.leave_out("unpinnable", address)

@@ -1,0 +1,76 @@
+"""The pictures and videos of posts of an archive: each goes the way of an upload (media.actions)."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, NamedTuple, TypeVar
+
+from community.archives.archive import medium
+from community.archives.outbox import Attachment, Post
+from items.models import ItemType
+from items.text import MEDIA_AN_ITEM
+from media.actions import KeyConflictError, MediaError, check_file, upload
+from media.decoder import BusyError
+from media.models import DESCRIPTION_LENGTH, Kind, MediaFile
+
+Kept = TypeVar("Kept")
+TRIES = 24
+"""How often a file is tried while all decoders are busy, for `MEDIA_WAIT_SECONDS` each time."""
+
+
+class Shown(NamedTuple):
+    """The media of a post that this site keeps, of one kind, and why others are left out (keys of
+    models.MEDIA_REASONS).
+    """
+
+    type: str
+    rows: list[MediaFile]
+    left_out: list[str]
+
+
+def shown(user_id: int, folder: Path, post: Post) -> Shown:
+    """Keep the media of a post, which nothing uses yet. The first decides on the kind: up to four pictures, or one
+    video. Raises media.files.StoreError, and BusyError after minutes.
+
+    A file that was kept before, by a worker that was killed, is found by its key.
+    """
+    found = Shown(ItemType.IMAGE, [], [])
+    for place, attachment in enumerate(post.media):
+        path = medium(folder, attachment.path)
+        if path is None:
+            found.left_out.append("missing")
+            continue
+        with path.open("rb") as file:
+            try:
+                kind = check_file(file)
+                if not _fits(found, kind):
+                    found.left_out.append("more")
+                    continue
+                row = _kept(user_id, file, attachment, f"archive-{post.origin[:40]}-{place}")
+            except (MediaError, KeyConflictError):
+                found.left_out.append("refused")
+                continue
+        found.rows.append(row)
+        found = found._replace(type=ItemType.VIDEO if kind == Kind.VIDEO else ItemType.IMAGE)
+    return found
+
+
+def _fits(found: Shown, kind: Kind) -> bool:
+    """Whether one more of this kind goes with those that there are."""
+    if not found.rows:
+        return True
+    return kind == Kind.IMAGE and found.type == ItemType.IMAGE and len(found.rows) < MEDIA_AN_ITEM
+
+
+def _kept(user_id: int, file: IO[bytes], attachment: Attachment, key: str) -> MediaFile:
+    words = attachment.description[:DESCRIPTION_LENGTH]
+    return patiently(lambda: upload(owner_id=user_id, file=file, description=words, focus=attachment.focus, key=key))
+
+
+def patiently(keep: Callable[[], Kept]) -> Kept:
+    """Try again while all decoders are busy. Raises BusyError after minutes."""
+    for _ in range(TRIES - 1):
+        try:
+            return keep()
+        except BusyError:
+            continue
+    return keep()

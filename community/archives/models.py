@@ -1,0 +1,240 @@
+"""Imports of archives, and which posts they brought."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from relations.csv_files import FAULTS
+from relations.models import REFUSALS
+from storage.claims import ClaimedRow
+
+REASONS = {
+    "before": _("brought in before"),
+    "boost": _("a boost of somebody's post"),
+    "direct": _("a private message"),
+    "reply": _("a reply to somebody else"),
+    "parent": _("a reply to a post that did not come in"),
+    "rules": _("it has words, links or pictures that are held for review on this site"),
+    "text": _("too long, or without words and pictures that this site takes"),
+    "time": _("its time is missing, lies before 2000 or in the future"),
+    "size": _("larger than a post may be"),
+    "kind": _("no post"),
+    "unreadable": _("it cannot be read"),
+    "many": _("more posts than one archive may bring"),
+}
+"""Why an item of an archive did not come in."""
+MEDIA_REASONS = {
+    "missing": _("its file is not in the archive, or too large"),
+    "refused": _("this site does not take the file"),
+    "more": _("a post has up to four pictures, or one video"),
+}
+"""Why a picture or video of a post did not."""
+OTHER_REASONS = {
+    "bookmark": _("a bookmark of a post of another site"),  # as a version before counted them
+    "profile": _("a part of the profile that this site does not take"),
+}
+LIST_REASONS = REFUSALS | {
+    "already": _("so already"),
+    "foreign": _("a post of another site"),
+    "hidden": _("a post that is gone from here, or that you may not see"),
+    "unpinnable": _("only public posts that are no replies can be pinned"),
+    "pins": _("you have pinned as many posts as one may"),
+    "unreadable": REASONS["unreadable"],
+    "many": _("more than one archive may bring"),
+}
+"""Why an entry of a list beside the posts did not come in."""
+LIST_FAILURES = FAULTS | {
+    "unread": _("The file cannot be read."),
+    "long": _("The file is larger than this site reads."),
+}
+"""Why no entry of such a list did."""
+FAILURES = {
+    "format": _("This is no archive: a zip or tar.gz file is needed."),
+    "outbox": _("There is no list of posts in it (outbox.json), or not a whole one."),
+    "damaged": _("The archive is damaged or not whole."),
+    "large": _("It holds more than this site unpacks."),
+    "deep": _("Its list of posts is nested too deeply."),
+    "gone": _("The uploaded file is gone. Upload it again."),
+    "failed": _("It failed again and again. Upload it later once more."),
+}
+"""Why an import ended early."""
+NOTES = 500
+"""Items that did not come in of which an import keeps the address."""
+
+
+class State(models.TextChoices):
+    """How far an import is."""
+
+    RUNNING = "running", _("running")
+    DONE = "done", _("done")
+    CANCELLED = "cancelled", _("stopped by you")
+    FAILED = "failed", _("ended early")
+
+
+class Listed(StrEnum):
+    """The lists beside the posts, in the order in which they are brought: a block comes before the follow that it
+    forbids, a follow before the list that it lets in, and both before the posts that they hide or show.
+    """
+
+    BLOCKS = "blocks"
+    MUTES = "mutes"
+    FOLLOWS = "follows"
+    LISTS = "lists"
+    PINS = "pins"
+    LIKES = "likes"
+    BOOKMARKS = "bookmarks"
+
+
+LISTED = {
+    Listed.BLOCKS: _("People you block"),
+    Listed.MUTES: _("People you mute"),
+    Listed.FOLLOWS: _("People you follow"),
+    Listed.LISTS: _("People in lists"),
+    Listed.PINS: _("Pinned posts"),
+    Listed.LIKES: _("Likes"),
+    Listed.BOOKMARKS: _("Bookmarks"),
+}
+
+
+class Progress(msgspec.Struct, omit_defaults=True):
+    """How far a list is: entries, those that were read, those that came in, those that wait for a person's word, and
+    how many did not come in by reason (keys of `LIST_REASONS`). `failure`: why none is read (a key of `LIST_FAILURES`).
+    """
+
+    total: int
+    done: int = 0
+    brought: int = 0
+    requested: int = 0
+    left_out: dict[str, int] = {}
+    failure: str = ""
+
+    @property
+    def failure_words(self) -> str:
+        """Why none is read, in the reader's language."""
+        return str(LIST_FAILURES.get(self.failure, ""))
+
+    @property
+    def counts(self) -> "list[Count]":
+        """How many entries did not come in, by reason."""
+        return [Count(str(LIST_REASONS.get(why, why)), times) for why, times in self.left_out.items()]
+
+
+class NamedProgress(NamedTuple):
+    """A list, as its member calls it, and how far it is."""
+
+    words: str
+    progress: Progress
+
+
+class Count(NamedTuple):
+    """How much did not come in for one reason."""
+
+    why: str
+    times: int
+
+
+class Note(NamedTuple):
+    """An item that did not come in: its address on the other site, and why."""
+
+    address: str
+    why: str
+
+
+class ArchiveImport(ClaimedRow):
+    """An uploaded archive, and how far the workers came with it (community.archives.importing).
+
+    `folder` is where its files lie until it ends. `left_out` counts by reason, and `notes` are pairs of an address and
+    a reason, the first `NOTES`. `lists` are the `Progress` of each list beside the posts that is there; None until
+    they are looked for.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    folder = models.CharField(max_length=64)
+    is_for_self = models.BooleanField(default=False, help_text="Whether only the author sees the posts.")
+    takes_profile = models.BooleanField(default=False, help_text="Whether empty parts of the profile are filled.")
+    state = models.CharField(max_length=16, choices=State.choices, default=State.RUNNING)
+    failure = models.CharField(max_length=16, blank=True)
+    total = models.IntegerField(null=True, help_text="Items of the archive; empty until it is unpacked.")
+    done = models.IntegerField(default=0)
+    brought = models.IntegerField(default=0)
+    media = models.IntegerField(default=0)
+    left_out = models.JSONField(default=dict)
+    notes = models.JSONField(default=list)
+    lists = models.JSONField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user"], condition=Q(finished_at=None), name="archive_import_at_a_time")
+        ]
+        indexes = [
+            models.Index(fields=["user", "-id"], name="archive_import_page"),
+            models.Index(fields=["id"], condition=Q(finished_at=None), name="archive_import_waiting"),
+            models.Index(
+                fields=["finished_at"], condition=Q(finished_at__isnull=False), name="archive_import_finished"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"archive of {self.user_id}: {self.done} of {self.total}"
+
+    @property
+    def failure_words(self) -> str:
+        """Why it ended early, in the reader's language."""
+        return str(FAILURES.get(self.failure, ""))
+
+    @property
+    def counts(self) -> list[Count]:
+        """How much did not come in, by reason."""
+        known = REASONS | MEDIA_REASONS | OTHER_REASONS
+        return [Count(str(known[why]), self.left_out[why]) for why in known if self.left_out.get(why)]
+
+    def progress(self) -> dict[Listed, Progress]:
+        """How far each list beside the posts is, in their order."""
+        lists = self.lists or {}
+        return {kind: msgspec.convert(lists[kind], Progress) for kind in Listed if kind in lists}
+
+    @property
+    def listed(self) -> list[NamedProgress]:
+        """How far each list beside the posts is, with its name in the reader's language."""
+        return [NamedProgress(str(LISTED[kind]), progress) for kind, progress in self.progress().items()]
+
+    @property
+    def entries(self) -> int:
+        """Entries of the archive and of its lists."""
+        return (self.total or 0) + sum(one.total for one in self.progress().values())
+
+    @property
+    def entries_read(self) -> int:
+        """Entries of the archive that were read."""
+        return self.done + sum(one.done for one in self.progress().values())
+
+    @property
+    def has_left_out(self) -> bool:
+        """Whether something did not come in."""
+        return bool(self.left_out) or any(one.left_out for one in self.progress().values())
+
+    @property
+    def noted(self) -> list[Note]:
+        """The first items that did not come in."""
+        known = LIST_REASONS | REASONS | MEDIA_REASONS
+        return [Note(address, str(known.get(why, why))) for address, why in self.notes]
+
+
+class BroughtItem(models.Model):
+    """Which item came from which post of another site: no archive brings it again, also after its deletion."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    origin = models.CharField(max_length=64, help_text="SHA-256 of the post's address.")
+    # Items are never removed.
+    item = models.ForeignKey("items.Item", on_delete=models.DO_NOTHING, related_name="+", db_index=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "origin"], name="brought_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} brought {self.item_id}"

@@ -1,0 +1,71 @@
+"""The page on which members bring the archive of an account elsewhere."""
+
+from django.conf import settings
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.access import signed_in
+from accounts.models import User
+from community.archives import actions
+from community.archives.forms import SELF, ArchiveForm
+from community.archives.models import ArchiveImport
+from web.pages import INVALID, PageRequest, limited, show, wants_part
+from web.rest import MAX_POSITION
+
+LISTED = 5
+"""Imports of which the page tells."""
+NOTES_SHOWN = 100
+"""Items of an import that did not come in of which the page tells."""
+
+
+@signed_in
+@limited("write")
+@require_http_methods(["GET", "HEAD", "POST"])
+def archive(request: PageRequest, reader: User) -> HttpResponse:
+    """Bring an archive, see how far the last ones came, and what of them did not come in."""
+    form = ArchiveForm(request.POST or None, request.FILES or None)
+    if form.is_valid() and _begun(reader, form):
+        return redirect("settings-archive")
+    imports = list(ArchiveImport.objects.filter(user=reader).order_by("-id")[:LISTED])
+    context = {
+        "form": form,
+        "imports": imports,
+        "is_running": any(one.finished_at is None for one in imports),
+        "megabytes": settings.ARCHIVE_BYTES >> 20,
+        "shown": f":{NOTES_SHOWN}",
+    }
+    if wants_part(request) and request.method == "GET":
+        return show(request, "moving/_imports.html", context)
+    return show(request, "moving/archive.html", context, status=INVALID if form.errors else 200)
+
+
+def _begun(reader: User, form: ArchiveForm) -> bool:
+    """Leave the uploaded archive to the workers; a refusal stands above the form."""
+    fields = form.cleaned_data
+    try:
+        with fields["file"].open("rb") as file:
+            actions.begin(
+                user=reader,
+                file=file,
+                is_for_self=fields["audience"] == SELF,
+                takes_profile=fields["profile"],
+            )
+    except actions.BusyError:
+        form.add_error(None, form.BUSY)
+    except actions.CapError:
+        form.add_error(None, form.CAP)
+    except OSError:
+        form.add_error(None, form.FULL)
+    return not form.errors
+
+
+@require_POST
+@signed_in
+@limited("write")
+def stop(request: PageRequest, reader: User, import_id: int) -> HttpResponse:
+    """Stop a running import; what came in stays."""
+    if import_id > MAX_POSITION or not ArchiveImport.objects.filter(user=reader, pk=import_id).exists():
+        raise Http404
+    actions.cancel(user=reader, import_id=import_id)
+    return redirect("settings-archive")

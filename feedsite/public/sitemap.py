@@ -1,0 +1,94 @@
+"""The sitemap: an index of parts, each of at most `PART` public posts or users, read by a range of an index.
+
+Where parts of posts begin is kept in a table that a periodic task extends, so that neither the index nor a part looks
+through the posts before it. Parts of users are ranges of their ids. Accounts that decline indexing are in neither.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: The sitemap keeps where its parts begin.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db import transaction
+from django.db.models import Max
+
+from accounts.models import User
+from feedsite.public.models import SitemapPart
+from items.visibility import public_post
+from storage.connections import fetch
+from storage.ids import NO_BOUND
+
+PART = 2_000
+PARTS_AT_ONCE = 100
+"""How many parts one run of the task adds; on a site that was just imported several runs follow each other."""
+MOST_PARTS, MOST_OF_PEOPLE = 45_000, 5_000
+"""Parts of posts and of users that the index names, which may have 50,000 entries."""
+
+# The first post of the next part: the one that stands PART places after the first of the last.
+NEXT = f"""
+    SELECT i.id FROM items_item i WHERE {public_post("i")} AND i.id >= %(first)s
+    ORDER BY i.id OFFSET %(part)s LIMIT 1
+"""  # noqa: S608 (constants)
+POSTS = f"""
+    SELECT i.id, i.modified_at, '' FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+    WHERE {public_post("i")} AND i.id >= %(first)s AND i.id < %(end)s AND s.is_active AND s.is_indexable
+    ORDER BY i.id LIMIT %(part)s
+"""  # noqa: S608 (constants)
+PEOPLE = """
+    SELECT u.id, NULL::timestamptz, u.username FROM accounts_user u
+    WHERE u.id >= %(first)s AND u.id < %(end)s AND u.is_active AND u.is_indexable ORDER BY u.id
+"""
+
+
+class Entry(NamedTuple):
+    """A page of the sitemap: of a post its id and its last change, of a user the id and the name."""
+
+    id: int
+    changed_at: datetime | None
+    username: str
+
+
+def extend() -> int:
+    """Add the parts that have become full; the number of those added, at most `PARTS_AT_ONCE`."""
+    added = 0
+    with transaction.atomic():
+        parts = SitemapPart.objects.select_for_update().order_by("-first_id")
+        last = parts.first() or SitemapPart.objects.get_or_create(first_id=0)[0]
+        while added < PARTS_AT_ONCE:
+            rows = fetch(NEXT, {"first": last.first_id, "part": PART})
+            if not rows:
+                break
+            last, _created = SitemapPart.objects.get_or_create(first_id=rows[0][0])
+            added += 1
+    return added
+
+
+def post_parts() -> list[int]:
+    """Where the parts of posts begin, the newest first."""
+    found = SitemapPart.objects.order_by("-first_id").values_list("first_id", flat=True)[:MOST_PARTS]
+    return list(found) or [0]
+
+
+def people_parts() -> range:
+    """The numbers of the parts of users."""
+    highest = User.objects.aggregate(highest=Max("pk"))["highest"] or 0
+    return range(min(highest // PART + 1, MOST_OF_PEOPLE))
+
+
+def posts_of(first_id: int) -> Iterator[Entry] | None:
+    """The posts of the part that begins there; None if none does."""
+    following = (
+        SitemapPart.objects.filter(first_id__gt=first_id).order_by("first_id").values_list("first_id", flat=True)
+    )
+    if first_id and not SitemapPart.objects.filter(pk=first_id).exists():
+        return None
+    # The part that grows may hold a few more than the next one takes from it.
+    bounds = {"first": first_id, "end": following.first() or NO_BOUND, "part": 2 * PART}
+    return iter(fetch(POSTS, bounds, into=Entry._make))
+
+
+def people_of(number: int) -> Iterator[Entry]:
+    """The users of a part."""
+    return iter(fetch(PEOPLE, {"first": number * PART, "end": (number + 1) * PART}, into=Entry._make))

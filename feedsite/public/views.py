@@ -1,0 +1,157 @@
+"""The pages of the public side, and the files that programs ask for by their names."""
+
+from collections.abc import Iterable
+
+from django.contrib.auth.models import AnonymousUser
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils.html import escape
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from accounts.about.site import current
+from accounts.models import User
+from discover.popular import popular_items
+from feedsite.public import atom, sitemap
+from feedsite.public.column import column_of
+from items.cards import cards
+from items.newest import newest_page
+from items.open_pages import OpenPage, open_page
+from items.popular import popular_tags
+from items.previews import Preview
+from relations.api import user_or_404
+from timeline.views import home
+from web.pages import PageRequest, show, wants_part
+from web.rest import position
+
+COLUMN_SECONDS = 60
+"""How long a browser keeps the column."""
+POPULAR = 5
+"""Popular posts on the front page."""
+XML = "application/xml"
+SHORTLY = "private, max-age=60"
+"""How long sitemap and manifest are kept: a site that is for members from now on is not told of by caches."""
+CLOSED = ("/admin/", "/api/", "/settings", "/search", "/login", "/signup", "/logout", "/notifications", "/history")
+"""Where search engines have nothing to look for."""
+
+
+@require_safe
+def front(request: PageRequest) -> HttpResponseBase:
+    """The home timeline of members, the front page of strangers."""
+    return home(request) if isinstance(request.user, User) else strangers(request)
+
+
+@open_page
+def strangers(request: PageRequest) -> OpenPage:
+    """The page that shows strangers what is popular and new, and how to join. htmx asks for more of what is new."""
+    last_id = position(request)
+    page = newest_page(request.user, last_id=last_id)
+    context = {"page": page, "cards": cards(page.items), "is_first": last_id is None}
+    if wants_part(request):
+        return OpenPage(show(request, "items/_more.html", context))
+    popular = popular_items(request.user, count=POPULAR) if last_id is None else []
+    context |= {"popular": cards(popular), "tags": popular_tags(request.user)}
+    if last_id is None:
+        site = current()
+        words = site.short_description or _("Posts from people you follow, newest first.")
+        context["preview"] = Preview("website", site.name, words, "/")
+    return OpenPage(show(request, "public/front.html", context), [*popular, *page.items])
+
+
+@require_safe
+@open_page
+def atom_feed(request: PageRequest, username: str) -> OpenPage:
+    """The public posts of a user, as strangers see them."""
+    person = user_or_404(username, AnonymousUser())
+    items = atom.entries_of(person)
+    text = atom.feed_of(person, items, _site(request), request.path)
+    response = HttpResponse(text, content_type="application/atom+xml; charset=utf-8")
+    if not person.is_indexable:
+        response.headers["X-Robots-Tag"] = "noindex"
+    return OpenPage(response, items, [person.pk])
+
+
+@require_safe
+def column(request: PageRequest) -> HttpResponse:
+    """The column beside the pages, as a part of them; alone for browsers without JavaScript."""
+    response = show(request, "public/column.html", {"column": column_of(request.user)}, part="public/_column.html")
+    response.headers["Cache-Control"] = f"private, max-age={COLUMN_SECONDS}"
+    return response
+
+
+# --- For search engines ----------------------------------------------------------------------------------
+@require_safe
+def robots(request: HttpRequest) -> HttpResponse:
+    """Where search engines may look, and where the sitemap is."""
+    lines = [f"Disallow: {path}" for path in CLOSED]
+    lines.append(f"Sitemap: {_site(request)}/sitemap.xml")
+    if current().is_for_members:
+        lines = ["Disallow: /"]
+    return HttpResponse("\n".join(["User-agent: *", *lines, ""]), content_type="text/plain; charset=utf-8")
+
+
+@require_safe
+def sitemap_index(request: HttpRequest) -> HttpResponse:
+    """The parts of the sitemap."""
+    posts = (reverse("sitemap-posts", args=[first_id]) for first_id in sitemap.post_parts())
+    people = (reverse("sitemap-people", args=[number]) for number in sitemap.people_parts())
+    parts = (f"<sitemap><loc>{_site(request)}{path}</loc></sitemap>" for path in (*posts, *people))
+    return _xml("sitemapindex", parts)
+
+
+@require_safe
+def sitemap_posts(request: HttpRequest, first_id: int) -> HttpResponse:
+    """One part of the sitemap: posts."""
+    entries = sitemap.posts_of(first_id)
+    if entries is None:
+        raise Http404
+    site = _site(request)
+    return _xml(
+        "urlset",
+        (
+            f"<url><loc>{site}/items/{entry.id}</loc><lastmod>{entry.changed_at:%Y-%m-%dT%H:%M:%SZ}</lastmod></url>"
+            for entry in entries
+        ),
+    )
+
+
+@require_safe
+def sitemap_people(request: HttpRequest, number: int) -> HttpResponse:
+    """One part of the sitemap: profiles."""
+    if number not in sitemap.people_parts():
+        raise Http404
+    site = _site(request)
+    return _xml("urlset", (f"<url><loc>{site}/@{entry.username}</loc></url>" for entry in sitemap.people_of(number)))
+
+
+def _xml(root: str, parts: Iterable[str]) -> HttpResponse:
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    text = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{space}">{"".join(parts)}</{root}>\n'
+    return HttpResponse(text, content_type=XML, headers={"Cache-Control": SHORTLY})
+
+
+# --- For browsers ----------------------------------------------------------------------------------------
+@require_safe
+def manifest(request: HttpRequest) -> JsonResponse:
+    """The site as an application that browsers can install."""
+    site = current()
+    icon = {"src": static("feedsite/icon.svg"), "sizes": "any", "type": "image/svg+xml"}
+    told = {
+        "name": site.name,
+        "short_name": site.name,
+        "description": site.short_description,
+        "start_url": "/",
+        "scope": "/",
+        "display": "standalone",
+        "background_color": "#ffffff",
+        "icons": [icon],
+    }
+    response = JsonResponse(told, content_type="application/manifest+json")
+    response.headers["Cache-Control"] = SHORTLY
+    return response
+
+
+def _site(request: HttpRequest) -> str:
+    """The beginning of the site's whole addresses, for texts of XML."""
+    return escape(f"{request.scheme}://{request.get_host()}")
