@@ -852,7 +852,7 @@ def workers(scenario: Scenario) -> None:
     scenario.ran.add("timeline.build_active_fans")
     for task, query in QUESTIONS.items():
         scenario.recorder.step = f"question of {task}"
-        quiet.are_wanted([query])
+        quiet.is_wanted(query)
     scenario.recorder.step = "doctor"
     for look in (growth.tables, growth.old_rows):
         list(look())
