@@ -91,7 +91,7 @@ def allowed(field: FieldInfo) -> str:
         return field.title
     types = (field.annotation, *get_args(field.annotation))
     if bool in types:
-        return "1 or 0 (also true, on, yes, y; false, off, no, n)"
+        return "1 or 0"
     if get_origin(field.annotation) is Literal:
         words = [word for word in get_args(field.annotation) if word]
         return f"{', '.join(words[:-1])} or {words[-1]}"
@@ -99,7 +99,7 @@ def allowed(field: FieldInfo) -> str:
         return "one line of text"
     ends = {name: getattr(each, name) for each in field.metadata for name in ("ge", "le") if hasattr(each, name)}
     kind = "a whole number" if field.annotation is int else "a number"
-    return f"{kind} from {ends['ge']:.12g} to {ends['le']:.12g}"
+    return f"{kind} from {ends['ge']:.15g} to {ends['le']:.15g}"
 
 
 class Unknown(NamedTuple):

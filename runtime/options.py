@@ -287,7 +287,7 @@ class Options(BaseSettings):
     grpc_port: int = option(0, "The port for it. 0: no gRPC, and no process for it.", example="8002", ge=0, le=65_535)
     played_old_url: Redis = option("", "During a migration, the Redis that had all plays before.",
         otherwise="no migration", example="redis://old.internal/0")
-    played_old_key: PlayedKey = option("played:{uid}", "The key in it of a user's ZSET, id to milliseconds.")
+    played_old_key: PlayedKey = option("played:{uid}", "The key there of a user's ZSET, from ids to milliseconds.")
     # fmt: on
 
     @property

@@ -43,7 +43,7 @@ RATES = {
     "write": Rate("300/minute", "Other changes."),
     "search": Rate("60/minute", "Searches."),
     "read": Rate("1200/minute", "Other reads."),
-    "resume": Rate("30/minute", "Streams that continue after an event. Beyond it they are told to reload."),
+    "resume": Rate("30/minute", "Streams that continue after an event. Beyond it a client has to load its page again."),
     "played": Rate("6000/minute", "Plays, issued items and questions about them. Services need many."),
     "played_ids": Rate("20000/day", "Ids of plays that are reported for one user."),
     "discover": Rate("120/minute", "Pages of Discover."),

@@ -34,7 +34,7 @@ WRONG = [
     ("FEEDSITE_FOLLOW_CAP", "0", "from 1 to"),
     ("FEEDSITE_FOLLOW_CAP", "abc", "a whole number"),
     ("FEEDSITE_FOLLOW_CAP", "1.5", "a whole number"),
-    ("FEEDSITE_HTTPS", "maybe", "1 or 0"),
+    ("FEEDSITE_HTTPS", "maybe", "it must be 1 or 0."),
     ("FEEDSITE_RATE_SCALE", "1e999", "a number from 0"),
     ("FEEDSITE_RATE_SCALE", "nan", "a number from 0"),
     ("FEEDSITE_REDIS_TIMEOUT_SECONDS", "0.2s", "a number from 0.001"),
