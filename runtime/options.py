@@ -5,6 +5,8 @@
 docs/settings.md from this class.
 
 What an operator of one site would not change is a constant: in feedsite/settings.py, or in the module that uses it.
+
+See docs/decisions.md: Settings are read by pydantic-settings.
 """
 
 import os
