@@ -118,7 +118,7 @@ def test_usage_is_summed_by_kind() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("more", "most_mb"), [({}, 520), ({"FEEDSITE_SMALL": "1"}, 420)])
+@pytest.mark.parametrize(("more", "most_mb"), [({}, 520), ({"FEEDSITE_SMALL": "1"}, 460)])
 def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], most_mb: int) -> None:
     """With two processes of web and of the worker each, or as on a small machine. Without coverage, which takes memory
     and time itself.
