@@ -120,7 +120,7 @@ def test_usage_is_summed_by_kind() -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("more", "most_mb"), [({}, 520), ({"FEEDSITE_SMALL": "1"}, 460)])
 def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], most_mb: int) -> None:
-    """With two processes of web and of the worker each, or as on a small machine. Without coverage, which takes memory
+    """With two processes of web and of the worker each, or as on a small machine; a twentieth of slack. Without coverage, which takes memory
     and time itself.
     """
     folder = tmp_path / "var"
@@ -137,7 +137,7 @@ def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], m
         site.end(15)
     print(json.dumps(after, indent=1))
     assert {"supervisor", "keeper", "web", "stream", "worker", "beat", "postgresql", "redis"} == after.keys()
-    assert sum(each.pss for each in after.values()) < most_mb * 2**20
+    assert sum(each.pss for each in after.values()) < most_mb * 1.05 * 2**20
     spent = sum(each.seconds for each in after.values()) - sum(each.seconds for each in before.values())
     assert spent / 60 < 0.025
     if more:
