@@ -120,8 +120,8 @@ def test_usage_is_summed_by_kind() -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("more", "most_mb"), [({}, 520), ({"FEEDSITE_SMALL": "1"}, 460)])
 def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], most_mb: int) -> None:
-    """With two processes of web and of the worker each, or as on a small machine; a twentieth of slack. Without coverage, which takes memory
-    and time itself.
+    """With two processes of web and of the worker each, or as on a small machine; a twentieth of slack. Without
+    coverage, which takes memory and time itself.
     """
     folder = tmp_path / "var"
     two = {"FEEDSITE_WEB_PROCESSES": "2", "FEEDSITE_WORKER_PROCESSES": "2"}
