@@ -14,10 +14,10 @@ class LiveConfig(AppConfig):
         """Connect the receivers, and tell the rooms below how sessions are shown and reviewed."""
         from accounts import review as reviewed
         from live import receivers, review  # noqa: F401 - connects the receivers
-        from live.hydrate import cards, shown
+        from live.hydrate import cards, shown_in_notifications
         from notifications.sessions import sessions
 
-        sessions.shown, sessions.cards = shown("n.session_id"), cards
+        sessions.shown, sessions.cards = shown_in_notifications, cards
         reviewed.sessions.find, reviewed.sessions.seen = review.find, review.seen
         reviewed.sessions.lock, reviewed.sessions.judge = review.lock, review.judge
         reviewed.sessions.uncover, reviewed.sessions.end = review.uncover, review.end

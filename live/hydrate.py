@@ -14,7 +14,7 @@ from accounts.cards import UserCard
 from accounts.models import User
 from items.links import is_link
 from live.models import SHORT, State
-from live.visibility import VISIBLE, hidden, of_interest
+from live.visibility import VISIBLE, hidden, of_interest, visible
 from media.objects import MediaObject, medium_of
 from notifications.sessions import SessionCard
 from storage.connections import fetch, id_array
@@ -170,9 +170,9 @@ def sessions_of(
     return SessionPage(bodies(part.shown), as_text(part.last_id), part.has_more)
 
 
-def shown(session_id: str) -> str:
-    """SQL: whether the reader may see the session of this id, where a room below keeps no more of it."""
-    return f"EXISTS (SELECT FROM {SESSIONS} WHERE l.id = {session_id} AND {VISIBLE} OFFSET 0)"
+def shown_in_notifications(reader: str) -> str:
+    """SQL: whether a reader may see the session of a notification `n`; `reader` is an expression of their id."""
+    return f"EXISTS (SELECT FROM {SESSIONS} WHERE l.id = n.session_id AND {visible('l', 'h', reader)} OFFSET 0)"
 
 
 def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:

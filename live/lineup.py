@@ -13,10 +13,10 @@ A version is an id (storage.ids), above 2^50 in magnitude for any time after 200
 then upcoming soonest first, as the seed has it. (Redis breaks ties by the member's text; readers sort by id.)
 
 A lineup is written whole, by one script that refuses what is not newer than what is there, of the same generation of
-the policy. So writing it late, twice or out of order changes nothing, and a lost one is rebuilt by the same step. A reader compares its version with the host's in PostgreSQL (models.Host), and its generation with the
-policy's: another one is not used, and `live.apply` is sent for. So Redis may be flushed, restored from yesterday or
-behind by any number of changes, and PostgreSQL may fail over to a standby that gives a lost version away again, and no
-reader sees it.
+the policy. So writing it late, twice or out of order changes nothing, and a lost one is rebuilt by the same step. A
+reader compares its version with the host's in PostgreSQL (models.Host), and its generation with the policy's: another
+one is not used, and `live.apply` is sent for. So Redis may be flushed, restored from yesterday or behind by any number
+of changes, and PostgreSQL may fail over to a standby that gives a lost version away again, and no reader sees it.
 
 See docs/decisions.md: A lineup is written whole.
 See docs/decisions.md: The version of a lineup is an id.

@@ -25,9 +25,9 @@ def shown(session: str, host: str) -> str:
     return f"{unhidden(session)} AND {host}.is_active"
 
 
-def visible(session: str, host: str) -> str:
-    """Whether the reader may see a session wherever they meet it: their own, or one that is shown, with no block."""
-    return f"({session}.host_id = {READER} OR ({shown(session, host)} AND {unblocked(READER, f'{session}.host_id')}))"
+def visible(session: str, host: str, reader: str = READER) -> str:
+    """Whether a reader may see a session wherever they meet it: their own, or one that is shown, with no block."""
+    return f"({session}.host_id = {reader} OR ({shown(session, host)} AND {unblocked(reader, f'{session}.host_id')}))"
 
 
 def announced(session: str, host: str, was_hidden: str) -> str:

@@ -32,10 +32,10 @@ from accounts.cards import UserCard
 from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import ITEMS, hydrate
-from items.visibility import VISIBLE
+from items.visibility import visible
 from notifications.models import OF_MODERATORS
 from notifications.sessions import SessionCard, sessions
-from relations.rules import READER, asks, follows, is_told, of_many
+from relations.rules import READER, asks, follows, is_told
 from storage.connections import fetch, id_array
 from storage.ids import SEQUENCE_BITS, moment
 from storage.paging import as_text, below, part_of
@@ -57,22 +57,39 @@ SCAN = 60
 ACTS_SCAN = 300
 """The newest acts of an entry that are looked at, should most of them be hidden ones."""
 
-MARK = "coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = %(reader)s), 0)"
+
+def mark(reader: str = READER) -> str:
+    """Up to which position the reader has seen the entries."""
+    return f"coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = {reader}), 0)"
+  # noqa: S608
+
 # See docs/decisions.md: Kinds that a member leaves out are left out at reading.
-SILENCED = "coalesce((SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = %(reader)s), ARRAY[]::varchar[])"
-# A repost shows its original, which is the reader's own, while that is published.
-# `n` is the entry, `a` an act and `u` its actor. OFFSET 0 keeps the planner from reading a whole table into a hash for
-# the sake of one page; CASE keeps it from asking of likes what is asked of reposts.
-SESSION_SHOWN = "session_shown"
-"""Stands for `sessions.shown`, which is known when the site is ready: `told` puts it in."""
+def _silenced(reader: str) -> str:
+    kinds = f"(SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = {reader})"  # noqa: S608
+    return f"coalesce({kinds}, ARRAY[]::varchar[])"
+
+
+# `n` is the entry, `a` an act and `u` its actor. A repost shows its original, which is the reader's own, while that is
+# published. OFFSET 0 keeps the planner from reading a whole table into a hash for the sake of one page; CASE keeps it
+# from asking of likes what is asked of reposts.
 ON_THE_DAY = "AND (f.created_at AT TIME ZONE 'UTC')::date = n.day"
-ITEM_SHOWN = f"""
-    (n.item_id IS NULL OR EXISTS (SELECT FROM {ITEMS} WHERE i.id = n.item_id AND {VISIBLE} OFFSET 0))
-    AND CASE WHEN n.kind = 'live' THEN {SESSION_SHOWN} ELSE true END
-    AND n.kind <> ALL ({SILENCED})
-"""
-ACT_SHOWN = f"""
-    u.is_active AND {is_told(READER, "a.actor_id")}
+
+
+def item_shown(reader: str = READER) -> str:
+    """Whether the reader is shown an entry, by its item, its session and its kind. Only after start-up, when the
+    rule for sessions is known.
+    """
+    return f"""
+    (n.item_id IS NULL OR EXISTS (SELECT FROM {ITEMS} WHERE i.id = n.item_id AND {visible("i", "s", reader)} OFFSET 0))
+    AND CASE WHEN n.kind = 'live' THEN {sessions.shown(reader)} ELSE true END
+    AND n.kind <> ALL ({_silenced(reader)})
+    """
+
+
+def act_shown(reader: str = READER) -> str:
+    """Whether the reader is shown an act: its actor may be named, and it was not taken back."""
+    return f"""
+    u.is_active AND {is_told(reader, "a.actor_id")}
     AND CASE n.kind
         WHEN 'like' THEN EXISTS (
             SELECT FROM items_like l WHERE l.user_id = a.actor_id AND l.item_id = n.item_id OFFSET 0)
@@ -85,7 +102,9 @@ ACT_SHOWN = f"""
         WHEN 'follow_accepted' THEN {follows("n.recipient_id", "a.actor_id", ON_THE_DAY)}
         ELSE true
     END
-"""  # noqa: S608 (constants)
+    """  # noqa: S608 (constants)
+
+
 NEWEST_ACTS = f"""
     (SELECT * FROM notifications_act act WHERE act.notification_id = n.id ORDER BY act.id DESC LIMIT {ACTS_SCAN})
 """  # noqa: S608
@@ -116,7 +135,7 @@ def _entries(kinds: str) -> str:
     """  # noqa: S608
     shown = f"""
         SELECT n.position, n.kind, n.item_id, n.session_id, n.text, shown.newest, shown.count, shown.actors,
-            shown.newest > {MARK}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
+            shown.newest > {mark()}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
                 ORDER BY act.id DESC OFFSET {ACTS_SCAN} LIMIT 1) END
         FROM scanned n CROSS JOIN LATERAL (
@@ -127,50 +146,53 @@ def _entries(kinds: str) -> str:
             FROM (
                 SELECT a.id, a.actor_id, u.username, u.display_name, u.is_big_v, u.avatar,
                     row_number() OVER (ORDER BY a.id DESC) AS place
-                FROM {NEWEST_ACTS} a JOIN accounts_user u ON u.id = a.actor_id WHERE {ACT_SHOWN}
+                FROM {NEWEST_ACTS} a JOIN accounts_user u ON u.id = a.actor_id WHERE {act_shown()}
                 ORDER BY a.id DESC LIMIT {ACTORS_CAP + 1}
             ) act
         ) shown (newest, count, actors)
-        WHERE {ITEM_SHOWN} AND shown.count > 0
+        WHERE {item_shown()} AND shown.count > 0
     """  # noqa: S608
     return page_statement(scanned, shown, "position")
 
 
-EVERYTHING = _entries("true")
-CONVERSATIONS = _entries("n.kind IN ('mention', 'reply')")
-UNREAD = f"""
+@cache
+def _page(*, conversations: bool) -> str:
+    return _entries("n.kind IN ('mention', 'reply')" if conversations else "true")
+
+
+def _unread(reader: str) -> str:
+    """Count the unread entries of a reader."""
+    return f"""
     SELECT count(*) FROM (
         SELECT FROM (
             SELECT n.id, n.kind, n.item_id, n.session_id, n.day, n.recipient_id FROM notifications_notification n
-            WHERE n.recipient_id = %(reader)s AND n.position > {MARK} - %(still)s
+            WHERE n.recipient_id = {reader} AND n.position > {mark(reader)} - %(still)s
             ORDER BY n.position DESC LIMIT {UNREAD_SCAN}
         ) n
         CROSS JOIN LATERAL (
             SELECT FROM {NEWEST_ACTS} a JOIN accounts_user u ON u.id = a.actor_id
-            WHERE a.id > {MARK} AND {ACT_SHOWN} LIMIT 1
+            WHERE a.id > {mark(reader)} AND {act_shown(reader)} LIMIT 1
         ) act
-        WHERE {ITEM_SHOWN} LIMIT {UNREAD_CAP + 1}
+        WHERE {item_shown(reader)} LIMIT {UNREAD_CAP + 1}
     ) entry
-"""  # noqa: S608
+    """  # noqa: S608
+
+
+@cache
+def _unread_of_one() -> str:
+    return _unread(READER)
+
+
+@cache
+def _unread_of_many() -> str:
+    return f"SELECT reader.id, ({_unread('reader.id')}) FROM unnest(%(readers)s::bigint[]) AS reader (id)"  # noqa: S608
+
+
 # Asked first: for most pages of most readers it is the answer, and costs a tenth of planning the rest.
 ANYTHING_NEW = f"""
     SELECT FROM notifications_notification n
-    WHERE n.recipient_id = %(reader)s AND n.position > {MARK} - %(still)s LIMIT 1
+    WHERE n.recipient_id = %(reader)s AND n.position > {mark()} - %(still)s LIMIT 1
 """
-UNREAD_OF_MANY = f"""
-    SELECT reader.id, ({UNREAD}) FROM unnest(%(readers)s::bigint[]) AS reader (id)
-"""  # noqa: S608
-
-
-@cache
-def told(query: str) -> str:
-    """A statement with the rule of visible sessions."""
-    return query.replace(SESSION_SHOWN, sessions.shown)
-
-
-@cache
-def _told_of_many(query: str) -> str:
-    return of_many(told(query), "reader.id")
 
 
 KindName = Annotated[
@@ -257,7 +279,7 @@ def notifications_page(
 ) -> NotificationPage:
     """The entries below `last_id` (exclusive), newest first; of `conversations` only the replies and mentions."""
     params = {"reader": reader.pk, "below": below(last_id), "count": limit + 1, "scan": limit + 1 + SCAN}
-    found = fetch(told(CONVERSATIONS if conversations else EVERYTHING), params, into=_Row._make)
+    found = fetch(_page(conversations=conversations), params, into=_Row._make)
     rows = sorted((row for row in found if row.position is not None), key=lambda row: -row.position)
     page = part_of(rows, limit, attrgetter("position"), bound=found[0].bound)
     ids = list(dict.fromkeys(row.item_id for row in page.shown if row.item_id))
@@ -295,7 +317,7 @@ def _entry(row: _Row, items: Mapping[int, ItemBody], cards: Mapping[int, Session
 
 def unread_counts(user_ids: Sequence[int]) -> dict[int, Unread]:
     """How many entries are unread for each of these users, one query."""
-    rows = fetch(_told_of_many(UNREAD_OF_MANY), {"readers": id_array(user_ids), "still": STILL})
+    rows = fetch(_unread_of_many(), {"readers": id_array(user_ids), "still": STILL})
     return {user_id: _capped(count) for user_id, count in rows}
 
 
@@ -303,7 +325,7 @@ def unread_count(reader: User) -> Unread:
     """How many entries are unread: one small query if nothing came since the reader looked, and one more if it did."""
     if not fetch(ANYTHING_NEW, {"reader": reader.pk, "still": STILL}):
         return Unread(0, False)
-    return _capped(fetch(told(UNREAD), {"reader": reader.pk, "still": STILL})[0][0])
+    return _capped(fetch(_unread_of_one(), {"reader": reader.pk, "still": STILL})[0][0])
 
 
 def _capped(count: int) -> Unread:

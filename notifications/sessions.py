@@ -19,17 +19,21 @@ class SessionCard(msgspec.Struct):
     state: str
 
 
+def _hidden(reader: str) -> str:
+    return "false"
+
+
 def _none(session_ids: Iterable[int], reader: User) -> Mapping[int, SessionCard]:
     return {}
 
 
 @dataclass
 class SessionCards:
-    """`shown` is SQL: whether the reader may see the session `n.session_id` (with the parameter `reader`). `cards`
-    tells of those of the sessions that the reader may see, in one query.
+    """`shown` makes SQL of an expression of the reader's id: whether this reader may see the session `n.session_id`.
+    `cards` gives the sessions that the reader may see, in one query.
     """
 
-    shown: str = "false"
+    shown: Callable[[str], str] = _hidden
     cards: Callable[[Iterable[int], User], Mapping[int, SessionCard]] = _none
 
 

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from accounts.models import User
-from notifications.feed import ACT_SHOWN, ITEM_SHOWN, MARK, SCAN, page_statement, told
+from notifications.feed import SCAN, act_shown, item_shown, mark, page_statement
 from notifications.models import Kind
 from storage.connections import fetch
 from storage.ids import NO_BOUND
@@ -45,14 +45,18 @@ ACTS_OF_CONVERSATIONS = f"""
         ORDER BY n.position {{order}} LIMIT %(scan)s
     ) c LEFT JOIN notifications_act a ON a.notification_id = c.id
 """  # noqa: S608
-SHOWN = f"""
+
+
+def _shown() -> str:
+    """The acts among the scanned ones that the reader is shown."""
+    return f"""
     SELECT a.id, shown.kind, shown.item_id, a.actor_id FROM scanned a CROSS JOIN LATERAL (
         SELECT n.kind, n.item_id FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id
         WHERE n.id = a.notification_id AND n.kind = ANY(%(kinds)s::varchar[])
-            AND (%(actor)s::bigint IS NULL OR a.actor_id = %(actor)s) AND {ITEM_SHOWN} AND {ACT_SHOWN}
+            AND (%(actor)s::bigint IS NULL OR a.actor_id = %(actor)s) AND {item_shown()} AND {act_shown()}
         OFFSET 0
     ) shown
-"""  # noqa: S608
+    """  # noqa: S608
 
 
 class ToldAct(NamedTuple):
@@ -117,10 +121,10 @@ def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> 
 def _statement(is_of_conversations: bool, is_upward: bool) -> str:
     acts = ACTS_OF_CONVERSATIONS if is_of_conversations else ACTS
     order = "ASC" if is_upward else "DESC"
-    return told(page_statement(acts.format(order=order), SHOWN, "id", order))
+    return page_statement(acts.format(order=order), _shown(), "id", order)
 
 
 def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> int:
     """How many acts of these kinds are newer than the reader's mark, at most `cap`, by bounded work as of a page."""
-    ((mark,),) = fetch(f"SELECT {MARK}", {"reader": reader.pk})
-    return len(acts_page(reader, WantedActs(kinds, above=mark), limit=cap).shown)
+    ((seen,),) = fetch(f"SELECT {mark()}", {"reader": reader.pk})
+    return len(acts_page(reader, WantedActs(kinds, above=seen), limit=cap).shown)

@@ -10,13 +10,6 @@ See docs/decisions.md: A rule for many readers is asked by probes alone.
 READER = "%(reader)s"
 """The reader's id; 0 for readers who are not signed in: no follow, block or mute has it."""
 PROBED = "OFFSET 0"
-HASHABLE = "/* hashable */"
-"""The end of a question of which the planner may make a hash, in place of `PROBED`."""
-
-
-def of_many(rule: str, reader: str) -> str:
-    """A rule that is written for one reader, for the column `reader` of many."""
-    return rule.replace(READER, reader).replace(HASHABLE, PROBED)
 
 
 def is_one_reader(reader: str) -> bool:
@@ -132,7 +125,7 @@ def may_be_proposed(user: str, reader: str) -> str:
 
 
 def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
-    return f"EXISTS (SELECT FROM {table} WHERE {condition} {PROBED if is_probe else HASHABLE})"
+    return f"EXISTS (SELECT FROM {table} WHERE {condition} {PROBED if is_probe else ''})"
 
 
 # --- Lists: queries that end with a condition, to which others may be added with AND ------------------------

@@ -31,12 +31,12 @@ class Definition(NamedTuple):
     environ: dict[str, str]
 
 
-def place(family: Options) -> Place:
+def place(options: Options) -> Place:
     """Where they listen if nothing looks for free ports: the stream behind PORT."""
-    return Place(family.host, family.port, family.stream_port or family.port + 1, family.grpc_port)
+    return Place(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
 
 
-def programs(family: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
+def programs(options: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
     """All of them, as this environment has them; `together` on one machine, where a worker has beat as its child.
 
     See docs/decisions.md: Web and worker load the site before they fork.
@@ -45,11 +45,11 @@ def programs(family: Options, at: Place, *, together: bool = False) -> Iterator[
     See docs/decisions.md: Requests wait in a queue of the site and are shed by their waiting.
     """
     # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
-    level = family.log_level or "WARNING"
+    level = options.log_level or "WARNING"
     # Celery warns root of pickles, which this site does not accept.
     warnings = [os.environ.get("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
     environ = os.environ | {
-        METRICS: os.environ.get(METRICS) or str(family.metrics_folder),
+        METRICS: os.environ.get(METRICS) or str(options.metrics_folder),
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": ",".join(filter(None, warnings)),
         # glibc gives every thread an arena of its own, up to eight a core, and none is given back.
@@ -60,24 +60,24 @@ def programs(family: Options, at: Place, *, together: bool = False) -> Iterator[
     granian = "runtime.preloaded granian"
     respawn = "--respawn-failed-workers --respawn-interval 0.5"
 
-    web = f"{granian} --interface wsgi --no-ws --host {at.host} --port {at.port} --workers {family.web_processes}"
+    web = f"{granian} --interface wsgi --no-ws --host {at.host} --port {at.port} --workers {options.web_processes}"
     web += f" --blocking-threads {shedding.DOORS} --blocking-threads-idle-timeout 30"
-    web += f" --workers-max-rss {family.web_memory_mb} --rss-sample-interval {TOO_LARGE_SECONDS}"
+    web += f" --workers-max-rss {options.web_memory_mb} --rss-sample-interval {TOO_LARGE_SECONDS}"
     web += f" {respawn} --workers-kill-timeout 3 feedsite.wsgi:application"
     yield Definition("web", web.split(), environ)
 
     # Every open stream, and a few more that are told that it is full.
-    stream = f"runtime.stream_server --host {at.host} --port {at.stream} --most {family.stream_cap + 100}"
+    stream = f"runtime.stream_server --host {at.host} --port {at.stream} --most {options.stream_cap + 100}"
     yield Definition("stream", [*stream.split(), "feedsite.asgi:application"], environ)
 
     if at.grpc:
         yield Definition("grpc", ["django", "played_grpc"], environ | {"FEEDSITE_GRPC_PORT": str(at.grpc)})
 
     celery = "celery -A feedsite --quiet"
-    schedule = ["--schedule", str(family.servers.home.run / "beat")]
+    schedule = ["--schedule", str(options.servers.home.run / "beat")]
     if not together:
         yield Definition("beat", [*f"{celery} beat --loglevel {level} --pidfile=".split(), *schedule], quiet)
 
     worker = f"{celery} worker --loglevel {level} --without-gossip --without-mingle --without-heartbeat"
-    worker += f" --concurrency {family.worker_processes} --max-memory-per-child {family.worker_memory_mb * 1024}"
+    worker += f" --concurrency {options.worker_processes} --max-memory-per-child {options.worker_memory_mb * 1024}"
     yield Definition("worker", [*worker.split(), *(["--beat", *schedule] if together else [])], quiet)

@@ -45,44 +45,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--demo", action="store_true", help="Fill an empty database with demo users, wherever it is.")
 
 
-def main(family: Options, arguments: Sequence[str]) -> None:
+def main(options: Options, arguments: Sequence[str]) -> None:
     """Run `up` with the arguments of its command line."""
     parser = argparse.ArgumentParser(prog="manage.py up", description=ABOUT)
     add_arguments(parser)
-    Up(family).run(demo=parser.parse_args(arguments).demo)
+    Up(options).run(demo=parser.parse_args(arguments).demo)
 
 
 class Up:
     """One run of the site."""
 
-    def __init__(self, family: Options) -> None:
-        self.family = family
-        self.say = Terminal(family.log_format)
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.say = Terminal(options.log_format)
         self.supervisor = Supervisor([], tend=self.tend_servers, say=self.say)
         self.supervisor.told = self.tell_of_turns
         self.is_stopping = False
 
     def run(self, *, demo: bool) -> None:
         """Start servers and programs, and keep them until SIGTERM or Ctrl-C. Raises UpError or ServerError."""
-        family = self.family
+        options = self.options
         # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
         signal.signal(NEXT, self.supervisor.ask_turn)  # which is done when the site is up
-        with contextlib.suppress(KeyboardInterrupt), only_one_site(family.servers.home):
-            end_leftovers(str(family.data_dir))
-            shutil.rmtree(family.metrics_folder, ignore_errors=True)  # the counts are of the last run
+        with contextlib.suppress(KeyboardInterrupt), only_one_site(options.servers.home):
+            end_leftovers(str(options.data_dir))
+            shutil.rmtree(options.metrics_folder, ignore_errors=True)  # the counts are of the last run
             with (
-                reserved_port(family.host, family.port),
-                stream_port(family) as stream,
-                grpc_port(family) as grpc,
-                family.servers.ensure(),
+                reserved_port(options.host, options.port),
+                stream_port(options) as stream,
+                grpc_port(options) as grpc,
+                options.servers.ensure(),
             ):
-                if family.small:
+                if options.small:
                     self.say(SMALL_MEANS)
-                words = self.prepare(demo=demo or "postgres" in family.servers.names)
+                words = self.prepare(demo=demo or "postgres" in options.servers.names)
                 if not self.is_stopping:
-                    self.supervise(Place(family.host, family.port, stream, grpc), words)
+                    self.supervise(Place(options.host, options.port, stream, grpc), words)
 
     def on_signal(self, number: int, frame: object) -> None:
         """Interrupt what runs. Where that is lost, in a callback or a destructor, it is remembered."""
@@ -95,7 +95,7 @@ class Up:
         The process writes what it is at, an empty line, and those lines. Raises SystemExit after it has said on
         standard error why it failed.
         """
-        words = [sys.executable, str(self.family.base_dir / "manage.py"), "prepare", *(["--demo"] if demo else [])]
+        words = [sys.executable, str(self.options.base_dir / "manage.py"), "prepare", *(["--demo"] if demo else [])]
         process = subprocess.Popen(  # noqa: S603 (ourselves)
             words,
             stdin=subprocess.DEVNULL,
@@ -121,9 +121,9 @@ class Up:
 
     def supervise(self, at: Place, words: list[str]) -> None:
         """Run the programs until they are to end. Raises UpError if one does not start."""
-        self.supervisor.children = supervised(self.family, at)
-        self.supervisor.anew = lambda: supervised_of_disk(self.family, at)
-        name = own_name(self.family.allowed_hosts)
+        self.supervisor.children = supervised(self.options, at)
+        self.supervisor.anew = lambda: supervised_of_disk(self.options, at)
+        name = own_name(self.options.allowed_hosts)
         try:
             self.supervisor.run(
                 is_up=lambda: answers(at.host, at.port, name),
@@ -135,13 +135,13 @@ class Up:
     def tell_of_turns(self, line: str) -> None:
         """Say how a restart by turns goes, on the terminal and to the command that waits for it."""
         self.say(line)
-        with contextlib.suppress(OSError), turns_file(self.family.servers.home).open("a") as file:
+        with contextlib.suppress(OSError), turns_file(self.options.servers.home).open("a") as file:
             file.write(f"{line}\n")
 
     def tend_servers(self) -> None:
         """Have the embedded servers looked after; an error is shown, and the next call tries again."""
         try:
-            self.family.servers.tend()
+            self.options.servers.tend()
         except (ServerError, OSError) as error:
             self.say(str(error))
 
@@ -150,7 +150,7 @@ class Up:
         shown = reachable(at.host)
         self.say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{at.port}/  (Ctrl-C stops it)")
         if at.grpc:
-            self.say(f"gRPC for services that rank: {self.family.grpc_host}, port {at.grpc}")
+            self.say(f"gRPC for services that rank: {self.options.grpc_host}, port {at.grpc}")
         for line in words:
             self.say(line)
 
@@ -220,70 +220,70 @@ def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None
 
 
 @contextlib.contextmanager
-def stream_port(family: Options) -> Iterator[int]:
+def stream_port(options: Options) -> Iterator[int]:
     """Keep a port for the stream: FEEDSITE_STREAM_PORT, or the next free one after the site's. Raises UpError."""
-    if asked := family.stream_port:
-        with reserved_port(family.host, asked, "FEEDSITE_STREAM_PORT"):
+    if asked := options.stream_port:
+        with reserved_port(options.host, asked, "FEEDSITE_STREAM_PORT"):
             yield asked
         return
-    for candidate in range(family.port + 1, min(family.port + MORE_PORTS, 65535) + 1):
+    for candidate in range(options.port + 1, min(options.port + MORE_PORTS, 65535) + 1):
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(reserved_port(family.host, candidate))
+                stack.enter_context(reserved_port(options.host, candidate))
             except UpError:
                 continue
             yield candidate
             return
-    raise UpError(f"No port after {family.port} of {family.host} is free; set FEEDSITE_STREAM_PORT to one.")
+    raise UpError(f"No port after {options.port} of {options.host} is free; set FEEDSITE_STREAM_PORT to one.")
 
 
 @contextlib.contextmanager
-def grpc_port(family: Options) -> Iterator[int]:
+def grpc_port(options: Options) -> Iterator[int]:
     """Keep FEEDSITE_GRPC_PORT; 0 where there is to be no gRPC. Raises UpError."""
-    if not family.grpc_port:
+    if not options.grpc_port:
         yield 0
         return
-    with reserved_port(family.grpc_host, family.grpc_port, "FEEDSITE_GRPC_PORT"):
-        yield family.grpc_port
+    with reserved_port(options.grpc_host, options.grpc_port, "FEEDSITE_GRPC_PORT"):
+        yield options.grpc_port
 
 
 # --- The programs that run -------------------------------------------------------------------------------
-def supervised(family: Options, at: Place, found: Sequence[Definition] = ()) -> list[Program]:
+def supervised(options: Options, at: Place, found: Sequence[Definition] = ()) -> list[Program]:
     """The programs (those `found`, or this version's), each tagged with the site that it is of; pages lead browsers to
     the stream's port.
     """
-    tags = tags_of(family, at)
+    tags = tags_of(options, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
     return [
         Program(
             each.name,
             [sys.executable, "-m", *each.command],
-            folder=family.base_dir,
+            folder=options.base_dir,
             environ=each.environ | tags,
             port=ports.get(each.name, 0),
         )
-        for each in found or programs(family, at, together=True)
+        for each in found or programs(options, at, together=True)
     ]
 
 
-def supervised_of_disk(family: Options, at: Place) -> list[Program]:
+def supervised_of_disk(options: Options, at: Place) -> list[Program]:
     """The programs as the code on the disk has them: that of another version, after an upgrade (operation/upgrade.py).
     Raises ProgramError where it does not say which they are.
     """
-    command = [sys.executable, str(family.base_dir / "manage.py"), "program"]
+    command = [sys.executable, str(options.base_dir / "manage.py"), "program"]
     try:
         said = subprocess.run(  # noqa: S603 (ourselves)
-            command, env=os.environ | tags_of(family, at), capture_output=True, check=True, timeout=DISK_SECONDS
+            command, env=os.environ | tags_of(options, at), capture_output=True, check=True, timeout=DISK_SECONDS
         )
         found = [Definition(*each) for each in json.loads(said.stdout)]
     except (OSError, subprocess.SubprocessError, ValueError, TypeError) as error:
         raise ProgramError(f"the version on the disk does not say its programs: {error}") from error
-    return supervised(family, at, found)
+    return supervised(options, at, found)
 
 
-def tags_of(family: Options, at: Place) -> dict[str, str]:
+def tags_of(options: Options, at: Place) -> dict[str, str]:
     """Variables by which a program belongs to this site."""
-    tags = {TAG: str(family.data_dir), METRICS: str(family.metrics_folder), "FEEDSITE_STREAM_PORT": str(at.stream)}
+    tags = {TAG: str(options.data_dir), METRICS: str(options.metrics_folder), "FEEDSITE_STREAM_PORT": str(at.stream)}
     return tags | {"PORT": str(at.port), "FEEDSITE_HOST": at.host, "FEEDSITE_GRPC_PORT": str(at.grpc)}
 
 
