@@ -44,7 +44,7 @@
     UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, about.* FROM (
     SELECT reader.level, reader.has_inbox, reader.epoch, reader.push_generation, reader.push_level, reader.inbox_from,
         CASE WHEN reader.push_generation = 0 OR reader.push_generation <> $7 THEN ARRAY(
-            SELECT ARRAY[v.id, reader.generation # v.promotion] FROM accounts_user v WHERE v.is_big_v AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = v.id  /* hashable */)
+            SELECT ARRAY[v.id, reader.generation # v.promotion] FROM accounts_user v WHERE v.is_big_v AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = v.id  )
         ) END,
     greatest(
         CASE WHEN pending.seen = $4 THEN pending.lowest - 1 END,

@@ -1,4 +1,4 @@
-    SELECT reader.id, (
+SELECT reader.id, (
     SELECT count(*) FROM (
         SELECT FROM (
             SELECT n.id, n.kind, n.item_id, n.session_id, n.day, n.recipient_id FROM notifications_notification n
@@ -23,7 +23,7 @@
         WHEN 'follow_accepted' THEN EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = n.recipient_id AND f.followee_id = a.actor_id AND (f.created_at AT TIME ZONE 'UTC')::date = n.day OFFSET 0)
         ELSE true
     END
- LIMIT 1
+     LIMIT 1
         ) act
         WHERE
     (n.item_id IS NULL OR EXISTS (SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id WHERE i.id = n.item_id AND (
@@ -69,6 +69,6 @@
     ) OFFSET 0))
     AND CASE WHEN n.kind = 'live' THEN EXISTS (SELECT FROM live_livesession l JOIN accounts_user h ON h.id = l.host_id WHERE l.id = n.session_id AND (l.host_id = reader.id OR (l.hidden_at IS NULL AND h.is_active AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = reader.id AND b.blocked_id = l.host_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = reader.id OFFSET 0)))) OFFSET 0) ELSE true END
     AND n.kind <> ALL (coalesce((SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = reader.id), ARRAY[]::varchar[]))
- LIMIT 100
+     LIMIT 100
     ) entry
-) FROM unnest($2::bigint[]) AS reader (id)
+    ) FROM unnest($2::bigint[]) AS reader (id)

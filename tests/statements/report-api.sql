@@ -3,7 +3,7 @@ SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_
     ((items_item.sender_id = 1000000 AND items_item.status <> 'deleted') OR (
         items_item.status = 'published' AND s.is_active
         AND (items_item.visibility = 'public' OR (items_item.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = 1000000 AND f.followee_id = items_item.sender_id  /* hashable */)
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = 1000000 AND f.followee_id = items_item.sender_id  )
             AND (items_item.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = items_item.sender_id AND f.followee_id = 1000000  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = 1000000 AND b.blocked_id = items_item.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = items_item.sender_id AND b.blocked_id = 1000000 OFFSET 0))))
      AND (items_item.root_id IS NULL OR items_item.sender_id = 1000000 OR EXISTS (
@@ -12,7 +12,7 @@ SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_
     ((root.sender_id = 1000000 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = 1000000 AND f.followee_id = root.sender_id  /* hashable */)
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = 1000000 AND f.followee_id = root.sender_id  )
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = 1000000  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = 1000000 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = 1000000 OFFSET 0))))
      OFFSET 0)))
@@ -24,7 +24,7 @@ SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_
     ((o.sender_id = 1000000 AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
         AND (o.visibility = 'public' OR (o.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = 1000000 AND f.followee_id = o.sender_id  /* hashable */)
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = 1000000 AND f.followee_id = o.sender_id  )
             AND (o.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = o.sender_id AND f.followee_id = 1000000  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = 1000000 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = 1000000 OFFSET 0))))
      AND (o.root_id IS NULL OR o.sender_id = 1000000 OR EXISTS (
@@ -33,7 +33,7 @@ SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_
     ((root.sender_id = 1000000 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = 1000000 AND f.followee_id = root.sender_id  /* hashable */)
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = 1000000 AND f.followee_id = root.sender_id  )
             AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = 1000000  OFFSET 0))))
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = 1000000 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = 1000000 OFFSET 0))))
      OFFSET 0)))
