@@ -38,6 +38,7 @@ from media import store as media
 from media.files import NAME, PREFIXES, Stored, StoreError
 from runtime.disk import sync
 from runtime.embedded import ServerError, postgres_binaries
+from runtime.older_database import is_older
 from seen import forgetting, played
 from seen.lmdb_store import LmdbStore
 from seen.store import store
@@ -277,6 +278,11 @@ def _check(manifest: dict[str, Any], members: set[str]) -> None:
         raise BackupError("The backup was made by a newer version of the site; restore it with that one.")
     if not {"database.dump", "plays"} <= members:
         raise BackupError("The backup lacks the database.")
+    if is_older([tuple(each) for each in manifest["migrations"]]):
+        raise BackupError(
+            "The backup is older than version 0.2.0, and this version cannot read it; restore it with the version that "
+            "made it."
+        )
     known = MigrationLoader(None).disk_migrations.keys()
     mine = {app for app, _ in known}
     if newer := [name for app, name in manifest["migrations"] if app in mine and (app, name) not in known]:

@@ -208,7 +208,7 @@ class List(models.Model):
 
 class ListMember(models.Model):
     """A followee in one of the owner's lists. PostgreSQL holds that the owner follows them: a foreign key to the follow
-    (relations/migrations/0003) takes the member out in the transaction that takes the follow, by whatever program.
+    (relations/sql/list_members.sql) takes the member out in the transaction that takes the follow, by whatever program.
     """
 
     list = models.ForeignKey(List, on_delete=models.CASCADE, related_name="members", db_index=False)

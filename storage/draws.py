@@ -1,4 +1,5 @@
-"""Drawn numbers: random, from 1 to 2^52 - 1, made by PostgreSQL and compared for equality only.
+"""Drawn numbers: random, from 1 to 2^52 - 1, made by PostgreSQL (storage/sql/draws.sql) and compared for
+equality only.
 
 Epochs of windows, generations of the policy and revisions of deliveries are drawn. A counter or a sequence would repeat
 after a failover to a standby that lacks the newest transactions, and after a restore. A drawn number is exact as a
@@ -8,13 +9,6 @@ See docs/decisions.md: Epochs, generations and revisions are drawn numbers.
 """
 
 from django.db import models
-
-DRAW_SQL = """
-CREATE FUNCTION feedsite_draw() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-    SELECT 1 + floor(random() * (2^52 - 1))::bigint
-$$;
-"""
-DROP_DRAW_SQL = "DROP FUNCTION feedsite_draw();"
 
 
 class Draw(models.Func):

@@ -1,8 +1,9 @@
 """Item ids: 53-bit integers that are sort key, ZSET score and cursor at once.
 
 41 bits of milliseconds since 2000-01-01 UTC (good until 2069) and 12 bits of a sequence. An id is exact as a double
-(a ZSET score) and as a JavaScript number. PostgreSQL makes the ids of published items (`feedsite_next_id()`); an
-import composes them from the original time. Uniqueness rests on the sequence and the primary key, not on the clock.
+(a ZSET score) and as a JavaScript number. PostgreSQL makes the ids of published items (`feedsite_next_id()`,
+storage/sql/ids.sql); an import composes them from the original time. Uniqueness rests on the sequence and the primary
+key, not on the clock.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -13,22 +14,6 @@ MAX_ID = 2**53 - 1
 NO_BOUND = MAX_ID + 1
 """Above every id, of rows of any table too: where a page begins that has no cursor, and where the last part ends."""
 MILLISECOND = timedelta(milliseconds=1)
-
-NEXT_ID_SQL = f"""
-CREATE SEQUENCE feedsite_item_sequence MINVALUE 0 MAXVALUE {2**SEQUENCE_BITS - 1} CYCLE CACHE 1;
-CREATE FUNCTION feedsite_next_id() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-    SELECT (floor(extract(epoch FROM clock_timestamp() - '2000-01-01T00:00:00Z'::timestamptz) * 1000)::bigint
-            << {SEQUENCE_BITS}) | nextval('feedsite_item_sequence')
-$$;
-CREATE FUNCTION feedsite_id_time(id bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-    SELECT '2000-01-01T00:00:00Z'::timestamptz + (id >> {SEQUENCE_BITS}) * interval '1 millisecond'
-$$;
-"""  # noqa: S608 (constants)
-DROP_NEXT_ID_SQL = """
-DROP FUNCTION feedsite_next_id();
-DROP FUNCTION feedsite_id_time(bigint);
-DROP SEQUENCE feedsite_item_sequence;
-"""
 
 
 def compose(moment: datetime, sequence: int) -> int:

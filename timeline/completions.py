@@ -3,10 +3,11 @@ by a statement that runs after them.
 
 A page reads its windows, then asks one statement for the deliveries that are pending and for the items. An item that
 was published before the statement is pending, or its delivery was completed before. Completing draws a number from the
-sequence `timeline_completions` (by a trigger, so that workers of another version draw too), after every window was
-filled. A connection remembers the number that its last statement saw. Where the statement that follows the windows sees
-the same number, each delivery that it finds completed was completed before the windows were read, which therefore hold
-the item. Where the number has moved, the windows are read once more: after the statement, as they must.
+sequence `timeline_completions`, after every window was filled: by a trigger (timeline/sql/completions.sql), so that
+workers of another version draw too. A connection remembers the number that its last statement saw. Where the statement
+that follows the windows sees the same number, each delivery that it finds completed was completed before the windows
+were read, which therefore hold the item. Where the number has moved, the windows are read once more: after the
+statement, as they must.
 
 The end of a demotion draws too: the inboxes that it filled stand for an outbox from then on.
 
@@ -22,27 +23,6 @@ from weakref import WeakKeyDictionary
 
 from django.db import connection
 
-SQL = """
-CREATE SEQUENCE timeline_completions CACHE 1;
-SELECT nextval('timeline_completions');
-CREATE FUNCTION timeline_complete() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM nextval('timeline_completions');
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER timeline_completed AFTER DELETE ON timeline_delivery
-    FOR EACH STATEMENT EXECUTE FUNCTION timeline_complete();
-CREATE TRIGGER timeline_demoted AFTER UPDATE OF is_big_v ON accounts_user
-    FOR EACH ROW WHEN (OLD.is_big_v AND NOT NEW.is_big_v) EXECUTE FUNCTION timeline_complete();
-"""
-"""The first number is drawn at once: before it, a sequence shows the number that it will give first."""
-DROP_SQL = """
-DROP TRIGGER timeline_demoted ON accounts_user;
-DROP TRIGGER timeline_completed ON timeline_delivery;
-DROP FUNCTION timeline_complete();
-DROP SEQUENCE timeline_completions;
-"""
 LAST = "(SELECT last_value FROM timeline_completions), pg_backend_pid()"
 """Two columns of a statement: the number drawn last, and the process that serves the statement."""
 

@@ -15,8 +15,9 @@ is NULL while it does not, so they use no window then; this version reads `drawn
 
 The generation stands for the history of PostgreSQL too. A standby that is promoted without the newest transactions
 knows nothing of a deletion, block or unfollow that was lost, while windows have forgotten the items already. A
-promotion gives PostgreSQL another timeline; a generation of another timeline counts no more, so no window does until
-`follow_timeline` has drawn a new one, and pages come from PostgreSQL until then. A restore draws one as well.
+promotion gives PostgreSQL another timeline (`feedsite_timeline`, accounts/sql/policy.sql); a generation of another
+timeline counts no more, so no window does until `follow_timeline` has drawn a new one, and pages come from PostgreSQL
+until then. A restore draws one as well.
 
 See docs/decisions.md: The policy is a row with a generation.
 See docs/decisions.md: The previous version uses no window while `inbox_from` is set.
@@ -32,14 +33,6 @@ LEVELS = range(1, 5)
 """Push levels: 1, every follower who has an inbox; 4, none."""
 FOLLOWEES = range(100_001)
 """The range of `inbox_from`, in followees: up to the most that a site can allow a user to follow."""
-
-TIMELINE_SQL = """
-CREATE FUNCTION feedsite_timeline() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-    SELECT CASE WHEN NOT pg_is_in_recovery()
-        THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END
-$$;
-"""
-DROP_TIMELINE_SQL = "DROP FUNCTION feedsite_timeline();"
 
 FORMAT = 2
 """The number of the format of windows, to be raised with each change of what a window's own members mean. Processes of

@@ -1,12 +1,9 @@
 """Acts of moderators without a report: on items, live sessions and users, and what a ban and its end do."""
 
 from datetime import timedelta
-from importlib import import_module
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -276,27 +273,7 @@ def test_the_list_of_rules_bans_too(desk: Client, sender: User, moderator: User)
     assert User.objects.get(pk=moderator.pk).is_active
 
 
-def test_bans_of_before_are_rules_after_the_migration(sender: User, moderator: User) -> None:
-    """Both those on the black list and those whose entry was deleted, which stranded the account."""
-    listed, stranded, back, deactivated = sender, *UserFactory.create_batch(3)
-    for user in (listed, stranded, back):
-        senders.ban(user=user, by=moderator, reason="old")
-    senders.unban(user=back, by=moderator)
-    deactivate(user=deactivated)
-    SenderRule.objects.filter(user=stranded).delete()
-    SenderRule.objects.update(kind=SenderKind.BLACK)
-    with connection.cursor() as cursor:
-        cursor.execute(import_module("moderation.migrations.0004_bans").BANS)
-    rules: Any = SenderRule.objects.values_list("user", "kind", "reason")
-    assert set(rules) == {(listed.pk, "ban", "old"), (stranded.pk, "ban", "old")}
-
-
-def test_cases_of_before_know_their_author_after_the_migration(desk: Client, held: Case, sender: User) -> None:
-    Case.objects.update(host=None)
-    with connection.cursor() as cursor:
-        cursor.execute(import_module("moderation.migrations.0006_authors").AUTHORS)
-    held.refresh_from_db()
-    assert held.host == sender
+def test_the_cases_of_a_sender_are_listed(desk: Client, held: Case, sender: User) -> None:
     shown = desk.get("/admin/moderation/case/", {"host__id__exact": sender.pk, "state": "all"})
     assert list(shown.context["cl"].result_list) == [held]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, SystemCheckError
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from media.files import StoreError
@@ -22,6 +22,7 @@ from operation.upgrade import (
 )
 from runtime.arguments import seconds
 from runtime.embedded import ServerError
+from runtime.older_database import refuse_older
 from runtime.up import running_site
 from runtime.version import VERSION
 
@@ -138,10 +139,11 @@ class Command(BaseCommand):
         ]
 
     def check_all(self, file: Path | None) -> None:
-        """Tell of the disks, the backup's among them, and the migrations. Raises SystemCheckError, UpgradeError or
-        StoreError.
+        """Tell of the disks, the backup's among them, and the migrations. Raises CommandError, SystemCheckError,
+        UpgradeError or StoreError.
         """
         check_postgresql()
+        refuse_older(connection)
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
             raise UpgradeError(f"{file.parent} is no folder: make it, or mount its disk.")
         said = io.StringIO()

@@ -17,6 +17,7 @@ from django.db.migrations.executor import MigrationExecutor
 from psycopg.errors import LockNotAvailable
 
 from runtime.arguments import seconds
+from runtime.older_database import refuse_older
 
 PAUSE_SECONDS = 2.0
 """Seconds between two tries, in which those who waited behind the first are served."""
@@ -50,6 +51,7 @@ class Command(MigrateCommand):
         """Leaves the connection's own patience as it found it: others go on with it where the command is called."""
         connection = connections[options["database"]]
         self._connect(connection, time.monotonic() + options["wait"])
+        refuse_older(connection)
         if settings.POOLED:
             _need_nothing(connection)
             super().handle(*args, **options)

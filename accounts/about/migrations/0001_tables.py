@@ -1,0 +1,225 @@
+import django.core.validators
+import django.db.models.functions.datetime
+from django.db import migrations, models
+
+import accounts.about.colours
+import accounts.about.models
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    dependencies = []
+
+    operations = [
+        migrations.CreateModel(
+            name="Rule",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "number",
+                    models.SmallIntegerField(
+                        help_text="Rules are shown in the order of their numbers.", verbose_name="number"
+                    ),
+                ),
+                (
+                    "text",
+                    models.CharField(
+                        max_length=500,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z", "One line, without control characters."
+                            )
+                        ],
+                        verbose_name="rule",
+                    ),
+                ),
+                ("withdrawn_at", models.DateTimeField(blank=True, editable=False, null=True, verbose_name="withdrawn")),
+            ],
+            options={
+                "verbose_name": "rule of the site",
+                "verbose_name_plural": "rules of the site",
+                "ordering": ["number", "id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="SiteSettings",
+            fields=[
+                ("id", models.SmallIntegerField(default=1, editable=False, primary_key=True, serialize=False)),
+                (
+                    "name",
+                    models.CharField(
+                        db_default="feedsite",
+                        default="feedsite",
+                        help_text="Shown in the title of every page, beside the logo, and in mails.",
+                        max_length=40,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z", "One line, without control characters."
+                            )
+                        ],
+                        verbose_name="name",
+                    ),
+                ),
+                (
+                    "short_description",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Shown to people who are about to sign up, and where others link to the site.",
+                        max_length=200,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z", "One line, without control characters."
+                            )
+                        ],
+                        verbose_name="in a sentence",
+                    ),
+                ),
+                (
+                    "description",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The purpose of this site, and its people. Empty lines part paragraphs; addresses become links.",
+                        validators=[django.core.validators.MaxLengthValidator(5000)],
+                        verbose_name="description",
+                    ),
+                ),
+                (
+                    "contact_email",
+                    models.EmailField(
+                        blank=True, db_default="", default="", max_length=254, verbose_name="contact by e-mail"
+                    ),
+                ),
+                (
+                    "contact_username",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        max_length=30,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[A-Za-z0-9_-]*\\Z", "A username of this site, without @."
+                            )
+                        ],
+                        verbose_name="contact by username",
+                    ),
+                ),
+                (
+                    "logo",
+                    models.JSONField(
+                        blank=True, editable=False, help_text="The facts of a picture (media.objects).", null=True
+                    ),
+                ),
+                (
+                    "accent",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Of buttons and links, such as #2457c5. Empty: the colour the site came with.",
+                        max_length=7,
+                        validators=[accounts.about.colours.check],
+                        verbose_name="accent colour",
+                    ),
+                ),
+                (
+                    "language",
+                    models.CharField(
+                        blank=True,
+                        choices=[("", "English"), ("zh-hans", "简体中文")],
+                        db_default="",
+                        default="",
+                        help_text="For readers whose browser asks for no language of this site.",
+                        max_length=10,
+                        verbose_name="default language",
+                    ),
+                ),
+                (
+                    "time_zone",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="An IANA name such as Asia/Shanghai, for readers whose own is not known. Empty: as configured.",
+                        max_length=64,
+                        validators=[accounts.about.models.check_zone],
+                        verbose_name="time zone",
+                    ),
+                ),
+                (
+                    "looking",
+                    models.CharField(
+                        choices=[
+                            ("everybody", "anyone, without signing in"),
+                            ("members", "members only; all others see this site's description and its sign-up"),
+                        ],
+                        db_default="everybody",
+                        default="everybody",
+                        help_text="Of public posts, profiles and the search.",
+                        max_length=16,
+                        verbose_name="who may look",
+                    ),
+                ),
+                (
+                    "sign_up",
+                    models.CharField(
+                        choices=[
+                            ("open", "open: anyone may join"),
+                            ("invite", "by invitation"),
+                            ("approval", "by approval: an admin decides on each"),
+                            ("closed", "closed"),
+                        ],
+                        db_default="open",
+                        default="open",
+                        max_length=16,
+                        verbose_name="who may join",
+                    ),
+                ),
+                (
+                    "members_invite",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Otherwise only staff with the permission make invitations.",
+                        verbose_name="members may invite",
+                    ),
+                ),
+                (
+                    "announcement",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Shown at the top of every page until its reader dismisses it.",
+                        max_length=500,
+                        verbose_name="announcement",
+                    ),
+                ),
+                (
+                    "announcement_until",
+                    models.DateTimeField(
+                        blank=True, help_text="Empty: until you remove it.", null=True, verbose_name="announced until"
+                    ),
+                ),
+                (
+                    "changed_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False, verbose_name="changed"
+                    ),
+                ),
+                ("user_count", models.BigIntegerField(db_default=0, default=0, editable=False)),
+                ("active_count", models.BigIntegerField(db_default=0, default=0, editable=False)),
+                ("item_count", models.BigIntegerField(db_default=0, default=0, editable=False)),
+            ],
+            options={
+                "verbose_name": "the site",
+                "verbose_name_plural": "the site",
+                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="site_one_row")],
+            },
+        ),
+    ]

@@ -1,0 +1,24 @@
+"""Databases older than version 0.2.0, which has each app's tables in one migration and knows none of those before."""
+
+from collections.abc import Collection
+
+from django.core.management.base import CommandError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.recorder import MigrationRecorder
+
+_FIRST = ("accounts", "0001_initial")
+"""A migration that every older database has, and no later one."""
+
+
+def is_older(applied: Collection[tuple[str, str]]) -> bool:
+    """Whether a database with these migrations, by app and name, is older than version 0.2.0."""
+    return _FIRST in applied
+
+
+def refuse_older(connection: BaseDatabaseWrapper) -> None:
+    """Raise CommandError if the database is older than version 0.2.0."""
+    if is_older(MigrationRecorder(connection).applied_migrations()):
+        raise CommandError(
+            "The database is older than version 0.2.0, and this version cannot upgrade it: go on with the version that "
+            "made it, or give this version an empty database."
+        )
