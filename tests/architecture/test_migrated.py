@@ -12,10 +12,10 @@ from tests.support.migrated import digest, one_dumps
 
 FILES = {
     "accounts/__init__.py": "",
-    "accounts/migrations/0001_tables.py": "from accounts import models, naming, policy\nimport storage.ids",
+    "accounts/migrations/0001_tables.py": "from accounts import models, naming, rows\nimport storage.ids",
     "accounts/models.py": "",
     "accounts/naming.py": "",
-    "accounts/policy.py": "",
+    "accounts/rows.py": "",
     "accounts/sql/names.sql": "",
     "accounts/views.py": "",
     "feedsite/settings.py": "",

@@ -177,7 +177,7 @@ class Faults:
             source = self.cluster.primary_of(key)
             others = (node for node in self.cluster.nodes if node is not source and self.cluster.is_primary(node))
             self.cluster.move(key_slot(key.encode()), source, next(others))
-        elif self.killed.is_alive():
+        elif not self.killed.has_ended():
             # Not before: on a slow machine others would be taken over too, amid their moves.
             self.cluster.patience(TAKEN_OVER_AFTER)
             self.killed.kill()

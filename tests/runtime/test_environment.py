@@ -227,7 +227,7 @@ def test_every_setting_is_read() -> None:
     code = "".join(
         (ROOT / path).read_text() for path in ("feedsite/settings.py", "runtime/up.py", "runtime/programs.py")
     )
-    read_by_name = set(re.findall(r"\b(?:env|family)\.(\w+)", code))
+    read_by_name = set(re.findall(r"\b(?:env|options)\.(\w+)", code))
     elsewhere = "".join((ROOT / path).read_text() for path in ("manage.py", "compose.yaml", "runtime/environment.py"))
     elsewhere += (ROOT / "runtime/embedded.py").read_text()
     unread = {name for variable, name in VARIABLES.items() if name not in read_by_name and variable not in elsewhere}

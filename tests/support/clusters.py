@@ -82,7 +82,7 @@ class ValkeyCluster:
             }
             server = Valkey(self.home, name, options)
             server.start()
-            if wait_for(lambda server=server: server.answers() or not server.is_alive(), 30) and server.is_alive():  # type: ignore[misc]
+            if wait_for(lambda server=server: server.answers() or server.has_ended(), 30) and not server.has_ended():  # type: ignore[misc]
                 self.places[server] = port
                 return
             server.stop()  # another process took the port
@@ -145,7 +145,7 @@ class ValkeyCluster:
 
     def slots(self) -> list[Any]:
         """CLUSTER SLOTS, as a node that answers sees it."""
-        return list(self.ask(next(node for node in self.nodes if node.is_alive()), "CLUSTER", "SLOTS"))
+        return list(self.ask(next(node for node in self.nodes if not node.has_ended()), "CLUSTER", "SLOTS"))
 
     def replica_of(self, node: Valkey) -> Valkey:
         name = self.name(node)
@@ -188,7 +188,7 @@ class ValkeyCluster:
 
     def is_agreed(self) -> bool:
         """Whether the nodes that run name the same primary, of the same epoch, for every slot."""
-        return len({self.owners(node) for node in self.nodes if node.is_alive()}) == 1
+        return len({self.owners(node) for node in self.nodes if not node.has_ended()}) == 1
 
     def owners(self, node: Valkey) -> frozenset[tuple[int, int, tuple[str, ...]]]:
         """Port, epoch and ranges of slots of each primary that has any, as the node sees it."""
@@ -210,7 +210,7 @@ class ValkeyCluster:
         self.ask(replica, "CONFIG", "SET", "primaryauth", "")
         self.wait(lambda: self.is_primary(replica) and not self.is_primary(former))
         # Or a client that asks another node would still be told of the former one.
-        self.wait(lambda: all(self.knows(node, replica) for node in self.nodes if node.is_alive()))
+        self.wait(lambda: all(self.knows(node, replica) for node in self.nodes if not node.has_ended()))
 
     def knows(self, node: Valkey, primary: Valkey) -> bool:
         """Whether the node holds the other to have slots."""
@@ -263,7 +263,7 @@ class ValkeyCluster:
 
     def _mend(self) -> None:
         for node in self.nodes:
-            if not node.is_alive():
+            if node.has_ended():
                 node.start()
         self.wait(lambda: all(node.answers() for node in self.nodes))
         self.patience(PATIENT)

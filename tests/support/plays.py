@@ -251,7 +251,7 @@ class Simulation:
 
     def _revive(self) -> None:
         played.breaker.reset()
-        if not self.server.is_alive():
+        if self.server.has_ended():
             self.server.start()
             assert wait_for(self.server.answers, 60), self.server.last_words()
 
