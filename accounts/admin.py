@@ -177,10 +177,10 @@ class AppTokenAdmin(RevokedAdmin):
         """The moment at which the token was issued."""
         return shown_time(token.created)
 
-    @admin.display(description=_("last used"), ordering="updated")
-    def used_at(self, token: AppToken) -> str:
-        """The moment of its last use, to the hour."""
-        return shown_time(token.updated)
+    @admin.display(description=_("last used"), ordering="updated", empty_value="-")
+    def used_at(self, token: AppToken) -> str | None:
+        """The moment of its last use, to the hour. It is not written for API tokens."""
+        return None if token.application_id == OWN_APP else shown_time(token.updated)
 
     @admin.display(description=_("until"), ordering="expires")
     def expires_at(self, token: AppToken) -> str:
