@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("feedsite", "0001_functions"),
-        ("accounts", "0001_tables"),
+        ("accounts", "0001_users"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

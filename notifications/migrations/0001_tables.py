@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("accounts", "0001_tables"),
+        ("accounts", "0001_users"),
         ("items", "0001_tables"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

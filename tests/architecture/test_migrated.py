@@ -12,6 +12,8 @@ from tests.support.migrated import digest, one_dumps
 
 FILES = {
     "accounts/__init__.py": "",
+    "accounts/mail/migrations/0001_tables.py": "",
+    "accounts/mail/models.py": "",
     "accounts/migrations/0001_tables.py": "from accounts import models, naming, rows\nimport storage.ids",
     "accounts/models.py": "",
     "accounts/naming.py": "",

@@ -110,8 +110,8 @@ def _run(program: str, *arguments: str) -> bool:
 def digest(root: Path) -> str:
     """Of the migrations, of the SQL, modules and models that they are made with, of the policy and of the packages."""
     rooms = {path.parent.name for path in root.glob("*/__init__.py")}
-    migrations = sorted(root.glob("*/migrations/*.py"))
-    patterns = "*/sql/*.sql", "*/models.py", "storage/**/*.py"
+    migrations = sorted([*root.glob("*/migrations/*.py"), *root.glob("*/*/migrations/*.py")])
+    patterns = "*/sql/*.sql", "*/*/sql/*.sql", "*/models.py", "*/*/models.py", "storage/**/*.py"
     files = {*migrations, *(root / name for name in ALWAYS), *(path for each in patterns for path in root.glob(each))}
     for path in migrations:
         for found in IMPORT.finditer(path.read_text()):
