@@ -388,14 +388,20 @@ class Grown:
         grow(ItemChange.objects.create(item=self.busy), MANY, item_id=self.ids(0))
         with connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO feedsite_written SELECT {self.nth}, '0/0' FROM generate_series(1, {MANY}) AS g"  # noqa: S608 (constants)
+                f"""
+                INSERT INTO feedsite_written (user_id, lsn)
+                SELECT {self.nth}, '0/0' FROM generate_series(1, {MANY}) AS g
+                """  # noqa: S608 (constants)
             )
         grow(Deletion.objects.create(user=self.ordinary), MANY, user_id=self.nth, tried_at="now()")
         grow(HeldName.objects.create(digest="0", until=now), MANY, digest="g::text", until="now() + interval '1 day'")
         issue_token(user=self.ordinary, user_agent="x", ip="10.0.0.1")
         token = AccessToken.objects.get()
         grow(token, MANY, token_checksum="md5('own' || g)", user_id=self.nth)
-        origins = "INSERT INTO accounts_tokenorigin SELECT id, 'x', '10.0.0.1' FROM oauth2_provider_accesstoken"
+        origins = (
+            "INSERT INTO accounts_tokenorigin (token_id, user_agent, ip) "
+            "SELECT id, 'x', '10.0.0.1' FROM oauth2_provider_accesstoken"
+        )
         with connection.cursor() as cursor:
             cursor.execute(f"{origins} WHERE id <> {token.pk}")
         app = app_of()
