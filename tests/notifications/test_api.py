@@ -261,10 +261,8 @@ def test_a_list_of_what_the_banned_did_ends_short_at_its_bound_and_goes_on(monke
 
 
 @pytest.mark.slow
-def test_acts_of_many_who_were_banned_are_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_acts_of_many_who_were_banned_are_not_looked_through() -> None:
     """An entry is what its newest acts say."""
-    assert f"LIMIT {feed.ACTS_SCAN}" in feed.EVERYTHING
-    assert f"LIMIT {feed.ACTS_SCAN}" in feed.UNREAD
     reader = UserFactory()
     post = items.publish(sender=reader, content={"text": "words"})
     likers = UserFactory.create_batch(feed.ACTS_SCAN + 1)
