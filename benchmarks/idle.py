@@ -19,8 +19,8 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 
+from benchmarks import processes
 from benchmarks.measure import Report, Size, free_ports, stop
-from runtime import processes
 from runtime.embedded import die_with_parent, wait_for
 
 PSS_MB = 520

@@ -34,6 +34,7 @@ from django.conf import settings
 from PIL import Image
 
 from accounts.models import User
+from benchmarks import processes
 from benchmarks.community import (
     FIRST_FOLLOWER,
     FOLLOW_PUBLISHER,
@@ -49,7 +50,6 @@ from items.actions import publish
 from items.models import ItemType
 from media.actions import upload
 from media.decoder import decoder
-from runtime import processes
 from runtime.embedded import die_with_parent, wait_for
 from storage.connections import fetch
 

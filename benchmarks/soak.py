@@ -21,9 +21,9 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import connection
 
+from benchmarks import processes
 from benchmarks.load import LIGHT, Acts, Crowd, Generator, Ledger, Ports, every, opened_streams, site
 from benchmarks.measure import Report
-from runtime import processes
 from storage.connections import client_of, fetch
 
 LOOKS = 120

@@ -12,7 +12,8 @@ from unittest.mock import patch
 import pytest
 from django.conf import settings
 
-from runtime import preloaded, processes
+from benchmarks import processes
+from runtime import preloaded
 from runtime.environment import read
 from runtime.management.commands.check_all import clean_environ
 from runtime.options import SMALL_VALUES, Options
