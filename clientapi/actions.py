@@ -56,9 +56,9 @@ def register(*, name: str, addresses: list[str], asked: str = "", website: str =
         raise RefusedError(f"redirect_uris must hold 1 to {ADDRESSES} addresses")
     for address in addresses:
         check_address(address)
-    held = scopes.parsed(asked) or [scopes.DEFAULT]
-    if not scopes.are_within(held, scopes.WORDS) or len(asked) > SCOPES_LENGTH:
-        raise RefusedError("scopes must be known ones")
+    held = scopes.known(asked) if scopes.parsed(asked) else [scopes.DEFAULT]
+    if not held or len(asked) > SCOPES_LENGTH:
+        raise RefusedError("scopes must name one that this site has")
     if website and (len(website) > WEBSITE_LENGTH or not website.startswith(("https://", "http://"))):
         raise RefusedError("website must be a web address")
     secret = generate_client_secret()

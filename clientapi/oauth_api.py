@@ -117,6 +117,8 @@ class OAuthView(OpenView, OAuthLibMixin):  # type: ignore[misc]  # without types
         """The call as oauthlib takes it."""
         params = Params(request)
         fields = {name: params.text(name, most=PARAMETER_LENGTH) for name in FIELDS if name in params}
+        if "scope" in fields:
+            fields["scope"] = scopes.reduced(fields["scope"])
         headers = {"HTTP_AUTHORIZATION": request.META.get("HTTP_AUTHORIZATION", "")}
         headers["Authorization"] = headers["HTTP_AUTHORIZATION"]
         return request.path, "POST", urlencode(fields), headers

@@ -54,6 +54,16 @@ def parsed(text: str) -> list[str]:
     return list(dict.fromkeys(text.replace("+", " ").split()))
 
 
+def known(text: str) -> list[str]:
+    """The scopes that a text names and that this site has, each once. Apps name those of other servers too."""
+    return [scope for scope in parsed(text) if scope in WORDS]
+
+
+def reduced(text: str) -> str:
+    """The text without the scopes that this site lacks. A text of those alone stays: it is refused."""
+    return " ".join(known(text)) or text
+
+
 def covers(held: Collection[str], scope: str) -> bool:
     """Whether these scopes include another: `read` holds all that begin with `read:`."""
     kind, _separator, part = scope.partition(":")

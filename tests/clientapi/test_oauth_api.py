@@ -99,7 +99,7 @@ def test_an_app_registers(addresses: Any) -> None:
         {"redirect_uris": "urn:other"},
         {"redirect_uris": " ".join(f"https://a.example/{n}" for n in range(11))},
         {"redirect_uris": 5},
-        {"scopes": "read admin:read"},
+        {"scopes": "admin:read crypto"},
         {"scopes": "everything"},
         {"website": "javascript:alert(1)"},
         {"website": "ftp://a.example"},
@@ -111,6 +111,16 @@ def test_an_app_that_cannot_be_is_refused(fields: dict[str, Any]) -> None:
     assert response.status_code in (400, 422)
     assert list(response.json()) == ["error"]
     assert not ClientApp.objects.exists()
+
+
+@pytest.mark.parametrize("other", ["admin:read", "crypto", "read:profile profile:read", "openid email"])
+def test_scopes_that_the_site_lacks_are_left_out(other: str, user: User) -> None:
+    app = registered(scopes=f"read {other} write:statuses")
+    assert app["scopes"] == ["read", "write:statuses"]
+    code = code_of(app, user, scope=f"read {other}")
+    assert asked_for(app, grant_type="authorization_code", code=code).json()["scope"] == "read"
+    token = asked_for(app, grant_type="client_credentials", scope=f"{other} read").json()
+    assert token["scope"] == "read"
 
 
 def test_registering_has_a_rate(settings: Any) -> None:
