@@ -118,7 +118,7 @@ class ProfileView(ClientView):
                 if name in params.files
             }
             _present(user, params, files)
-        named = [params.flag(name) for name in ("discoverable", "indexable") if name in params]
+        named = [params.flag(name) for name in ("discoverable", "indexable") if not params.is_blank(name)]
         if named:
             edit_preferences(user=user, is_indexable=all(named))
         return FeedResponse(own_account(User.objects.get(pk=user.pk)))
@@ -127,7 +127,7 @@ class ProfileView(ClientView):
 def _present(user: User, params: Params, files: dict[Use, IO[bytes]]) -> None:
     name = params.text("display_name", most=NAME_LENGTH, default=user.display_name)
     bio = params.text("note", most=BIO_LENGTH, default=user.bio)
-    is_locked = params.flag("locked") if "locked" in params else None
+    is_locked = None if params.is_blank("locked") else params.flag("locked")
     if (name, bio) == (user.display_name, user.bio) and is_locked is None and not files:
         return
     try:
@@ -294,7 +294,7 @@ class FollowView(RelationView):
         """Follow."""
         if params.flag("notify"):
             raise InvalidError("Validation failed: notify is not offered")
-        reposts = params.flag("reblogs") if "reblogs" in params else None
+        reposts = None if params.is_blank("reblogs") else params.flag("reblogs")
         return actions.follow(follower=reader, followee=other, reposts=reposts)
 
 

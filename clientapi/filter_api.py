@@ -133,9 +133,9 @@ def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = No
     if is_first:
         if listed is None or "phrase" in params:
             fields["phrase"] = _phrase(params, "phrase")
-        if "whole_word" in params:
+        if not params.is_blank("whole_word"):
             fields["whole_word"] = params.flag("whole_word")
-        if "irreversible" in params:
+        if not params.is_blank("irreversible"):
             fields["action"] = FilterAction.HIDE if params.flag("irreversible") else FilterAction.WARN
         return fields
     if "filter_action" in params:
@@ -219,7 +219,7 @@ class KeywordView(ClientView):
         owner, params = caller_of(request), Params(request)
         listed = filter_or_404(filter_id, owner)
         fields: dict[str, Any] = {"phrase": _phrase(params, "keyword")}
-        if "whole_word" in params:
+        if not params.is_blank("whole_word"):
             fields["whole_word"] = params.flag("whole_word")
         with _answers():
             filters.change(owner=owner, filter_id=listed.id, **fields)

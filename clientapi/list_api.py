@@ -87,7 +87,7 @@ class ListView(ClientView):
         owner, params = caller_of(request), Params(request)
         listed = list_or_404(list_id, owner)
         title = _title(params) if "title" in params else None
-        is_exclusive = params.flag("exclusive") if "exclusive" in params else None
+        is_exclusive = None if params.is_blank("exclusive") else params.flag("exclusive")
         with _answers():
             lists.change(owner=owner, list_id=listed.id, title=title, is_exclusive=is_exclusive)
         return FeedResponse(list_of(list_or_404(list_id, owner)))
@@ -133,7 +133,10 @@ class MembersView(ClientView):
     def _change(self, request: Request, list_id: str, *, is_joining: bool) -> HttpResponse:
         owner = caller_of(request)
         listed = list_or_404(list_id, owner)
-        ids = Params(request).ids("account_ids", most=lists.MEMBERS)
+        params = Params(request)
+        ids = params.ids("account_ids", most=lists.MEMBERS)
+        if "account_ids" not in params:
+            raise InvalidError("Validation failed: account_ids must be sent")
         # Unseen ones can be taken out all the same, and no id tells by its answer whether somebody has it.
         if is_joining and users_visible_to(owner).filter(pk__in=ids).count() < len(ids):
             raise exceptions.NotFound

@@ -1,8 +1,10 @@
 """The parameters of a request: the query and the body together, as Mastodon reads them.
 
 Names nest as in forms of Rails: `media_ids[]` is a list, `source[privacy]` an object, `keywords_attributes[][keyword]`
-or `keywords_attributes[0][keyword]` a list of objects. In JSON they are lists and objects. Unknown names are passed
-over, because apps send fields of other servers. A value that is there and is wrong is refused.
+or `keywords_attributes[0][keyword]` a list of objects. In JSON they are lists and objects; names with brackets mean the
+same there. Blank means not sent: an empty text, list or object, and empty texts in a list. Unknown names are passed
+over, because apps send fields of other servers. Names with brackets that cannot be read are refused, and so is a value
+that is there and is wrong.
 """
 
 import re
@@ -19,7 +21,7 @@ from web.strict_json import check_text
 NAMES = 500
 """Names that a query or form may have."""
 DEPTH = 3
-"""How deep a name may nest; deeper ones are unknown."""
+"""How deep a name may nest."""
 PATH = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 BRACKETED = re.compile(r"\[([^\[\]]*)\]")
 TRUE = frozenset({"1", "true", "on", "t", "yes"})
@@ -32,9 +34,10 @@ class Params:
     def __init__(self, request: Request) -> None:
         self._fields = _nested(request.query_params)
         self.files: dict[str, Any] = {}
+        self._read: set[str] = set()
         if request.method not in ("GET", "HEAD", "DELETE") or _has_body(request):
             data: Any = request.data
-            self._fields |= _nested(data) if isinstance(data, QueryDict) else data
+            self._fields |= _nested(data) if isinstance(data, QueryDict) else _spelled_out(data)
             self.files = dict(getattr(request, "FILES", {}).items())
         if not self._fields:
             return
@@ -47,15 +50,29 @@ class Params:
     def of(cls, fields: dict[str, Any]) -> "Params":
         """The parameters of a part of a request."""
         part = cls.__new__(cls)
-        part._fields, part.files = fields, {}
+        part._fields, part.files, part._read = fields, {}, set()
         return part
 
     def __contains__(self, name: str) -> bool:
-        return self._fields.get(name) is not None
+        return self._value(name) is not None
+
+    def _value(self, name: str) -> Any:
+        self._read.add(name)
+        return self._fields.get(name)
+
+    def is_blank(self, name: str) -> bool:
+        """Whether nothing is sent under this name."""
+        return _is_blank(self._value(name))
+
+    def refuse_unread(self) -> None:
+        """Raise InvalidError for lists and objects that nothing has read: they would be lost in silence."""
+        for name, value in self._fields.items():
+            if isinstance(value, list | dict) and name not in self._read and not _is_blank(value):
+                raise InvalidError(f"Validation failed: {name[:64]} is not known here")
 
     def text(self, name: str, *, most: int, default: str = "") -> str:
         """A text of at most `most` characters. Raises InvalidError."""
-        value = self._fields.get(name)
+        value = self._value(name)
         if value is None:
             return default
         if isinstance(value, bool | int | float):
@@ -68,8 +85,8 @@ class Params:
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Yes or no. Raises InvalidError."""
-        value = self._fields.get(name)
-        if value is None:
+        value = self._value(name)
+        if _is_blank(value):
             return default
         text = str(value).strip().lower()
         if isinstance(value, list | dict) or text not in TRUE | FALSE:
@@ -85,8 +102,8 @@ class Params:
 
     def number(self, name: str, *, least: int, most: int, default: int | None = None) -> int | None:
         """A whole number within bounds. Raises InvalidError."""
-        value = self._fields.get(name)
-        if value is None or value == "":
+        value = self._value(name)
+        if _is_blank(value):
             return default
         text = str(value)
         if isinstance(value, bool | float) or not re.fullmatch(r"-?[0-9]{1,15}", text, re.ASCII):
@@ -97,10 +114,14 @@ class Params:
 
     def id(self, name: str) -> int | None:
         """An id. Raises Problem for one that is none."""
-        value = self._fields.get(name)
-        if value is None or value == "":
+        value = self._value(name)
+        if _is_blank(value):
             return None
         return _id(name, value)
+
+    def cursor(self, name: str) -> int | None:
+        """The id above which a page is asked for; 0 means from the beginning. Raises Problem for one that is none."""
+        return 0 if str(self._value(name)) == "0" else self.id(name)
 
     def ids(self, name: str, *, most: int) -> list[int]:
         """A list of ids, each once. Raises Problem and InvalidError."""
@@ -117,22 +138,28 @@ class Params:
         return values
 
     def several(self, name: str) -> list[Any]:
-        """A list, or one value as a list of it."""
-        value = self._fields.get(name)
-        if value is None or value == "":
-            return []
+        """A list without its blank texts, or one value as a list of it."""
+        value = self._value(name)
         if isinstance(value, dict):
-            return list(value.values())
-        return value if isinstance(value, list) else [value]
+            value = list(value.values())
+        values = value if isinstance(value, list) else [value]
+        return [one for one in values if not (one is None or (isinstance(one, str) and not one.strip()))]
 
     def part(self, name: str) -> "Params":
         """The parameters within an object. Raises InvalidError."""
-        value = self._fields.get(name)
+        value = self._value(name)
         return Params.of({} if value is None else _object(name, value))
 
     def parts(self, name: str) -> list["Params"]:
         """The parameters of each object in a list of objects."""
         return [Params.of(_object(name, one)) for one in self.several(name)]
+
+
+def _is_blank(value: Any) -> bool:
+    """Whether a value says nothing: no text but spaces, and nothing else in a list or an object."""
+    if isinstance(value, list | dict):
+        return all(map(_is_blank, value.values() if isinstance(value, dict) else value))
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _object(name: str, value: Any) -> dict[str, Any]:
@@ -159,37 +186,62 @@ def _nested(given: QueryDict) -> dict[str, Any]:
     if len(names) > NAMES:
         raise Problem(400, "Too many parameters")
     for name in names:
-        match = PATH.fullmatch(name)
-        if match is None:
-            continue
-        values, parts = given.getlist(name), BRACKETED.findall(match[2])
-        if len(parts) > DEPTH:
-            continue
-        if len(values) > 1 and "" not in parts:
+        values, path = given.getlist(name), _path(name)
+        if len(values) > 1 and "" not in path[1:]:
             raise Problem(400, f"{name[:64]} is given twice")
-        _put(fields, [match[1], *parts], values)
+        _put(fields, path, values)
     return fields
 
 
+def _spelled_out(given: Any) -> Any:
+    """JSON whose names with brackets are objects and lists. Both spellings of a list together are one list."""
+    if isinstance(given, list):
+        return [_spelled_out(one) for one in given]
+    if not isinstance(given, dict):
+        return given
+    fields: dict[str, Any] = {name: _spelled_out(value) for name, value in given.items() if "[" not in name}
+    for name, value in given.items():
+        if "[" in name:
+            path, part = _path(name), _spelled_out(value)
+            _put(fields, path, part if path[-1] == "" and isinstance(part, list) else [part])
+    return fields
+
+
+def _path(name: str) -> list[str]:
+    """The parts of a name. Raises Problem for brackets that do not close or go too deep."""
+    match = PATH.fullmatch(name)
+    parts = BRACKETED.findall(match[2]) if match is not None else []
+    if (match is None and "[" in name) or len(parts) > DEPTH:
+        raise _unreadable(name)
+    return [match[1] if match is not None else name, *parts]
+
+
+def _unreadable(name: str) -> Problem:
+    return Problem(400, f"{name[:64]} cannot be read")
+
+
 def _put(fields: dict[str, Any], path: list[str], values: list[Any]) -> None:
+    """Add values under a name. Raises Problem where the name is a list and an object, or a value too."""
     first, *rest = path
     if not rest:
-        fields[first] = values[-1]
+        fields[first] = values[-1] if values else None
         return
-    if rest == [""]:
-        there = fields.setdefault(first, [])
-        if isinstance(there, list):
-            there.extend(values)
+    there = fields.get(first)
+    if rest[0] == "":
+        listed = [] if there is None or there == "" else there if isinstance(there, list) else [there]
+        fields[first] = listed
+        if len(rest) == 1:
+            listed.extend(values)
+            return
+        for place, value in enumerate(values):  # a list of objects, each begun by its first name
+            while len(listed) <= place:
+                listed.append({})
+            if not isinstance(listed[place], dict):
+                raise _unreadable(first)
+            _put(listed[place], rest[1:], [value])
         return
-    if rest[0] == "":  # a list of objects, each begun by its first name
-        there = fields.setdefault(first, [])
-        if isinstance(there, list):
-            for value, place in zip(values, range(len(values)), strict=True):
-                while len(there) <= place:
-                    there.append({})
-                if isinstance(there[place], dict):
-                    _put(there[place], rest[1:], [value])
-        return
-    there = fields.setdefault(first, {})
-    if isinstance(there, dict):
-        _put(there, rest, values)
+    if there is None or there == "":
+        there = fields[first] = {}
+    if not isinstance(there, dict):
+        raise _unreadable(first)
+    _put(there, rest, values)

@@ -68,7 +68,7 @@ def _signed_in(request: Request) -> User:
 def _refuse_what_is_not_offered(params: Params) -> None:
     """Raise InvalidError for what would be lost in silence."""
     for name in ("poll", "scheduled_at", "quoted_status_id", "quote_id"):
-        if name in params and params.several(name) != [{}]:
+        if not params.is_blank(name):
             raise InvalidError(f"Validation failed: {name} {NOT_OFFERED}")
 
 
@@ -131,6 +131,7 @@ class StatusesView(OpenView):
             "reply_to": item_or_404(str(answered), sender) if answered else None,
             "idempotency_key": idempotency_key(request),
         }
+        params.refuse_unread()
         try:
             item = actions.publish(sender=sender, **fields)
         except ContentError as error:
@@ -162,6 +163,7 @@ class StatusView(OpenView):
         item, params = own_or_404(status_id, user), Params(request)
         _refuse_what_is_not_offered(params)
         content, descriptions = _edited(params, item), _descriptions(params, item)
+        params.refuse_unread()
         try:
             with transaction.atomic():
                 attachments.describe(item, descriptions)

@@ -57,6 +57,21 @@ def test_members_join_all_or_none(owner: User) -> None:
     assert lists.add_each(owner=owner, list_id=listed.pk, members=[user.pk for user in users]) == 0
 
 
+@pytest.mark.parametrize("name", ["account_ids", "account_ids[]"])
+def test_members_are_named_by_either_spelling(name: str, owner: User) -> None:
+    caller, users = Caller(owner), followees(owner, 2)
+    listed = lists.create(owner=owner, title="Some")
+    path = f"v1/lists/{listed.pk}/accounts"
+    ids = [str(user.pk) for user in users]
+    caller.post(path, {name: ["", *ids]})
+    assert sorted(one["id"] for one in caller.get(path)) == sorted(ids)
+    caller.delete(path, {name: ids})
+    assert caller.get(path) == []
+    for wrong in ({"accounts": ids}, {"account_id": ids[0]}, {}):
+        caller.post(path, wrong, status=422)
+    caller.post(path, {"account_ids": []})
+
+
 def test_taking_out_does_not_tell_whether_an_account_is_there(owner: User) -> None:
     path = f"v1/lists/{lists.create(owner=owner, title='Some').pk}/accounts"
     hidden = UserFactory()

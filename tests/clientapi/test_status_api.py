@@ -1,5 +1,7 @@
 """Edits of statuses with pictures, as apps send them. Each request has its own transaction, as on the site."""
 
+from typing import Any
+
 import pytest
 
 from accounts.models import User
@@ -56,3 +58,59 @@ def test_an_edit_right_after_a_post_is_told(user: User) -> None:
     edited = caller.put(f"v1/statuses/{status['id']}", {"status": "two"})
     assert edited["edited_at"] >= status["created_at"]
     assert caller.get(f"v1/statuses/{status['id']}")["edited_at"] == edited["edited_at"]
+
+
+@pytest.mark.parametrize("name", ["media_ids", "media_ids[]", "media_ids[0]"])
+def test_pictures_are_named_by_either_spelling(name: str, user: User) -> None:
+    picture = sent(user)
+    shown = Caller(user).post("v1/statuses", {"status": "Look", name: picture if name.endswith("0]") else [picture]})
+    assert [one["id"] for one in shown["media_attachments"]] == [picture]
+    shown = Caller(user).put(
+        f"v1/statuses/{shown['id']}", {"status": "Look", name: ["", picture] if "0" not in name else picture}
+    )
+    assert [one["id"] for one in shown["media_attachments"]] == [picture]
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"mediaIds": ["1"]}, 422),
+        ({"attachments": [{"id": "1"}]}, 422),
+        ({"media_ids[": ["1"]}, 400),
+        ({"media_ids[][x][y][z]": ["1"]}, 400),
+        ({"media_ids[x": "1"}, 400),
+        ({"status[media_ids][]": ["1"]}, 400),
+    ],
+)
+def test_data_under_an_unknown_name_is_not_passed_over(fields: dict[str, Any], status: int, user: User) -> None:
+    caller = Caller(user)
+    caller.post("v1/statuses", {"status": "Look", "language": "en", "local_only": False})
+    caller.post("v1/statuses", {"status": "Look", **fields}, status=status)
+    assert Item.objects.count() == 1
+
+
+def test_blank_means_not_sent(user: User) -> None:
+    picture = sent(user)
+    blank = {
+        "scheduled_at": "",
+        "poll": {},
+        "quoted_status_id": "",
+        "quote_id": None,
+        "in_reply_to_id": "",
+        "visibility": "",
+        "sensitive": "",
+        "spoiler_text": "",
+        "language": "",
+    }
+    shown = Caller(user).post("v1/statuses", {"status": "Look", "media_ids": ["", picture, None], **blank})
+    assert [one["id"] for one in shown["media_attachments"]] == [picture]
+    assert (shown["visibility"], shown["sensitive"]) == ("public", False)
+    poll = {"options": ["", ""], "expires_in": "", "multiple": ""}
+    Caller(user).post("v1/statuses", {"status": "Look", "media_ids": [""], "poll": poll})
+    Caller(user).ask("post", "v1/statuses", {"status": "x", "media_ids[]": "", "poll[options][]": ""}, form=True)
+    sensitive = Caller(user).put(f"v1/statuses/{shown['id']}", {"status": "Look", "sensitive": True})
+    assert sensitive["sensitive"]
+    assert Caller(user).put(f"v1/statuses/{shown['id']}", {"status": "Look", "sensitive": ""})["sensitive"]
+    for sent_poll in ({"options": ["a", "b"], "expires_in": 300}, [{"options": ["a"]}]):
+        Caller(user).post("v1/statuses", {"status": "Look", "poll": sent_poll}, status=422)
+    Caller(user).post("v1/statuses", {"status": "Look", "scheduled_at": "2030-01-01T00:00:00Z"}, status=422)
