@@ -19,7 +19,8 @@ from web.rest import FeedResponse
 
 STATUSES, MOST_STATUSES = 20, 40
 PEOPLE, MOST_PEOPLE = 40, 80
-PAGING = ("max_id", "since_id", "min_id")
+ABOVE = ("since_id", "min_id")
+PAGING = ("max_id", *ABOVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Wanted:
 def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> Wanted:
     """The page that the request asks for; a limit over `most` counts as that. Raises InvalidError and Problem."""
     limit = params.number("limit", least=1, most=10**9, default=default) or default
-    return Wanted(min(limit, most), *(params.id(name) for name in PAGING))
+    return Wanted(min(limit, most), params.id("max_id"), *(params.cursor(name) for name in ABOVE))
 
 
 def answer(
@@ -66,8 +67,13 @@ def answer(
     prev_id: object = None,
     headers: dict[str, str] | None = None,
 ) -> FeedResponse:
-    """A page, with the ids of the Link: `next_id` where something may follow, `prev_id` of its first entry."""
+    """A page, with the ids of the Link: `next_id` where something may follow, `prev_id` of its first entry. Without
+    one `prev` is the id above which nothing was found: there the next look begins.
+    """
     links = []
+    if prev_id is None:
+        params = Params(request)
+        prev_id = max((number for name in ABOVE if (number := params.cursor(name)) is not None), default=None)
     address = _address(request)
     if next_id is not None:
         links.append(f'<{address}max_id={quote_plus(str(next_id))}>; rel="next"')

@@ -55,11 +55,15 @@ def up(caller: Caller, path: str, begin: int) -> list[int]:
     found: list[int] = []
     path = f"{path}&min_id={begin}"
     for _ in range(PATIENCE):
-        found = [int(one["id"]) for one in caller.get(path)] + found
-        if "prev" not in links(caller):
+        page, asked = [int(one["id"]) for one in caller.get(path)], path
+        found, path = page + found, links(caller)["prev"]
+        if not page and _above(asked) == _above(path):
             return found
-        path = links(caller)["prev"]
     raise AssertionError("the walk does not end")
+
+
+def _above(path: str) -> str:
+    return re.findall(r"min_id=(\d+)", path)[-1]
 
 
 def crowd(reader: User, chance: random.Random, said: int) -> list[User]:
@@ -277,6 +281,41 @@ def test_people_are_the_same_both_ways(name: str, scan: int, reader: User, monke
         walks(Caller(reader), path, expected, chance)
     else:
         assert down(Caller(reader), f"{path}?limit=3") == up(Caller(reader), f"{path}?limit=3", 1) == expected
+
+
+NEWEST: dict[str, Callable[[User], str]] = OTHERS | {
+    "home": lambda user: "v1/timelines/home?limit=3",
+    "notifications": lambda user: "v1/notifications?limit=3",
+    "favourites": lambda user: "v1/favourites?limit=3",
+    "bookmarks": lambda user: "v1/bookmarks?limit=3",
+    "followers": lambda user: f"v1/accounts/{user.pk}/followers?limit=3",
+}
+
+
+@pytest.mark.parametrize("name", NEWEST)
+@pytest.mark.parametrize("above", ["min_id", "since_id"])
+def test_a_page_above_the_newest_leads_on_from_there(name: str, above: str, reader: User) -> None:
+    sender = UserFactory()
+    relations.follow(follower=reader, followee=sender)
+    for _ in range(5):
+        relations.follow(follower=UserFactory(), followee=sender)
+    path, caller = NEWEST[name](sender), Caller(reader)
+    said = []
+    for _ in range(5):
+        said.append(items.publish(sender=sender, content={"text": "#tag"}))
+        items.like(user=reader, item=said[-1])
+        items.bookmark(user=reader, item=said[-1])
+        items.like(user=sender, item=items.publish(sender=reader, content={"text": "mine"}))
+    every = down(caller, path)
+    first = caller.get(path)
+    newest = links(caller).get("prev", f"&min_id={said[-1].pk}").rpartition("&")[2]
+    here = newest.replace("min_id", above)
+    assert caller.get(f"{path}&{here}") == []
+    assert links(caller)["prev"].endswith(f"&{newest}")
+    lowest = [int(one["id"]) for one in caller.get(f"{path}&min_id=0")]
+    assert lowest == every[-3:]
+    assert caller.get(f"{path}&since_id=0") == first
+    assert up(caller, path, 0) == every
 
 
 def test_home_says_what_served_it(reader: User) -> None:
