@@ -24,7 +24,7 @@ from clientapi.params import Params
 from clientapi.people import accounts_of, post_counts
 from clientapi.presenting import Reader, statuses
 from clientapi.relationships import ASKED, relationships
-from items.pins import pinned_ids, pinned_items
+from items.pins import pinned_ids
 from items.profile import item_count
 from media.api import taken
 from media.models import Use
@@ -192,9 +192,10 @@ class StatusesView(OpenView):
         owner = user_or_404(account_id, reader)
         asked, kinds = wanted(params), _kinds(params)
         pinned = pinned_ids(owner) if owner.pk == reader.pk else None
-        if params.flag("pinned"):
-            return FeedResponse(statuses(pinned_items(owner, reader), reader, pinned=pinned))
-        page = timelines.of_account(owner, reader, asked, kinds)
+        is_of_pins = params.flag("pinned")
+        page = (
+            timelines.pinned(owner, reader, asked) if is_of_pins else timelines.of_account(owner, reader, asked, kinds)
+        )
         return answer(request, statuses(page.items, reader, pinned=pinned), next_id=page.next_id, prev_id=page.prev_id)
 
 

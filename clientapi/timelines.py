@@ -17,6 +17,7 @@ from items.bodies import ItemBody
 from items.kept import Kept, placed_page
 from items.listing import ItemPage
 from items.newest import newest_page
+from items.pins import pinned_items
 from items.profile import all_page, pictured_page, profile_page, tagged_page
 from items.tags import Besides, tags_page
 from items.text import canonical_tag
@@ -119,6 +120,28 @@ def of_account(owner: User, reader: Reader, asked: Wanted, kinds: Kinds) -> Foun
         return listed(lambda **at: tagged_page(owner, tag, reader, **at), asked, kinds.keeps) if tag else NONE
     read = pictured_page if kinds.only_media else all_page if kinds.with_replies else profile_page
     return listed(lambda **at: read(owner, reader, **at), asked, kinds.keeps)
+
+
+def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
+    """The posts that an account has pinned, the last pinned first. An id among them names its place in that order;
+    another one cuts by ids.
+    """
+    every = pinned_items(owner, reader)
+    places = {int(item.id): place for place, item in enumerate(every)}
+    items = every
+    if asked.max_id is not None:
+        place = places.get(asked.max_id)
+        items = [one for one in every if int(one.id) < asked.max_id] if place is None else every[place + 1 :]
+    if asked.above:
+        place = places.get(asked.above, len(every))
+        items = [
+            one for one in items if places[int(one.id)] < place and (place < len(every) or int(one.id) > asked.above)
+        ]
+    page = items[-asked.limit :] if asked.goes_up else items[: asked.limit]
+    if not page:
+        return NONE
+    has_more = bool(every[places[int(page[-1].id)] + 1 :]) if asked.goes_up else page[-1] is not items[-1]
+    return Found(page, page[-1].id if has_more else None, page[0].id)
 
 
 def kept(reader: User, kind: Kept, asked: Wanted) -> Found:

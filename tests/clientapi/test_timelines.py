@@ -13,6 +13,7 @@ from accounts.models import User
 from items import actions as items
 from items import kept, listing
 from items.models import Item, Visibility
+from items.pins import pin
 from items.text import hashtags
 from relations import actions as relations
 from relations import lists, people
@@ -281,6 +282,23 @@ def test_people_are_the_same_both_ways(name: str, scan: int, reader: User, monke
         walks(Caller(reader), path, expected, chance)
     else:
         assert down(Caller(reader), f"{path}?limit=3") == up(Caller(reader), f"{path}?limit=3", 1) == expected
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 40])
+def test_pins_are_the_same_both_ways(limit: int, reader: User) -> None:
+    sender = UserFactory()
+    said = [items.publish(sender=sender, content={"text": "x"}) for _ in range(7)]
+    for place in (3, 0, 6, 2, 5):
+        pin(item=said[place])
+    expected = [said[place].pk for place in (5, 2, 6, 0, 3)]
+    caller, path = Caller(reader), f"v1/accounts/{sender.pk}/statuses?pinned=true&limit={limit}"
+    assert down(caller, path) == expected
+    assert up(caller, path, 0) == expected
+    for place, one in enumerate(expected):
+        assert [int(each["id"]) for each in caller.get(f"{path}&max_id={one}")] == expected[place + 1 :][:limit]
+        assert [int(each["id"]) for each in caller.get(f"{path}&since_id={one}")] == expected[:place][:limit]
+        assert [int(each["id"]) for each in caller.get(f"{path}&min_id={one}")] == expected[:place][-limit:]
+    assert caller.get(f"{path}&max_id={said[0].pk - 1}") == caller.get(f"{path}&since_id={said[6].pk + 1}") == []
 
 
 NEWEST: dict[str, Callable[[User], str]] = OTHERS | {
