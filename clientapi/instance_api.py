@@ -19,7 +19,7 @@ from clientapi.errors import OpenView
 from clientapi.people import accounts_of
 from items.filters import FILTERS
 from items.pins import PINS
-from items.text import MEDIA_AN_ITEM, TEXT_LENGTH
+from items.text import LINK_LENGTH, MEDIA_AN_ITEM, TEXT_LENGTH
 from media.models import DESCRIPTION_LENGTH
 from runtime import version
 from web.rest import FeedResponse
@@ -28,8 +28,6 @@ SPEAKS = "4.3.0"
 """The version of Mastodon whose API this is, by which clients decide what they may ask for."""
 VERSION = f"{SPEAKS} (compatible; feedsite {version.VERSION})"
 API_VERSION = 2
-LINK_LETTERS = 23
-"""The letters that clients count for a link. The site counts what is written, which is never less than they show."""
 IMAGES = ["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/avif"]
 VIDEOS = ["video/mp4", "video/quicktime", "video/webm"]
 EXPIRATION = {"min_expiration": 300, "max_expiration": 300}
@@ -70,7 +68,7 @@ def _configuration() -> dict[str, Any]:
         "statuses": {
             "max_characters": TEXT_LENGTH,
             "max_media_attachments": MEDIA_AN_ITEM,
-            "characters_reserved_per_url": LINK_LETTERS,
+            "characters_reserved_per_url": LINK_LENGTH,
         },
         "media_attachments": {
             "supported_mime_types": IMAGES + VIDEOS,

@@ -26,7 +26,7 @@ from items.bodies import ItemBody
 from items.hydrate import hydrate, verified
 from items.models import Item, ItemType, Visibility
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
-from items.text import MEDIA_AN_ITEM, TEXT_LENGTH, WARNING_LENGTH, ContentError
+from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.versions import Version, versions_of
 from items.viewing import tell_viewed
 from media.actions import MediaError
@@ -96,7 +96,7 @@ def _type(ids: list[int], user: User) -> ItemType:
 
 def _said(params: Params, media: list[int]) -> dict[str, Any]:
     """The content that a status says."""
-    content: dict[str, Any] = {"text": params.text("status", most=TEXT_LENGTH)}
+    content: dict[str, Any] = {"text": params.text("status", most=ARTICLE_LENGTH)}
     if warning := params.text("spoiler_text", most=WARNING_LENGTH):
         content["warning"] = warning
     if params.flag("sensitive"):
@@ -185,7 +185,7 @@ class StatusView(OpenView):
 def _edited(params: Params, item: Item) -> dict[str, Any]:
     """The content after an edit. Parts that are not sent stay."""
     content = {name: part for name, part in item.content.items() if name not in ("text", "warning", "sensitive")}
-    content["text"] = params.text("status", most=TEXT_LENGTH, default=item.text)
+    content["text"] = params.text("status", most=ARTICLE_LENGTH, default=item.text)
     warning = params.text("spoiler_text", most=WARNING_LENGTH, default=str(item.content.get("warning", "")))
     if warning:
         content["warning"] = warning

@@ -18,6 +18,9 @@ TITLE_LENGTH = 200
 TEXT_LENGTH = 5_000
 URL_LENGTH = 2_000
 ARTICLE_LENGTH = 20_000
+"""Characters of an article, and of any text as it is written."""
+LINK_LENGTH = 23
+"""Characters at most that a link counts for, as in Mastodon's apps."""
 WARNING_LENGTH = 200
 MEDIA_AN_ITEM = 4
 MEDIA_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
@@ -47,7 +50,7 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
     text = content.get("text", "")
     if not isinstance(text, str):
         raise ContentError(_("content.text must be a string."))
-    if len(text) > longest:
+    if len(text) > ARTICLE_LENGTH or (len(text) > longest and counted_length(text) > longest):
         raise ContentError(_("The text may have at most %(count)d characters.") % {"count": longest})
     url = content.get("url", "")
     if not isinstance(url, str):
@@ -60,6 +63,12 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
         raise ContentError(_("The text must not be empty."))
     if not text.strip() and not url and not media:
         raise ContentError(_("There must be a text or an address."))
+
+
+def counted_length(text: str) -> int:
+    """The characters of a text, a long link as `LINK_LENGTH`."""
+    beyond = (len(span.text) - LINK_LENGTH for span in spans(text) if span.kind == Kind.LINK)
+    return len(text) - sum(more for more in beyond if more > 0)
 
 
 def check_warning(content: dict[str, Any]) -> None:

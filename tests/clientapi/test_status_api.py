@@ -114,3 +114,21 @@ def test_blank_means_not_sent(user: User) -> None:
     for sent_poll in ({"options": ["a", "b"], "expires_in": 300}, [{"options": ["a"]}]):
         Caller(user).post("v1/statuses", {"status": "Look", "poll": sent_poll}, status=422)
     Caller(user).post("v1/statuses", {"status": "Look", "scheduled_at": "2030-01-01T00:00:00Z"}, status=422)
+
+
+def test_a_link_counts_for_as_many_letters_as_the_site_says(user: User) -> None:
+    caller, link = Caller(user), f"https://example.org/{'a' * 199}"
+    told = caller.get("v2/instance")["configuration"]["statuses"]
+    most, reserved = told["max_characters"], told["characters_reserved_per_url"]
+    assert (len(link), most, reserved) == (219, 5_000, 23)
+    text = "b" * 4_900 + f" {link}"
+    shown = caller.post("v1/statuses", {"status": text})
+    assert caller.get(f"v1/statuses/{shown['id']}/source")["text"] == text
+    full = "b" * (most - reserved - 1) + f" {link}"
+    edited = caller.put(f"v1/statuses/{shown['id']}", {"status": full})
+    assert link in edited["content"]
+    for long in (f"b{full}", "b" * (most + 1), f"{link} " * 100):
+        caller.post("v1/statuses", {"status": long}, status=422)
+        caller.put(f"v1/statuses/{shown['id']}", {"status": long}, status=422)
+    short = "b" * (most - 13) + " https://a.io"
+    caller.post("v1/statuses", {"status": short})

@@ -129,11 +129,12 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// --- Characters: counted as the server counts them, by code point, shown when the end is near
+// --- Characters: counted as the server counts them, by code point, a long link as 23, shown when the end is near
+const LONG_LINK = /https?:\/\/[^\s<>"]{16,}/gi;
 function count(area) {
   const output = area.form && area.form.querySelector(".count");
   if (!output) return;
-  const left = Number(area.dataset.limit) - Array.from(area.value).length;
+  const left = Number(area.dataset.limit) - Array.from(area.value.replace(LONG_LINK, (link) => link.slice(0, 23))).length;
   output.textContent = left < 500 ? String(left) : "";
   output.classList.toggle("over", left < 0);
 }
