@@ -1,7 +1,8 @@
 """The caller of a request by `Authorization: Bearer …`, which carries the token of an app.
 
 A token ends with its user's password, their log-out everywhere, their suspension and their deletion, when it is
-revoked (accounts.actions), and when it was not used for `APP_TOKEN_DAYS`. Its use is written at most once in
+revoked (accounts.actions), and when it was not used for `APP_TOKEN_DAYS`. A token in no user's name, which its app can
+ask for again, ends after `OF_APP_LIFE` without use. The use is written at most once in
 `accounts.signing_in.tokens.NOTED`.
 """
 
@@ -22,6 +23,8 @@ from storage.connections import LAZILY, fetch
 from web import rates
 from web.credentials import Bounded
 
+OF_APP_LIFE = timedelta(days=2)
+"""How long a token in no user's name lives after its last use."""
 READING = frozenset({"GET", "HEAD"})
 OUTSIDE = "This action is outside the authorized scopes"
 """The words of Mastodon, which its clients know."""
@@ -71,7 +74,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         if token is None or token.app_id == OWN_APP:
             raise AuthenticationFailed("The access token is invalid")
         if token.is_due:
-            life = timedelta(days=settings.APP_TOKEN_DAYS)
+            life = OF_APP_LIFE if token.user is None else timedelta(days=settings.APP_TOKEN_DAYS)
             fetch(NOTE, {"token": token.token_id, "noted": NOTED, "life": life})
         return token.user or AnonymousUser(), AppToken(token)
 

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from django.conf import settings
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
@@ -134,7 +135,8 @@ class TokenView(OAuthView):
         """A token for a code, or in no user's name for the app's own secret."""
         if Params(request).text("grant_type", most=PARAMETER_LENGTH) not in GRANTS:
             return self._answer(b'{"error":"unsupported_grant_type"}', 400)
-        _headers, body, status = self.get_oauthlib_core().server.create_token_response(*self._asked(request), {})
+        with transaction.atomic():
+            _headers, body, status = self.get_oauthlib_core().server.create_token_response(*self._asked(request), {})
         if status == 200:
             token = msgspec.json.decode(body)
             # A token lives on while it is used, so no time is said.

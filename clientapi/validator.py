@@ -5,15 +5,19 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.crypto import constant_time_compare
-from oauth2_provider.models import get_access_token_model
+from oauth2_provider.models import get_access_token_model, get_grant_model
 from oauth2_provider.oauth2_validators import OAuth2Validator
 
 from accounts.actions import revoke_token
-from accounts.signing_in.models import OWN_APP
+from accounts.signing_in.models import OWN_APP, ClientApp
 from accounts.signing_in.tokens import digest_of
 from clientapi import scopes
+from clientapi.bearer import OF_APP_LIFE
 
 AccessToken = get_access_token_model()
+Grant = get_grant_model()
+OF_APP = 4
+"""Tokens in no user's name that an app has at a time."""
 
 
 def secret_digest(secret: str) -> str:
@@ -39,15 +43,27 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         """False: no app is given a password."""
         return False
 
+    def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
+        """Whether the app may have a token for this code. Of calls with one code each waits for the one before, after
+        which the code is gone. So the caller opens the transaction.
+        """
+        list(Grant.objects.select_for_update().filter(code=code, application=client).values_list("pk"))
+        return bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
+
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
-        """Keep the token, by its hash. The oldest of the user's beyond `TOKEN_CAP` gives way; of tokens in no user's
-        name the oldest of the app's.
+        """Keep the token, by its hash. The oldest of the user's beyond `TOKEN_CAP` gives way. Of tokens in no user's
+        name an app has `OF_APP`, which live for `OF_APP_LIFE` after their last use.
         """
         token.pop("refresh_token", None)
+        is_of_app = request.grant_type == "client_credentials"
+        if is_of_app:  # their number holds under concurrent calls too
+            list(ClientApp.objects.select_for_update(no_key=True).filter(pk=request.client.pk).values_list("pk"))
+            token["expires_in"] = int(OF_APP_LIFE.total_seconds())
         super()._save_bearer_token(token, request, *args, **kwargs)
-        owner = {"user": request.user} if request.user is not None else {"user": None, "application": request.client}
+        owner = {"user": None, "application": request.client} if is_of_app else {"user": request.user}
         kept = AccessToken.objects.filter(**owner).exclude(application=OWN_APP).order_by("-id")
-        for token_id in kept[settings.TOKEN_CAP : 2 * settings.TOKEN_CAP].values_list("pk", flat=True):
+        cap = min(OF_APP, settings.TOKEN_CAP) if is_of_app else settings.TOKEN_CAP
+        for token_id in kept[cap : 2 * settings.TOKEN_CAP].values_list("pk", flat=True):
             revoke_token(token_id=token_id)
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:

@@ -3,10 +3,12 @@
 import base64
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -18,7 +20,8 @@ from accounts.signing_in import places
 from accounts.signing_in.models import OWN_APP, ClientApp
 from accounts.signing_in.tokens import NOTED, digest_of
 from clientapi import actions, scopes
-from clientapi.validator import secret_digest
+from clientapi.bearer import OF_APP_LIFE
+from clientapi.validator import OF_APP, secret_digest
 from tests.support.clients import ALL, OUT_OF_BAND, Caller, app_of, token_of
 from tests.support.factories import PASSWORD, UserFactory
 
@@ -219,6 +222,41 @@ def test_an_app_has_so_many_tokens_in_no_users_name(user: User, settings: Any) -
     found = [Client().get("/api/v1/apps/verify_credentials", **headers).status_code for headers in asked]
     assert found == [200, 401, 401, 200, 200]
     assert me(own) == 200
+
+
+def test_an_apps_own_tokens_are_few_and_short(user: User) -> None:
+    app = registered()
+    tokens = [asked_for(app, grant_type="client_credentials").json()["access_token"] for _ in range(9)]
+    assert AccessToken.objects.count() == OF_APP
+    assert not AccessToken.objects.filter(expires__gt=timezone.now() + OF_APP_LIFE).exists()
+    AccessToken.objects.update(updated=timezone.now() - NOTED * 2, expires=timezone.now() + timedelta(hours=1))
+    asked = [{"HTTP_AUTHORIZATION": f"Bearer {token}"} for token in tokens]
+    found = [Client().get("/api/v1/apps/verify_credentials", **headers).status_code for headers in asked]
+    assert found == [401] * (9 - OF_APP) + [200] * OF_APP
+    assert AccessToken.objects.filter(expires__gt=timezone.now() + OF_APP_LIFE / 2).count() == OF_APP
+    assert not AccessToken.objects.filter(expires__gt=timezone.now() + OF_APP_LIFE).exists()
+    mine = asked_for(app, grant_type="authorization_code", code=code_of(app, user)).json()["access_token"]
+    assert me(mine) == 200
+    assert AccessToken.objects.get(user=user).expires > timezone.now() + OF_APP_LIFE
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_code_that_comes_eight_times_at_once_counts_once(user: User) -> None:
+    app = registered()
+    code = code_of(app, user)
+
+    def ask(_turn: int) -> tuple[int, str]:
+        try:
+            response = asked_for(app, grant_type="authorization_code", code=code)
+            return response.status_code, response.json().get("error", "")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = sorted(pool.map(ask, range(8)))
+    assert found == [(200, "")] + [(400, "invalid_grant")] * 7
+    assert AccessToken.objects.count() == 1
 
 
 @pytest.mark.parametrize("name", [b"a\0b:c", b"a%00b:c"])
