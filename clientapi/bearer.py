@@ -43,13 +43,20 @@ class AppToken(Bounded):
         self.scopes = frozenset(scopes.parsed(token.scopes))
 
     def check(self, request: Request) -> None:
-        """Raise PermissionDenied at an address that the token's scopes do not open."""
+        """Raise PermissionDenied at an address that the token's scopes do not open. Where strangers read, the caller is
+        one then.
+        """
         if request.method == "OPTIONS":  # it says what there is for all
             return
         match = request._request.resolver_match
         route = match.route if match is not None else ""
-        if not scopes.opens(self.scopes, route, is_reading=request.method in READING):
+        is_reading = request.method in READING
+        if scopes.opens(self.scopes, route, is_reading=is_reading):
+            return
+        is_for_members = getattr(request._request, "is_for_members", False)
+        if not is_reading or is_for_members or not scopes.opens_to_strangers(route):
             raise PermissionDenied(OUTSIDE)
+        request.user = AnonymousUser()
 
 
 class BearerAuthentication(BaseAuthentication, rates.Claimed):

@@ -98,10 +98,14 @@ ANY = ""
 
 
 class Need(NamedTuple):
-    """The scopes that an address asks for: to read from it, and to change something. None: no token opens it."""
+    """The scopes that an address asks for: to read from it, and to change something. None: no token opens it.
+
+    An address that is `open_to_strangers` answers a token without the scope to read as it answers a stranger.
+    """
 
     read: str | None = None
     write: str | None = None
+    open_to_strangers: bool = False
 
 
 def _of(part: str) -> Need:
@@ -112,6 +116,9 @@ STATUSES, ACCOUNTS, FOLLOWS_OF, LISTS = _of("statuses"), _of("accounts"), _of("f
 NOTIFICATIONS, FILTERS, MEDIA = _of("notifications"), _of("filters"), Need("write:media", "write:media")
 LIKES, BOOKMARKS, BLOCKS, MUTES = _of("favourites"), _of("bookmarks"), _of("blocks"), _of("mutes")
 SEARCH, REPORTS, OPEN, NONE = Need("read:search"), Need(None, "write:reports"), Need(ANY, ANY), Need()
+
+POPULAR = Need("read:statuses", open_to_strangers=True)
+NEWS = Need("read:accounts", open_to_strangers=True)
 
 OWN: dict[str, Need] = {
     "site": OPEN,
@@ -267,15 +274,15 @@ CLIENTS: dict[str, Need] = {
     "preferences": Need("read:accounts"),
     "reports": REPORTS,
     "reports/": REPORTS,
-    "trends": OPEN,
-    "trends/tags": OPEN,
-    "trends/statuses": OPEN,
-    "trends/links": OPEN,
+    "trends": POPULAR,
+    "trends/tags": POPULAR,
+    "trends/statuses": POPULAR,
+    "trends/links": POPULAR,
     "suggestions": Need("read:accounts"),
     "tags/<str:tag>": Need("read:statuses"),
     "tags/<str:tag>/follow": Need(None, "write:follows"),
     "tags/<str:tag>/unfollow": Need(None, "write:follows"),
-    "announcements": OPEN,
+    "announcements": NEWS,
     "announcements/<str:announcement_id>/dismiss": Need(None, "write:accounts"),
     "custom_emojis": OPEN,
     "directory": OPEN,
@@ -320,3 +327,8 @@ def opens(held: Collection[str], route: str, *, is_reading: bool) -> bool:
     if scope == "profile":
         return not set(PROFILE).isdisjoint(held)
     return scope == ANY or covers(held, scope)
+
+
+def opens_to_strangers(route: str) -> bool:
+    """Whether a token whose scopes do not open an address reads what strangers read there."""
+    return NEEDS.get(route, NONE).open_to_strangers

@@ -263,10 +263,14 @@ class Call:
         return self._count(ATTEMPT, self._address)
 
     def as_stranger(self) -> float | None:
-        """Count a call whose credential proved to be no user's and which is answered all the same, as its address's.
+        """Count a call that is answered as a stranger's though it carries a credential, as its address's. A user whose
+        credential it is gets it back.
 
         Returns None if the call may go on, else the seconds to wait.
         """
+        if self._marked is not None:
+            give_back_each(self._scope, {str(self._marked): 1})
+            self.slots.clear()
         return self._count(self._scope, self._address) if self._credential and self._is_counted else None
 
     def _count_credential(self) -> float | None:
