@@ -89,7 +89,12 @@ def one(reader: User, notice_id: int) -> ToldAct | None:
 
 def unread(reader: User) -> int:
     """How many notifications are newer than the reader's mark, at most `UNREAD_CAP`."""
-    return unread_acts(reader, EVERYTHING.kinds, cap=UNREAD_CAP)
+    return len(unread_among(reader, EVERYTHING))
+
+
+def unread_among(reader: User, chosen: Chosen) -> list[ToldAct]:
+    """The notifications that are newer than the reader's mark, at most `UNREAD_CAP`."""
+    return unread_acts(reader, chosen.kinds, cap=UNREAD_CAP) if chosen.kinds else []
 
 
 def presented(acts: Collection[ToldAct], reader: User) -> list[Notification]:

@@ -5,7 +5,6 @@ upward: the entries directly above it. The next page of the Link stands first, f
 there wherever something may follow, under a short or empty page too (a page has a bound of work).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote_plus, urlencode
@@ -61,7 +60,7 @@ def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES
 
 def answer(
     request: Request,
-    entries: Sequence[Any],
+    entries: Any,
     *,
     next_id: object = None,
     prev_id: object = None,

@@ -124,7 +124,7 @@ def _statement(is_of_conversations: bool, is_upward: bool) -> str:
     return page_statement(acts.format(order=order), _shown(), "id", order)
 
 
-def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> int:
-    """How many acts of these kinds are newer than the reader's mark, at most `cap`, by bounded work as of a page."""
+def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> list[ToldAct]:
+    """The acts of these kinds that are newer than the reader's mark, at most `cap`, by bounded work as of a page."""
     ((seen,),) = fetch(f"SELECT {mark()}", {"reader": reader.pk})
-    return len(acts_page(reader, WantedActs(kinds, above=seen), limit=cap).shown)
+    return list(acts_page(reader, WantedActs(kinds, above=seen), limit=cap).shown)

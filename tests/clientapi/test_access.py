@@ -44,6 +44,8 @@ OWN = {
     "home upward": "v1/timelines/home?limit=40&min_id=1",
     "list": "v1/timelines/list/LIST?limit=40",
     "notifications": "v1/notifications?limit=80",
+    "groups of notifications": "v2/notifications?limit=80",
+    "groups of notifications upward": "v2/notifications?limit=80&min_id=1",
     "bookmarks": "v1/bookmarks?limit=40",
     "bookmarks upward": "v1/bookmarks?limit=40&min_id=1",
     "favourites upward": "v1/favourites?limit=40&min_id=1",

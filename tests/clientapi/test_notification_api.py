@@ -242,3 +242,112 @@ def test_ids_that_are_none_and_tokens_that_may_not(ann: User) -> None:
     for path in ("v1/notifications/clear", "v1/notifications/1/dismiss"):
         Caller(None).post(path, status=401)
         Caller(ann, "read").post(path, status=403)
+
+
+# --- Groups ----------------------------------------------------------------------------------------------
+def groups_of(user: User, query: str = "") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = Caller(user).get(f"v2/notifications{query}")["notification_groups"]
+    return found
+
+
+def test_likes_and_reposts_of_a_status_and_follows_are_groups(ann: User, bob: User) -> None:
+    post, other, fans = say(ann), say(ann), UserFactory.create_batch(10)
+    for fan in fans:
+        items.like(user=fan, item=post)
+        relations.follow(follower=fan, followee=ann)
+    items.repost(sender=bob, item=post)
+    items.like(user=bob, item=other)
+    answers = [items.publish(sender=bob, content={"text": "@ann hello"}) for _ in range(2)]
+    caller = Caller(ann)
+    body = caller.get("v2/notifications")
+    told = body["notification_groups"]
+    assert [(one["type"], one["notifications_count"], one.get("status_id")) for one in told] == [
+        ("mention", 1, str(answers[1].pk)),
+        ("mention", 1, str(answers[0].pk)),
+        ("favourite", 1, str(other.pk)),
+        ("reblog", 1, str(post.pk)),
+        ("follow", 10, None),
+        ("favourite", 10, str(post.pk)),
+    ]
+    flat = caller.get("v1/notifications?limit=80")
+    likes = [one["id"] for one in flat if one["type"] == "favourite" and one["status"]["id"] == str(post.pk)]
+    last = told[-1]
+    assert (last["page_max_id"], last["page_min_id"]) == (likes[0], likes[-1])
+    assert last["most_recent_notification_id"] == likes[0]
+    assert last["sample_account_ids"] == [str(fan.pk) for fan in fans[::-1]][:8]
+    assert {one["id"] for one in body["accounts"]} == {name for one in told for name in one["sample_account_ids"]}
+    assert {one["id"] for one in body["statuses"]} == {one["status_id"] for one in told if "status_id" in one}
+    assert "partial_accounts" not in body
+    assert caller.get("v2/notifications/unread_count") == {"count": 6}
+    assert caller.get("v2/notifications/unread_count?limit=3") == {"count": 3}
+    partial = caller.get("v2/notifications?expand_accounts=partial_avatars")
+    assert {one["id"] for one in partial["accounts"]} == {one["sample_account_ids"][0] for one in told}
+    assert len(partial["partial_accounts"]) == 7
+    assert [one["type"] for one in groups_of(ann, "?types[]=follow")] == ["follow"]
+    assert len(groups_of(ann, "?grouped_types[]=follow&limit=80")) == 15
+    assert groups_of(ann, "?exclude_types[]=mention&limit=1") == [told[2]]
+    caller.get("v2/notifications?expand_accounts=some", status=422)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_groups_are_walked_both_ways(limit: int, ann: User) -> None:
+    posts, fans = [say(ann) for _ in range(3)], UserFactory.create_batch(4)
+    for fan in fans:
+        for post in posts:
+            items.like(user=fan, item=post)
+        relations.follow(follower=fan, followee=ann)
+    caller, every = Caller(ann), {one["group_key"]: one for one in groups_of(ann)}
+    assert len(every) == 4
+    for rel, path in (
+        ("next", f"v2/notifications?limit={limit}"),
+        ("prev", f"v2/notifications?limit={limit}&min_id=0"),
+    ):
+        seen: set[str] = set()
+        spans: list[tuple[int, int]] = []
+        while path:
+            found = caller.get(path)["notification_groups"]
+            assert len(found) <= limit
+            for one in found:
+                seen.add(one["group_key"])
+                spans.append((int(one["page_min_id"]), int(one["page_max_id"])))
+                same = every[one["group_key"]]
+                for name in ("notifications_count", "most_recent_notification_id", "sample_account_ids"):
+                    assert one[name] == same[name]
+            link = re.search(rf'<[^>]*/api/([^>]*)>; rel="{rel}"', caller.response.headers.get("Link", ""))
+            path = link[1] if link and found else ""
+        assert seen == set(every)
+        assert len(set(spans)) == len(spans)
+
+
+def test_one_group_its_people_and_its_end(ann: User, bob: User) -> None:
+    post, fans = say(ann), UserFactory.create_batch(9)
+    for fan in fans:
+        items.like(user=fan, item=post)
+    items.like(user=bob, item=say(ann))
+    mention = items.publish(sender=bob, content={"text": "@ann hello"})
+    caller = Caller(ann)
+    alone, other, likes = (one["group_key"] for one in groups_of(ann))
+    body = caller.get(f"v2/notifications/{likes}")
+    assert [one["notifications_count"] for one in body["notification_groups"]] == [9]
+    assert [one["id"] for one in body["statuses"]] == [str(post.pk)]
+    assert [one["id"] for one in caller.get(f"v2/notifications/{likes}/accounts")] == [
+        str(fan.pk) for fan in fans[::-1]
+    ]
+    assert [one["id"] for one in caller.get(f"v2/notifications/{alone}")["statuses"]] == [str(mention.pk)]
+    for key in (likes, alone):
+        Caller(bob).get(f"v2/notifications/{key}", status=404)
+        Caller(bob).post(f"v2/notifications/{key}/dismiss", status=404)
+        Caller(ann, "write").get(f"v2/notifications/{key}", status=403)
+        assert caller.post(f"v2/notifications/{key}/dismiss") == {}
+        caller.get(f"v2/notifications/{key}", status=404)
+    assert [one["group_key"] for one in groups_of(ann)] == [other]
+    for key in (
+        "x",
+        "ungrouped-0",
+        "ungrouped-9999999999999999",
+        "favourite-1-20260230",
+        "favourite-1-00000000",
+        "follow-0-19700101",
+        "favourite-1-99991231",
+    ):
+        caller.get(f"v2/notifications/{key}", status=404)

@@ -295,7 +295,7 @@ class Notifications(RuleBasedStateMachine):
                     assert walked(reader, kinds, limit, upward=True) == expected[::-1]
             mark = ReadMark.objects.filter(user=reader).first()
             unread = sum(act.id > (mark.up_to if mark else 0) for act in acts)
-            assert unread_acts(reader, set(Kind), cap=5) == min(unread, 5)
+            assert len(unread_acts(reader, set(Kind), cap=5)) == min(unread, 5)
 
     @invariant()
     def entries_are_not_far_behind_their_acts(self) -> None:

@@ -385,7 +385,7 @@ CLIENT_READS = [
     *("v1/instance/activity", "v1/instance/domain_blocks", "v1/instance/translation_languages"),
     *("v2/instance", "v2/instance/", "v2/search?q=word3", "v2/search?q=%23busy", "v2/suggestions", "v2/filters"),
     *("v2/filters/{filter}", "v2/filters/{filter}/keywords", "v2/filters/{filter}/statuses"),
-    *("v2/filters/keywords/{filter}",),
+    *("v2/filters/keywords/{filter}", "v2/notifications", "v2/notifications?min_id=1", "v2/notifications/unread_count"),
 ]
 ACCOUNT_ACTS = ("follow", "unfollow", "mute", "unmute", "block", "unblock", "remove_from_followers")
 STATUS_ACTS = ("favourite", "unfavourite", "bookmark", "unbookmark", "reblog", "unreblog")

@@ -1,0 +1,199 @@
+"""Notifications by groups, as the second version of Mastodon's addresses lists them.
+
+Likes and reposts of one status, and follows, are one group a day (UTC). Every other notification is a group of its own.
+A page shows a group with what it holds on the page. Older parts of the group may come again on the next page, under the
+same key, by which apps join them. The number in a group and its newest people are of the whole day, `NEAR` acts beyond
+each end of the page at most.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from accounts.models import User
+from clientapi import notices
+from clientapi.entities import Account, Status, moment
+from clientapi.notices import TYPES, Chosen, NoticePage
+from clientapi.paging import Wanted
+from clientapi.people import accounts_by_id
+from clientapi.presenting import statuses
+from items.hydrate import hydrate
+from notifications.models import Kind
+from notifications.ungrouped import ToldAct, WantedActs, acts_page
+from storage import ids
+
+GROUPED = frozenset({"favourite", "reblog", "follow"})
+"""Types whose notifications are grouped."""
+ACTS = 80
+"""Acts that one page groups."""
+NEAR = 200
+"""Acts beyond an end of a page that are counted to its groups; members of a group that its own address shows."""
+SAMPLES = 8
+"""People of a group that are named, as by Mastodon."""
+KEY = re.compile(r"(favourite|reblog|follow)-([0-9]{1,16})-([0-9]{8})|ungrouped-([1-9][0-9]{0,15})", re.ASCII)
+
+
+class NotificationGroup(msgspec.Struct):
+    """Mastodon's NotificationGroup: what several users did that concerns the caller."""
+
+    group_key: str
+    notifications_count: int
+    type: str
+    most_recent_notification_id: str
+    page_min_id: str
+    page_max_id: str
+    latest_page_notification_at: str
+    sample_account_ids: list[str]
+    status_id: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class PartialAccount(msgspec.Struct):
+    """Mastodon's PartialAccountWithAvatar."""
+
+    id: str
+    acct: str
+    locked: bool
+    bot: bool
+    url: str
+    avatar: str
+    avatar_static: str
+
+
+class Grouped(msgspec.Struct):
+    """Mastodon's GroupedNotificationsResults: groups, and the accounts and statuses that they name."""
+
+    accounts: list[Account]
+    statuses: list[Status]
+    notification_groups: list[NotificationGroup]
+    partial_accounts: list[PartialAccount] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Group(NamedTuple):
+    """The acts of a group, newest first: those on the page, and all that were found."""
+
+    key: str
+    on_page: list[ToldAct]
+    every: list[ToldAct]
+
+
+def key_of(act: ToldAct, grouped: Collection[str] = GROUPED) -> str:
+    """The key of the group of an act."""
+    kind = TYPES[Kind(act.kind)]
+    if kind not in GROUPED or kind not in grouped:
+        return f"ungrouped-{act.id}"
+    return f"{kind}-{act.item_id or 0}-{ids.moment(act.id):%Y%m%d}"
+
+
+def page(reader: User, asked: Wanted, chosen: Chosen, grouped: Collection[str]) -> tuple[list[Group], NoticePage]:
+    """The groups of a page, at most `asked.limit`, those first that have the newest act on it; and the page."""
+    wide = Wanted(ACTS, asked.max_id, asked.since_id, asked.min_id)
+    found = notices.page(reader, wide, chosen)
+    walked = found.acts[::-1] if asked.goes_up else found.acts
+    keys: set[str] = set()
+    for place, act in enumerate(walked):
+        keys.add(key_of(act, grouped))
+        if len(keys) > asked.limit:
+            acts = sorted(walked[:place], reverse=True)
+            newest, oldest = acts[0].id, acts[-1].id
+            found = NoticePage(acts, oldest, newest)
+            break
+    return _joined(found.acts, _beyond(reader, found.acts, asked, chosen), grouped), found
+
+
+def _joined(acts: Iterable[ToldAct], beyond: Iterable[ToldAct], grouped: Collection[str]) -> list[Group]:
+    groups: dict[str, Group] = {}
+    for act in acts:
+        key = key_of(act, grouped)
+        groups.setdefault(key, Group(key, [], [])).on_page.append(act)
+    others: dict[str, list[ToldAct]] = {}
+    for act in beyond:
+        others.setdefault(key_of(act, grouped), []).append(act)
+    return [
+        group._replace(every=sorted([*group.on_page, *others.get(group.key, [])], reverse=True))
+        for group in groups.values()
+    ]
+
+
+def _beyond(reader: User, acts: list[ToldAct], asked: Wanted, chosen: Chosen) -> list[ToldAct]:
+    """Acts above and below those of a page that may belong to its groups: those of the same days."""
+    kinds = [kind for kind in chosen.kinds if TYPES[kind] in GROUPED]
+    if not acts or not kinds:
+        return []
+    newest, oldest = acts[0].id, acts[-1].id
+    above = WantedActs(kinds, _day(newest).stop, newest, chosen.account_id, upward=True)
+    below = WantedActs(kinds, oldest, _day(oldest).start - 1, chosen.account_id)
+    is_first = asked.max_id is None and not asked.goes_up
+    found = [] if is_first else acts_page(reader, above, limit=NEAR).shown
+    return [*found, *acts_page(reader, below, limit=NEAR).shown]
+
+
+def _day(act_id: int) -> range:
+    """The ids of the day of an id."""
+    begin = ids.moment(act_id).replace(hour=0, minute=0, second=0, microsecond=0)
+    return _ids_of(begin)
+
+
+def _ids_of(begin: datetime) -> range:
+    return range(ids.compose(begin, 0), ids.compose(begin + timedelta(days=1), 0))
+
+
+def one(reader: User, key: str) -> Group | None:
+    """The group with this key. None where there is none."""
+    match = KEY.fullmatch(key)
+    if match is None:
+        return None
+    if match[4]:
+        act = notices.one(reader, int(match[4])) if int(match[4]) <= ids.MAX_ID else None
+        return Group(key, [act], [act]) if act is not None else None
+    try:
+        span = _ids_of(datetime.strptime(match[3], "%Y%m%d").replace(tzinfo=UTC))
+    except ValueError:
+        return None
+    kinds = [kind for kind, name in TYPES.items() if name == match[1]]
+    shown = acts_page(reader, WantedActs(kinds, span.stop, span.start - 1), limit=NEAR).shown
+    acts = [act for act in sorted(shown, reverse=True) if key_of(act) == key]
+    return Group(key, acts, acts) if acts else None
+
+
+def presented(groups: list[Group], reader: User, *, is_partial: bool = False) -> Grouped:
+    """The groups with their accounts and statuses. With `is_partial` each has one whole account, of its newest act."""
+    item_ids = list(dict.fromkeys(group.every[0].item_id for group in groups if group.every[0].item_id))
+    shown = {status.id: status for status in statuses(hydrate(item_ids, reader), reader)}
+    names = {group.key: list(dict.fromkeys(str(act.actor_id) for act in group.every)) for group in groups}
+    accounts = accounts_by_id({name for found in names.values() for name in found[:SAMPLES]})
+    told = [
+        _told(group, [name for name in names[group.key][:SAMPLES] if name in accounts])
+        for group in groups
+        if not group.every[0].item_id or str(group.every[0].item_id) in shown
+    ]
+    told = [one for one in told if one.sample_account_ids]
+    named = list(dict.fromkeys(name for one in told for name in one.sample_account_ids))
+    whole = {one.sample_account_ids[0] for one in told} if is_partial else set(named)
+    body = Grouped([accounts[name] for name in named if name in whole], list(shown.values()), told)
+    if is_partial:
+        body.partial_accounts = [_partial(accounts[name]) for name in named if name not in whole]
+    return body
+
+
+def _told(group: Group, people: list[str]) -> NotificationGroup:
+    newest, on_page = group.every[0], group.on_page
+    return NotificationGroup(
+        group_key=group.key,
+        notifications_count=len(group.every),
+        type=TYPES[Kind(newest.kind)],
+        most_recent_notification_id=str(newest.id),
+        page_min_id=str(on_page[-1].id),
+        page_max_id=str(on_page[0].id),
+        latest_page_notification_at=moment(ids.moment(on_page[0].id)),
+        sample_account_ids=people,
+        status_id=str(newest.item_id) if newest.item_id else msgspec.UNSET,
+    )
+
+
+def _partial(account: Account) -> PartialAccount:
+    return PartialAccount(
+        account.id, account.acct, account.locked, account.bot, account.url, account.avatar, account.avatar_static
+    )
