@@ -73,7 +73,7 @@ for await (const page of v1.timelines.home.list({ limit: 1 })) walked.push(...pa
 if (new Set(walked).size !== walked.length || walked.length < 2) throw new Error(`a walk of ${walked}`);
 await note("mastodon.v2.Search", v2.search.list({ q: "cats" }));
 await note("mastodon.v1.Notification[]", v1.notifications.list());
-await note("mastodon.v2.GroupedNotificationsResults", v2.notifications.list());
+await note("mastodon.v1.GroupedNotificationsResults", v2.notifications.list());
 await note("{ count: number }", v1.notifications.unreadCount.fetch());
 await note("Partial<mastodon.v1.Marker>", v1.markers.create({ home: { lastReadId: post.id } }));
 await note("Partial<mastodon.v1.Marker>", v1.markers.fetch({ timeline: ["home", "notifications"] }));
