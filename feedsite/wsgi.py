@@ -31,14 +31,14 @@ class Measured:
     without Content-Length for an empty one.
 
     No more is read than Django takes, or of a form with files than `web.uploads` says; that is written to the disk as
-    it comes. A body that says it is longer, and files of callers who name no token or session, are not read at all: the
-    API answers that by itself. A client may send its body as slowly as it likes, so at most `readers` threads wait for
+    it comes. A body that says it is longer, and files of callers without a good token or session, are not read at all:
+    the API answers that by itself. A client may send its body as slowly as it likes, so at most `readers` threads wait for
     bodies at a time; the one that is left goes on answering requests without a body. Of these, all but one may be
     taken by files, for as long as the site works on them.
     """
 
-    def __init__(self, application: Application, readers: int) -> None:
-        self.application = application
+    def __init__(self, application: Application, readers: int, is_known: Callable[[str, str], bool]) -> None:
+        self.application, self.is_known = application, is_known
         self.places = threading.BoundedSemaphore(readers)
         self.file_places = threading.BoundedSemaphore(max(1, readers - 1))
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -81,7 +81,11 @@ class Measured:
         self, environ: dict[str, Any], start_response: Callable[..., Any], size: int, allowed: int
     ) -> Iterable[bytes]:
         """Answer a request whose body goes to the disk."""
-        if not any(environ.get(name) for name in CREDENTIALS):
+        try:
+            is_stranger = not self.is_known(*(environ.get(name, "") for name in CREDENTIALS))
+        except OUTAGES:
+            return busy(start_response)
+        if is_stranger:
             environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(), "0"
             return self.application(environ, start_response)
         if size > allowed:
@@ -107,7 +111,7 @@ class Measured:
 
 def measured(application: Application, readers: int = READERS) -> Application:
     """The application, with its bodies read and measured."""
-    return Measured(application, readers)
+    return Measured(application, readers, is_known)
 
 
 def busy(start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -122,7 +126,12 @@ def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str,
     return [detail]
 
 
-site = Measured(get_wsgi_application(), READERS)
+django = get_wsgi_application()
+
+from accounts.signing_in.callers import is_known  # noqa: E402 (once Django is set up)
+from web.rest import OUTAGES  # noqa: E402 (the same)
+
+site = Measured(django, READERS, is_known)
 application = served(site, site.places)  # slow readers and slow senders together leave a thread
 postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)
 

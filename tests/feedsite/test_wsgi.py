@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings, settings
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 
 from accounts.actions import issue_token
+from accounts.models import User
 from feedsite.wsgi import application, measured
+from tests.support.clients import token_of
 from tests.support.factories import UserFactory
 from tests.support.pictures import files_of, jpeg, upload
 from web.strict_json import BODY_BYTES
@@ -130,9 +132,38 @@ def test_files_go_by_the_disk(rf: RequestFactory, media_folder: Path) -> None:
 def test_files_that_are_not_read(rf: RequestFactory, media_folder: Path, settings: LazySettings) -> None:
     settings.MEDIA_IMAGE_BYTES = settings.MEDIA_VIDEO_BYTES = 1_000_000
     token = issue_token(user=UserFactory.create())
-    for credential, status in ((token, 413), ("", 401)):
-        environ = form(rf, credential, bytes(3_000_000))
+    unknown: list[dict[str, str]] = [
+        {"HTTP_AUTHORIZATION": "Token x"},
+        {"HTTP_AUTHORIZATION": "Bearer x"},
+        {"HTTP_AUTHORIZATION": f"Bearer {token}"},
+        {"HTTP_AUTHORIZATION": f"Token {token_of(UserFactory.create())}"},
+        {"HTTP_AUTHORIZATION": "Basic eDp4"},
+        {"HTTP_COOKIE": "x=1"},
+        {"HTTP_COOKIE": "sessionid=x"},
+        {"HTTP_COOKIE": f"sessionid={Client().session.session_key}"},
+        {"HTTP_AUTHORIZATION": "Token x", "HTTP_COOKIE": "x=1"},
+        {},
+    ]
+    cases = [({"HTTP_AUTHORIZATION": f"Token {token}"}, 413), *((one, 401) for one in unknown)]
+    for credential, status in cases:
+        environ = form(rf, "", bytes(3_000_000)) | credential
         body = environ["wsgi.input"]
         assert status_of(environ) == status
         assert body.read(1), "nothing of it was read"
     assert files_of(media_folder) == []
+
+
+def test_files_of_a_session_and_of_an_app_are_read(rf: RequestFactory, media_folder: Path) -> None:
+    user, browser = UserFactory.create(), Client()
+    browser.force_login(user)
+    cookie = {"HTTP_COOKIE": f"a=1; sessionid={browser.session.session_key}"}
+    for credential in (cookie, {"HTTP_AUTHORIZATION": f"bearer {token_of(user)}"}):
+        environ = form(rf, "", jpeg(), "/api/v1/media") | credential
+        body = io.BytesIO(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        status_of(environ | {"wsgi.input": body})
+        assert not body.read(1), "all of it was read"
+    User.objects.filter(pk=user.pk).update(is_active=False)
+    environ = form(rf, "", jpeg()) | cookie
+    body = environ["wsgi.input"]
+    assert status_of(environ) == 401
+    assert body.read(1)

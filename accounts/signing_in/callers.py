@@ -1,0 +1,28 @@
+"""Whether a request names a caller whom the site knows: asked before a large body of it is read."""
+
+from django.conf import settings
+from django.db.models.functions import Now
+from django.http import parse_cookie
+
+from accounts.models import Session, User
+from accounts.signing_in.models import OWN_APP
+from accounts.signing_in.tokens import find
+
+KINDS = ("token", "bearer")
+
+
+def is_known(authorization: str, cookie: str) -> bool:
+    """Whether one of these headers has a token or session of an active user. The view decides what that opens.
+
+    Raises Django's database errors.
+    """
+    kind, _separator, text = authorization.strip().partition(" ")
+    if kind.lower() in KINDS:
+        token = find(text.strip())
+        is_of_site = token is not None and token.app_id == OWN_APP
+        return token is not None and token.user is not None and is_of_site == (kind.lower() == "token")
+    key = parse_cookie(cookie).get(settings.SESSION_COOKIE_NAME, "")
+    if not key or "\0" in key:
+        return False
+    active = User.objects.active().values("pk")
+    return bool(Session.objects.filter(session_key=key, expire_date__gt=Now(), user_id__in=active).exists())
