@@ -32,8 +32,8 @@ class Measured:
 
     No more is read than Django takes, or of a form with files than `web.uploads` says; that is written to the disk as
     it comes. A body that says it is longer, and files of callers without a good token or session, are not read at all:
-    the API answers that by itself. A client may send its body as slowly as it likes, so at most `readers` threads wait for
-    bodies at a time; the one that is left goes on answering requests without a body. Of these, all but one may be
+    the API answers that by itself. A client may send its body as slowly as it likes, so at most `readers` threads wait
+    for bodies at a time; the one that is left goes on answering requests without a body. Of these, all but one may be
     taken by files, for as long as the site works on them.
     """
 
