@@ -2,12 +2,14 @@
 own.
 
 A file may hold anything: it is bounded before it is read, and what cannot be one of these lists is refused with a
-sentence for its user. Names are local: `name`, `@name` or `name@host` of this site.
+sentence for its user. Spreadsheets of many countries separate cells by `;`, and columns may stand in any order: a file
+with a header is read by its names. Names of people are local: `name`, `@name` or `name@host` of this site.
 """
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import IO
@@ -30,6 +32,11 @@ NAME_LENGTH = 100
 """Characters that are kept to be told of a name that is no user's here."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of a cell that a spreadsheet takes for a formula."""
+SEPARATORS = (",", ";", "\t")
+FIRST, ROWS_LOOKED_AT = 10_000, 20
+"""Characters and rows by which the separator is found."""
+FALSE = frozenset({"false", "0", "no", "off", "f", "n", "falsch", "faux", "falso", "onwaar", "fałsz", "ложь"})
+"""How programs write it, and spreadsheets of some countries."""
 
 
 class Kind(StrEnum):
@@ -42,13 +49,18 @@ class Kind(StrEnum):
 
 
 ADDRESS, TITLE, BOOSTS, SILENT = "Account address", "List name", "Show boosts", "Hide notifications"
+NOTIFY, LANGUAGES = "Notify on new posts", "Languages"
 COLUMNS = {
-    Kind.FOLLOWS: [ADDRESS, BOOSTS, "Notify on new posts", "Languages"],
+    Kind.FOLLOWS: [ADDRESS, BOOSTS, NOTIFY, LANGUAGES],
     Kind.BLOCKS: [ADDRESS],
     Kind.MUTES: [ADDRESS, SILENT],
     Kind.LISTS: [TITLE, ADDRESS],
 }
 """The columns by which Mastodon knows a file."""
+OWN = {Kind.FOLLOWS: {BOOSTS, NOTIFY, LANGUAGES}, Kind.MUTES: {SILENT}, Kind.LISTS: {TITLE}}
+"""The columns that no file of another kind has."""
+_NAMES = {name.casefold(): name for names in COLUMNS.values() for name in names}
+_ADDRESS = re.compile(r"[\w.+-]+@[^\s@/:]+(?::\d+)?")
 WITHOUT_HEADER = frozenset({Kind.BLOCKS, Kind.LISTS})
 """The files that Mastodon writes without a header."""
 KNOWN = may_know_of("u", "%(user)s", is_probe=False)
@@ -82,6 +94,11 @@ FAULTS = {
     "text": _("The file is not text in UTF-8."),
     "format": _("The file is not a list of comma-separated values."),
     "empty": _("There are no names in the file."),
+    "names": _("No row of the file names an account."),
+    "columns": _("The file lacks a column that this list needs: its first row names others."),
+    "follows": _("By its first row, this is a file of people you follow. Choose that, or another file."),
+    "mutes": _("By its first row, this is a file of people you mute. Choose that, or another file."),
+    "lists": _("By its first row, this is a file of your lists. Choose that, or another file."),
 }
 """Why a file is no such list."""
 
@@ -111,26 +128,34 @@ class Line(msgspec.Struct, array_like=True):
 # --- Reading ---------------------------------------------------------------------------------------------
 def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
     """The lines of an uploaded file, each once. Users are of this site under `host` too. Raises CsvError."""
+    text = _text(file)
+    separator, begin = _separator(text, kind)
     lines: dict[tuple[str, str], Line] = {}
-    columns = _places(COLUMNS[kind])
-    for row in cells(io.StringIO(_text(file), newline=""), _refuse):
-        if not row or not row[0].strip():
+    columns = {name: place for place, name in enumerate(COLUMNS[kind])}
+    is_understood = False
+    for row in cells(io.StringIO(text[begin:], newline=""), _refuse, separator):
+        if found := _header(row):
+            _check(found, kind)
+            columns = found
             continue
-        if row[0].strip().removeprefix("#").casefold() in (ADDRESS.casefold(), TITLE.casefold()):
-            columns = _places(row)
+        cell = _Row(row, columns)
+        if not cell.cell(ADDRESS):
             continue
-        line = _line(_Row(row, columns), host)
+        line = _line(cell, host)
+        is_understood = is_understood or line.is_local or bool(_ADDRESS.fullmatch(line.name))
         lines.setdefault((line.title, line.name.lower()), line)
         if len(lines) > ROWS:
             raise CsvError("rows")
     if not lines:
         raise CsvError("empty")
+    if not is_understood:
+        raise CsvError("names")
     return list(lines.values())
 
 
-def cells(lines: Iterable[str], refuse: Callable[[csv.Error], None]) -> Iterator[list[str]]:
+def cells(lines: Iterable[str], refuse: Callable[[csv.Error], None], separator: str = ",") -> Iterator[list[str]]:
     """The rows of a CSV file. The error of a row that cannot be read goes to `refuse`; then the next row is read."""
-    reader = csv.reader(lines, strict=True)
+    reader = csv.reader(lines, strict=True, delimiter=separator)
     while True:
         try:
             yield next(reader)
@@ -157,20 +182,63 @@ def _text(file: IO[bytes]) -> str:
     return text
 
 
-def _places(header: Iterable[str]) -> dict[str, int]:
-    """Where each column stands, by its name in lower case."""
-    return {name.strip().removeprefix("#").casefold(): place for place, name in enumerate(header)}
+def _separator(text: str, kind: Kind) -> tuple[str, int]:
+    """What separates the cells, and where the rows begin: Excel writes a line `sep=;` before them.
+
+    It is the one by which the first rows have most of the names of columns, or an account in its place.
+    """
+    if said := _SAID.match(text):
+        return said[1], said.end()
+    first = text[:FIRST].splitlines()[:ROWS_LOOKED_AT]
+    return max(SEPARATORS, key=lambda separator: sum(_worth(line, separator, kind) for line in first)), 0
+
+
+_SAID = re.compile(r"sep=([,;\t])[\r\n]+", re.IGNORECASE)
+
+
+def _worth(first: str, separator: str, kind: Kind) -> int:
+    try:
+        row = next(csv.reader([first], delimiter=separator), [])
+    except csv.Error:
+        return 0
+    if known := sum(_plain(cell) in _NAMES for cell in row):
+        return known
+    line = _line(_Row(row, {name: place for place, name in enumerate(COLUMNS[kind])}), "")
+    return int(line.is_local or bool(_ADDRESS.fullmatch(line.name)))
+
+
+def _header(row: Sequence[str]) -> dict[str, int]:
+    """Where each known column stands, by its name; nothing for a row that is no header."""
+    found = {_NAMES[name]: place for place, name in enumerate(map(_plain, row)) if name in _NAMES}
+    return (
+        found if ADDRESS in found or len(found) > 1 or [_plain(cell) for cell in row[:1]] == [TITLE.casefold()] else {}
+    )
+
+
+def _check(header: Mapping[str, int], kind: Kind) -> None:
+    """Refuse the header of a file of another kind, and one without the columns that this kind needs."""
+    kinds = [other for other, own in OWN.items() if own & header.keys()]
+    if kinds and kind not in kinds:
+        raise CsvError(kinds[0])
+    needed = {ADDRESS, TITLE} if kind == Kind.LISTS else {ADDRESS}
+    if not needed <= header.keys():
+        raise CsvError("columns")
+
+
+def _plain(name: str) -> str:
+    """The name of a column as it is compared."""
+    return " ".join(name.split()).removeprefix("#").casefold()
 
 
 class _Row:
     """A row whose cells are asked for by the names of their columns."""
 
-    def __init__(self, cells: Sequence[str], places: dict[str, int]) -> None:
+    def __init__(self, cells: Sequence[str], places: Mapping[str, int]) -> None:
         self._cells, self._places = cells, places
 
     def cell(self, column: str) -> str:
         """The cell, "" where the row has none."""
-        place = self._places.get(column.casefold(), len(self._cells))
+        place = self._places.get(column, len(self._cells))
         return self._cells[place].strip() if place < len(self._cells) else ""
 
 
@@ -178,7 +246,7 @@ def _line(row: _Row, host: str) -> Line:
     said = row.cell(ADDRESS).removeprefix("'").removeprefix("@")
     name, _at, domain = said.partition("@")
     is_local = is_username(name) and (domain.lower() in ("", host.lower()) or is_own(domain))
-    flag = "false" not in (row.cell(BOOSTS).lower(), row.cell(SILENT).lower())
+    flag = FALSE.isdisjoint({row.cell(BOOSTS).casefold(), row.cell(SILENT).casefold()})
     title = " ".join(_uncelled(row.cell(TITLE)).split())
     return Line(name if is_local else said[:NAME_LENGTH], is_local, flag, title[: TITLE_LENGTH + 1])
 

@@ -63,6 +63,64 @@ def test_the_columns_of_mastodon() -> None:
     assert lines("﻿'-ann\n") == [Line("-ann", True, True)]
 
 
+HEADER = "Account address,Show boosts,Notify on new posts,Languages\n"
+TWO = [Line("tomas", True, True), Line("mira", True, False)]
+WRITTEN = {
+    "by semicolons": "Account address;Show boosts;Notify on new posts;Languages\n"
+    "tomas@localhost:8531;true;false;\nmira@localhost:8531;false;false;en\n",
+    "by tabs": "Account address\tShow boosts\ntomas@localhost:8531\ttrue\nmira@localhost:8531\tfalse\n",
+    "as Excel says": "sep=;\r\nAccount address;Show boosts\r\ntomas;1\r\nmira;0\r\n",
+    "in another order": "Show boosts,Account address\ntrue,tomas@localhost:8531\nfalse,mira@localhost:8531\n",
+    "with numbers": "Account address,Show boosts\ntomas@localhost:8531,1\nmira@localhost:8531,0\n",
+    "in German": "Account address;Show boosts\ntomas;WAHR\nmira;FALSCH\n",
+    "without a header": "tomas;true\nmira;false\n",
+    "quoted": '"Account address";"Show boosts"\n"tomas";"true"\n"mira";"no"\n',
+    "with blank rows": ";;\n\n;;\nAccount address;Show boosts\ntomas;true\nmira;false\n",
+    "with lines of old Macs": "Account address;Show boosts\rtomas;true\rmira;false\r",
+    "a blank first cell": "Languages,Account address,Show boosts\n,tomas,\n,mira,False\n",
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_files_as_programs_write_them(how: str) -> None:
+    assert read(io.BytesIO(WRITTEN[how].encode()), Kind.FOLLOWS, "localhost") == TWO
+
+
+def test_a_separator_in_a_title_separates_nothing() -> None:
+    assert lines("a;b;c,ann\n", Kind.LISTS) == [Line("ann", True, True, "a;b;c")]
+    assert lines("List name;Account address\na,b;ann\n", Kind.LISTS) == [Line("ann", True, True, "a,b")]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "why"),
+    [
+        (HEADER + "ann,true,false,\n", Kind.BLOCKS, "follows"),
+        (HEADER + "ann,true,false,\n", Kind.MUTES, "follows"),
+        (HEADER.replace(",", ";") + "ann;true;false;\n", Kind.BLOCKS, "follows"),
+        ("Languages,Account address\n,ann\n", Kind.LISTS, "follows"),
+        ("Account address,Hide notifications\nann,true\n", Kind.BLOCKS, "mutes"),
+        ("Hide notifications,Account address\ntrue,ann\n", Kind.FOLLOWS, "mutes"),
+        ("List name,Account address\nclose,ann\n", Kind.BLOCKS, "lists"),
+        ("Account address,List name\nann,close\n", Kind.FOLLOWS, "lists"),
+        ("Account address\nann\n", Kind.LISTS, "columns"),
+        ("List name\nclose\n", Kind.LISTS, "columns"),
+        ("Show boosts,Languages\ntrue,en\n", Kind.FOLLOWS, "columns"),
+        ("#domain,#severity\nbad.example,suspend\n", Kind.BLOCKS, "names"),
+        ("bad.example\nworse.example\n", Kind.BLOCKS, "names"),
+        ("https://x.example/@ann/1\nhttps://x.example/users/ann/statuses/2\n", Kind.FOLLOWS, "names"),
+        ("ann|true\nbob|false\n", Kind.FOLLOWS, "names"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_with_its_name(client: Client, text: str, kind: Kind, why: str) -> None:
+    UserFactory(username="ann")
+    with pytest.raises(CsvError) as refused:
+        lines(text, kind)
+    assert refused.value.why == why
+    answer = upload(client, text.encode(), kind)
+    assert (answer.status_code, CsvImport.objects.count()) == (422, 0)
+    assert str(refused.value) in answer.content.decode()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
@@ -173,14 +231,14 @@ def test_rows_of_the_version_before_are_read(reader: User) -> None:
 @pytest.mark.slow
 def test_all_that_was_not_done_is_a_file(client: Client, reader: User) -> None:
     names = "\n".join(f"x{number},=nobody{number}" for number in range(csv_views.REFUSED_SHOWN + 1))
-    found = done(reader, Kind.LISTS, names)
+    found = done(reader, Kind.LISTS, f"{names}\nx,nobody")
     page = client.get(PAGE).content.decode()
     assert page.count("no such user") == csv_views.REFUSED_SHOWN
     address = f"/settings/import/{found.pk}/not-done.csv"
     assert address in page
     written = b"".join(client.get(address).streaming_content)  # type: ignore[attr-defined]
     assert written.splitlines()[100] == b"x100,'=nobody100,no such user"
-    assert len(read(io.BytesIO(written), Kind.LISTS, HOST)) == csv_views.REFUSED_SHOWN + 1
+    assert len(read(io.BytesIO(written), Kind.LISTS, HOST)) == csv_views.REFUSED_SHOWN + 2
     other = Client()
     other.force_login(UserFactory())
     for number in (found.pk, 0, 10**18, 10**30):
