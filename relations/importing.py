@@ -28,8 +28,10 @@ PARTS = 50
 """Parts of one task: a long list does not keep a worker from all others."""
 REPORTS = 20
 """Imports of one user that are kept."""
-ATTEMPTS = 20
-"""An import that fails so often in a row ends where it is."""
+SECONDS = 300
+"""A task that takes longer is ended; what its parts did stays."""
+ATTEMPTS = 3
+"""An import that fails this often in a row ends where it is."""
 
 
 class BusyError(Exception):

@@ -21,7 +21,7 @@ def end_mutes() -> None:
     actions.end_mutes()
 
 
-@shared_task(name="relations.run_import")
+@shared_task(name="relations.run_import", soft_time_limit=importing.SECONDS, time_limit=importing.SECONDS + 30)
 def run_import(import_id: int) -> None:
     """Do the next lines of an import."""
     importing.run(import_id)

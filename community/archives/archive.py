@@ -2,7 +2,8 @@
 
 An archive may hold anything. Known files alone are taken, each up to its bound; no name of the archive becomes a path,
 links and devices are passed over, and so are files that are encrypted or damaged. All that is unpacked and read is
-bounded as a whole, whatever the archive says of itself.
+bounded as a whole, whatever the archive says of itself. It knows nothing of Django: a program with limits runs it
+(reading.py).
 
 See docs/decisions.md: Code written by hand, and why it stays.
 """
@@ -19,17 +20,17 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
-
-from django.conf import settings
+from typing import IO, Any, NamedTuple
 
 CHUNK_BYTES = 1 << 18
 MEMBERS = 100_000
-"""Files of an archive that are looked at."""
+"""Files of an archive at most."""
 DIRECTORY_BYTES = 16 << 20
 """Bytes at most of the table of contents of a zip, which is read into memory."""
-HEADER_BYTES = 1 << 16
-"""Bytes at most of an extended header of a tar, which is read into memory."""
+HEADER_BYTES = 1 << 14
+"""Bytes at most of an extended header of a tar, which is read into memory, and of all that are for the whole tar."""
+HEADERS = 4
+"""Extended headers of one file in a tar."""
 JSON_BYTES = 256 << 20
 LIST_BYTES = 16 << 20
 """Bytes at most of a list beside the posts. A longer one is kept as a file that only says so."""
@@ -56,9 +57,27 @@ class ArchiveError(ValueError):
     """The file is no archive that can be read; the message is one word, a key of models.FAILURES."""
 
 
-def unpack(source: Path, folder: Path) -> None:
+class Bounds(NamedTuple):
+    """Bytes at most: of all that is unpacked, of a file of JSON, and of a picture or video."""
+
+    total: int
+    json: int
+    medium: int
+
+
+def unpack(source: Path, folder: Path, bounds: Bounds) -> None:
     """Unpack what is known into a folder that is there. Raises ArchiveError, and OSError where the disk is full."""
-    room = _Room(settings.ARCHIVE_BYTES + JSON_BYTES)
+    try:
+        _unpack(source, folder, _Room(bounds))
+    except (ArchiveError, OSError, MemoryError):
+        raise
+    except Exception as error:  # the libraries raise what they like for damaged bytes
+        raise ArchiveError("damaged") from error
+    if not (folder / "outbox.json").exists():
+        raise ArchiveError("outbox")
+
+
+def _unpack(source: Path, folder: Path, room: "_Room") -> None:
     with source.open("rb") as file:
         head = file.read(512)
         file.seek(0)
@@ -71,8 +90,6 @@ def unpack(source: Path, folder: Path) -> None:
             _untar(room.counted(file), folder, room)
         else:
             raise ArchiveError("format")
-    if not (folder / "outbox.json").exists():
-        raise ArchiveError("outbox")
 
 
 def medium(folder: Path, url: str) -> Path | None:
@@ -100,18 +117,19 @@ def _medium_name(name: str) -> str | None:
     return f"medium-{hashlib.sha256(rest.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
-def _longest(target: str) -> int:
+def _longest(target: str, bounds: Bounds) -> int:
     if target in LISTS:
         return LIST_BYTES
-    return JSON_BYTES if target.endswith(".json") else int(max(settings.MEDIA_IMAGE_BYTES, settings.MEDIA_VIDEO_BYTES))
+    return bounds.json if target.endswith(".json") else bounds.medium
 
 
 class _Room:
     """The bytes that may still be written, and read from a packed stream: beyond them is an ArchiveError."""
 
-    def __init__(self, size: int) -> None:
-        self.left = size
-        self._unread = size + (64 << 20)  # headers and padding besides
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self.left = bounds.total
+        self._unread = bounds.total + (64 << 20)  # headers and padding besides
 
     def counted(self, stream: IO[bytes] | gzip.GzipFile) -> IO[bytes]:
         """The stream, bounded as a whole."""
@@ -121,7 +139,7 @@ class _Room:
         """Write a file, the first of its name; one that is longer than its kind may be is left out. Of a list stays a
         file of NULs: too long a one, or one NUL for a damaged one.
         """
-        longest, size, is_whole = _longest(path.name), 0, True
+        longest, size, is_whole = _longest(path.name, self._bounds), 0, True
         try:
             with path.open("xb") as file:
                 while part := stream.read(CHUNK_BYTES):
@@ -171,15 +189,10 @@ class _Counted(io.RawIOBase):
 # --- Zip -------------------------------------------------------------------------------------------------
 def _unzip(file: IO[bytes], folder: Path, room: _Room) -> None:
     _check_directory(file)
-    try:
-        with zipfile.ZipFile(file) as archive:
-            for info in archive.infolist()[:MEMBERS]:
-                if (target := _target(info.filename)) and _is_plain(info):
-                    _save(archive, info, folder / target, room)
-    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError) as error:
-        if isinstance(error, ArchiveError):
-            raise
-        raise ArchiveError("damaged") from error
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            if (target := _target(info.filename)) and _is_plain(info):
+                _save(archive, info, folder / target, room)
 
 
 def _save(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, room: _Room) -> None:
@@ -198,55 +211,100 @@ def _is_plain(info: zipfile.ZipInfo) -> bool:
 
 
 def _check_directory(file: IO[bytes]) -> None:
-    """Raise ArchiveError for a zip whose table of contents is longer than is read into memory.
+    """Raise ArchiveError for a zip whose table of contents is longer than is read into memory, or has too many entries.
 
-    The library reads as many bytes as the last record of the file says, or the record of 64 bits before it.
+    The library finds the record that says where the table is: another way to read it would find another record.
     """
-    size = file.seek(0, io.SEEK_END)
-    file.seek(max(0, size - (1 << 16) - 100))
-    tail = file.read()
-    file.seek(0)
-    end = tail.rfind(b"PK\x05\x06")
-    if end < 0 or len(tail) < end + 22:
+    try:
+        record: Any = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # what ZipFile calls
+    except (OSError, struct.error, zipfile.BadZipFile) as error:
+        raise ArchiveError("damaged") from error
+    if not record:
         raise ArchiveError("damaged")
-    (length,) = struct.unpack_from("<L", tail, end + 12)
-    wide = tail.rfind(b"PK\x06\x06", 0, end)
-    if wide >= 0 and len(tail) >= wide + 56:
-        length = max(length if length < 0xFFFFFFFF else 0, struct.unpack_from("<Q", tail, wide + 40)[0])
+    length, place = record[zipfile._ECD_SIZE], record[zipfile._ECD_LOCATION]  # type: ignore[attr-defined]
     if length > DIRECTORY_BYTES:
         raise ArchiveError("large")
+    before = 76  # bytes of two more records, which a large zip has before this one
+    file.seek(max(0, place - length - before))
+    if file.read(length + before).count(b"PK\x01\x02") > MEMBERS:
+        raise ArchiveError("large")
+    file.seek(0)
 
 
 # --- Tar -------------------------------------------------------------------------------------------------
 class _Member(tarfile.TarInfo):
-    """A member whose extended headers are bounded: the library reads them into memory whole."""
+    """A member whose headers are bounded: the library reads them into memory whole, before it can be asked."""
 
-    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
-        is_header = self.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) and not self.isreg()
-        if is_header and self.size > HEADER_BYTES:
+    def _proc_member(self, tar: "_Tar") -> tarfile.TarInfo:
+        if self.size < 0:
+            raise ArchiveError("damaged")
+        if self.type == tarfile.GNUTYPE_SPARSE:
             raise ArchiveError("large")
+        if not self.isreg() and self.size > HEADER_BYTES:
+            raise ArchiveError("large")
+        if self.type in HEADER_TYPES:
+            tar.count(self)
         member: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]  # the hook for one's own members
+        if member.size < 0:
+            raise ArchiveError("damaged")
         return member
+
+    def _sparse(self, *_args: object) -> None:
+        raise ArchiveError("large")
+
+    # The map of a sparse file, in three formats: a list of any length.
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _sparse
+
+
+HEADER_TYPES = frozenset(
+    {
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+    }
+)
+
+
+class _Tar(tarfile.TarFile):
+    """A tar whose extended headers are counted: the library reads those of a file by recursion, and keeps those of the
+    whole tar.
+    """
+
+    tarinfo = _Member
+    _in_a_row = _kept_bytes = 0
+
+    def next(self) -> tarfile.TarInfo | None:
+        """The next member. Raises ArchiveError."""
+        self._in_a_row = 0
+        return super().next()
+
+    def count(self, header: tarfile.TarInfo) -> None:
+        """Count an extended header. Raises ArchiveError for one too many."""
+        self._in_a_row += 1
+        if header.type == tarfile.XGLTYPE:
+            self._kept_bytes += header.size
+        if self._in_a_row > HEADERS or self._kept_bytes > HEADER_BYTES:
+            raise ArchiveError("large")
 
 
 def _untar(stream: IO[bytes], folder: Path, room: _Room) -> None:
-    try:
-        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive:
-            for member in _members(archive):
-                target = _target(member.name)
-                if target and member.isreg() and not member.issparse():
-                    packed = archive.extractfile(member)
-                    if packed is not None:
-                        room.save(packed, folder / target)
-    except (tarfile.TarError, UnicodeDecodeError, OverflowError) as error:
-        raise ArchiveError("damaged") from error
+    with _Tar.open(fileobj=stream, mode="r|") as archive:
+        for member in _members(archive):
+            target = _target(member.name)
+            if target and member.isreg():
+                packed = archive.extractfile(member)
+                if packed is not None:
+                    room.save(packed, folder / target)
 
 
 def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The members one by one; the library would remember them all."""
+    """The members one by one; the library would remember them all. Raises ArchiveError for too many."""
     for _number in range(MEMBERS):
         member = archive.next()
         if member is None:
             return
         yield member
         archive.members = []  # type: ignore[attr-defined]
+    raise ArchiveError("large")

@@ -23,13 +23,14 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from accounts.models import User
-from community.archives import extras, listed, outbox
+from community.archives import extras, finding, listed, outbox, reader
 from community.archives.actions import ARCHIVE, folder_of
-from community.archives.archive import ArchiveError, unpack
+from community.archives.archive import ArchiveError
+from community.archives.finding import Outbox
 from community.archives.listed import Lists, Tally
 from community.archives.media import Shown, shown
 from community.archives.models import NOTES, ArchiveImport, BroughtItem, Listed, State
-from community.archives.outbox import ITEMS, LeftOutError, Outbox, OutboxError, Post
+from community.archives.outbox import LeftOutError, Post
 from items import actions as items
 from items.models import Item, Status, Visibility
 from items.text import ContentError
@@ -41,8 +42,8 @@ PART = 20
 PARTS = 20
 SECONDS = 5.0
 """Parts of one task, and seconds after which no further part begins: other tasks wait for the same workers."""
-ATTEMPTS = 10
-"""An import that fails so often in a row ends where it is."""
+ATTEMPTS = 3
+"""An import that fails this often in a row ends where it is."""
 ORPHAN_SECONDS = 3600
 """A folder without a row is an upload under way, until then."""
 LOCK = "lock"
@@ -66,8 +67,8 @@ def run(import_id: int) -> bool:
     if not folder.is_dir():  # it is on another machine, or was removed
         return not _claimed(row) and row.attempts >= ATTEMPTS
     try:
-        with _alone(folder):
-            if _claimed(row) and not _go_on(row, folder):
+        with _alone(folder) as lock:
+            if _claimed(row) and not _go_on(row, folder, lock):
                 return False
             if is_running(import_id):
                 return False
@@ -91,32 +92,32 @@ def _claimed(row: ArchiveImport) -> bool:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the lock on a folder. Raises TakenError, also where the folder is on another machine."""
+def _alone(folder: Path) -> Iterator[int]:
+    """Hold the lock on a folder: its handle. Raises TakenError, also where the folder is on another machine."""
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
         raise TakenError from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        yield handle
     except BlockingIOError:
         raise TakenError from None
     finally:
         os.close(handle)
 
 
-def _go_on(row: ArchiveImport, folder: Path) -> bool:
+def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
     """Unpack the archive where that was not done, and bring its next posts, or what comes behind them; True if the
     import has ended.
     """
     if row.total is None:
         try:
-            _prepare(row, folder)
-        except (ArchiveError, OutboxError) as error:
+            _prepare(row, folder, lock)
+        except ArchiveError as error:
             _end(row, str(error))
             return True
-    posts, lists = outbox.opened(folder / "outbox.json"), Lists(folder)
+    posts, lists = finding.opened(folder / "outbox.json"), Lists(folder)
     if row.lists is None:
         row.lists = lists.found()
         row.save(update_fields=["lists"])
@@ -140,16 +141,15 @@ def _go_on(row: ArchiveImport, folder: Path) -> bool:
     return False
 
 
-def _prepare(row: ArchiveImport, folder: Path) -> None:
-    """Unpack, find the posts, and forget the archive. Raises ArchiveError and OutboxError."""
+def _prepare(row: ArchiveImport, folder: Path, lock: int) -> None:
+    """Unpack, find the posts, and forget the archive. Raises ArchiveError and ReaderError."""
     for path in folder.iterdir():  # of a worker that was killed
         if path.name not in (ARCHIVE, LOCK):
             path.unlink()
-    unpack(folder / ARCHIVE, folder)
-    found = outbox.index(folder / "outbox.json")
-    row.total = min(found, ITEMS)
-    if found > ITEMS:
-        row.left_out["many"] = found - ITEMS
+    found = reader.read(folder / ARCHIVE, folder, lock)
+    row.total = min(found, finding.ITEMS)
+    if found > finding.ITEMS:
+        row.left_out["many"] = found - finding.ITEMS
     row.save(update_fields=["total", "left_out"])
     (folder / ARCHIVE).unlink(missing_ok=True)
 

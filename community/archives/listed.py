@@ -18,9 +18,10 @@ from typing import IO, Any
 import msgspec
 
 from accounts.models import User
-from community.archives import archive, outbox
+from community.archives import archive, finding
+from community.archives.finding import OutboxError
 from community.archives.models import BroughtItem, Listed, Progress
-from community.archives.outbox import OutboxError, digest, said
+from community.archives.outbox import digest, said
 from items import actions as items
 from items.addresses import item_id_at
 from items.models import Item, Pin, Status
@@ -49,6 +50,8 @@ ENTRIES = 100_000
 """Likes, and bookmarks, that are read."""
 COUNTED = 500_000
 """Entries that are counted: no list of so many bytes has more addresses."""
+BRACKETS = 1_000_000
+"""Brackets and entries of a list. An entry is an address, or a post with 30 brackets."""
 TOGETHER = 200
 """Addresses of one transaction."""
 ADDRESS_LENGTH = 500
@@ -142,15 +145,15 @@ def _entries(path: Path, kind: Listed) -> list[Entry]:
     except CsvError as error:
         raise ListError(error.why) from error
     except OutboxError as error:
-        raise ListError("unread") from error
+        raise ListError("long" if str(error) == "large" else "unread") from error
 
 
 def _addresses(file: IO[bytes], most: int) -> Iterator[str]:
     """The addresses of the first entries of a collection, each once; an empty one for each entry without one."""
     seen = set()
-    for begin, end in islice(outbox.found(file), most):
+    for begin, end in islice(finding.found(file, BRACKETS), most):
         file.seek(begin)
-        address = _address(file.read(end - begin)) if end - begin <= outbox.LONGEST_BYTES else ""
+        address = _address(file.read(end - begin)) if end - begin <= finding.LONGEST_BYTES else ""
         if not address or address not in seen:
             seen.add(address)
             yield address
@@ -160,9 +163,9 @@ def _count(path: Path) -> int:
     """The entries of a collection, up to `COUNTED`. Raises ListError for one that breaks off before."""
     try:
         with path.open("rb") as file:
-            return sum(1 for _ in islice(outbox.found(file), COUNTED))
+            return sum(1 for _ in islice(finding.found(file, BRACKETS), COUNTED))
     except OutboxError as error:
-        raise ListError("unread") from error
+        raise ListError("long" if str(error) == "large" else "unread") from error
 
 
 def _address(entry: bytes) -> str:

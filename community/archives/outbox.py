@@ -1,43 +1,26 @@
-"""The posts of an archive: `outbox.json`, an OrderedCollection of ActivityPub, read item by item.
+"""The posts of an archive, item by item (finding.py finds them in `outbox.json`).
 
-A file may hold anything, of any size and depth: its items are found without reading it into memory, each is bounded,
-and what is no post is an Outcome with its reason.
+An item may hold anything; what is no post is left out with its reason.
 """
 
 import hashlib
-import mmap
 import re
-from array import array
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
+from community.archives.finding import LONGEST_BYTES
 from community.archives.markup import text_of
 from items.models import Visibility
 from items.text import WARNING_LENGTH
-from storage import ids
 from web.strict_json import UNSTORABLE
 
-ITEMS = 50_000
-"""Items of an outbox that are read; the rest is left out."""
-LONGEST_BYTES = 1 << 20
-"""Bytes of an item."""
-DEEPEST = 64
 ATTACHMENTS = 20
 OPTIONS = 50
 PUBLIC = frozenset({"https://www.w3.org/ns/activitystreams#Public", "as:Public", "Public"})
-# Names and strings of JSON, its brackets, and the comma.
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[\]{},]', re.DOTALL)
-_KEY = re.compile(rb'"orderedItems"\s*+:\s*+\[')
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
-
-
-class OutboxError(ValueError):
-    """The file is no outbox; the message is one word, a key of models.FAILURES."""
 
 
 class LeftOutError(Exception):
@@ -108,89 +91,6 @@ class _Activity(msgspec.Struct):
 
 class _Option(msgspec.Struct):
     name: str = ""
-
-
-# --- Finding the items -----------------------------------------------------------------------------------
-class Outbox:
-    """The items of an outbox, in the order of their times."""
-
-    def __init__(self, path: Path, places: "np.ndarray[Any, np.dtype[np.int64]]") -> None:
-        self._path, self._places = path, places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def items(self, first: int, count: int) -> list[bytes]:
-        """Items as they are written, from one place on."""
-        with self._path.open("rb") as file:
-            return [_read(file, *place) for place in self._places[first : first + count].tolist()]
-
-
-def _read(file: Any, begin: int, length: int) -> bytes:
-    file.seek(begin)
-    return bytes(file.read(min(length, LONGEST_BYTES + 1)))
-
-
-def index(path: Path) -> int:
-    """Find the items of an outbox, and write the places of the first `ITEMS` beside it; how many there are. Raises
-    OutboxError.
-    """
-    rows, count = array("q"), 0
-    with path.open("rb") as file:
-        for count, (begin, end) in enumerate(found(file), 1):
-            if count <= ITEMS:
-                file.seek(begin)
-                rows.extend((_time(file.read(min(end - begin, LONGEST_BYTES))), begin, end - begin))
-    table = np.frombuffer(rows, dtype=np.int64).reshape(-1, 3)
-    ordered = table[np.argsort(table[:, 0], kind="stable"), 1:]
-    np.save(path.with_suffix(".npy"), ordered)
-    return count
-
-
-def opened(path: Path) -> Outbox:
-    """An outbox that has been indexed."""
-    return Outbox(path, np.load(path.with_suffix(".npy"), allow_pickle=False))
-
-
-def found(file: Any) -> Iterator[tuple[int, int]]:
-    """Where each item of an OrderedCollection begins and ends. Raises OutboxError."""
-    try:
-        view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except ValueError as error:  # it is empty
-        raise OutboxError("outbox") from error
-    with view:
-        start = _KEY.search(view)
-        if start is None:
-            raise OutboxError("outbox")
-        depth, begin = 0, start.end()
-        for token in _TOKEN.finditer(view, start.end()):
-            sign = token[0][:1]
-            if sign in b"{[":
-                begin = token.start() if depth == 0 else begin
-                depth += 1
-                if depth > DEEPEST:
-                    raise OutboxError("deep")
-            elif sign in b"}]":
-                depth -= 1
-                if depth < 0:
-                    return
-                if depth == 0:
-                    yield begin, token.end()
-            elif sign == b'"' and depth == 0:
-                yield token.span()
-    raise OutboxError("outbox")  # it breaks off
-
-
-_PUBLISHED = re.compile(rb'"published"\s*+:\s*+"([0-9TZ:.+-]{10,40})"')
-
-
-def _time(item: bytes) -> int:
-    """When the item was said, in milliseconds; 0 where it does not say."""
-    found = _PUBLISHED.search(item)
-    try:
-        return (datetime.fromisoformat(found[1].decode()) - ids.EPOCH) // ids.MILLISECOND if found else 0
-    except (ValueError, TypeError, OverflowError):
-        return 0
 
 
 # --- Reading one -----------------------------------------------------------------------------------------

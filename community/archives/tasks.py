@@ -2,11 +2,15 @@
 
 from celery import shared_task
 
-from community.archives import importing
+from community.archives import importing, reader
 from storage.queue import asks
 
+PART_SECONDS = 600
+"""Seconds of a part of the posts, while other uploads take all decoders."""
+SECONDS = reader.seconds() * reader.WAIT_FACTOR + PART_SECONDS
 
-@shared_task(name="moving.run_import")
+
+@shared_task(name="moving.run_import", soft_time_limit=SECONDS, time_limit=SECONDS + 30)
 def run_import(import_id: int) -> None:
     """Bring the next posts of an archive."""
     importing.run(import_id)

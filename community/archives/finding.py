@@ -1,0 +1,139 @@
+"""Where the posts of `outbox.json` stand, an OrderedCollection of ActivityPub, and the entries of such a list.
+
+The file is not read into memory. Time is bounded whatever it holds: the search ends after a number of entries, and
+after a number of brackets. It knows nothing of Django: a program with limits runs it (reading.py).
+"""
+
+import mmap
+import re
+from array import array
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import IO, Any
+
+ITEMS = 50_000
+"""Items of an outbox that are read; the rest is left out."""
+COUNTED = 100_000
+"""Items of an outbox that are counted. Nothing behind them is looked at."""
+BRACKETS = 4_000_000
+"""Brackets of a file, and entries that are no object. A post of Mastodon has 30. These take 4 seconds."""
+LONGEST_BYTES = 1 << 20
+"""Bytes of an item."""
+DEEPEST = 64
+_KEY = re.compile(rb'"orderedItems"\s*+:\s*+\[')
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'
+_ENTRY = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
+# All that stands between two brackets, strings with brackets in them included.
+_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+([\[\]{}])", re.DOTALL)
+_PUBLISHED = re.compile(rb'"published"\s*+:\s*+"([0-9TtZz:.+ -]{10,40})"')
+_LEAP = re.compile(r"(\d\d:\d\d):60(?!\d)")
+
+
+class OutboxError(ValueError):
+    """The file is no outbox; the message is one word, a key of models.FAILURES."""
+
+
+class Outbox:
+    """The items of an outbox, in the order of their times."""
+
+    def __init__(self, path: Path, places: "array[int]") -> None:
+        self._path, self._places = path, places
+
+    def __len__(self) -> int:
+        return len(self._places) // 2
+
+    def items(self, first: int, count: int) -> list[bytes]:
+        """Items as they are written, from one place on."""
+        numbers = self._places[2 * first : 2 * (first + count)]
+        with self._path.open("rb") as file:
+            return [_read(file, begin, length) for begin, length in zip(numbers[::2], numbers[1::2], strict=True)]
+
+
+def _read(file: IO[bytes], begin: int, length: int) -> bytes:
+    file.seek(begin)
+    return file.read(min(length, LONGEST_BYTES + 1))
+
+
+def index(path: Path, most: int = ITEMS) -> int:
+    """Find the items of an outbox, and write the places of the first `most` beside it; how many there are, at most
+    `COUNTED`. Raises OutboxError.
+    """
+    rows: list[tuple[float, int, int]] = []
+    count = 0
+    with path.open("rb") as file:
+        for begin, end in found(file):
+            count += 1
+            if count <= most:
+                file.seek(begin)
+                rows.append((_time(file.read(min(end - begin, LONGEST_BYTES))), begin, end - begin))
+            if count == COUNTED:
+                break
+    rows.sort(key=lambda row: row[0])
+    places = array("q", (number for _time, begin, length in rows for number in (begin, length)))
+    _index_of(path).write_bytes(places.tobytes())
+    return count
+
+
+def opened(path: Path) -> Outbox:
+    """An outbox that has been indexed."""
+    places = array("q")
+    places.frombytes(_index_of(path).read_bytes())
+    return Outbox(path, places)
+
+
+def _index_of(path: Path) -> Path:
+    return path.with_suffix(".places")
+
+
+def found(file: IO[bytes], brackets: int = BRACKETS) -> Iterator[tuple[int, int]]:
+    """Where each item of an OrderedCollection begins and ends. Raises OutboxError, also after so many brackets."""
+    try:
+        view: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except ValueError as error:  # it is empty
+        raise OutboxError("outbox") from error
+    with view:
+        start = _KEY.search(view)
+        if start is None:
+            raise OutboxError("outbox")
+        depth, begin, at = 0, start.end(), start.end()
+        for _ in range(brackets):
+            token = _BRACKET.match(view, at) if depth else _ENTRY.search(view, at)
+            if token is None:
+                raise OutboxError("outbox")  # it breaks off
+            at = token.end()
+            sign = view[at - 1 : at]
+            if not depth and view[token.start() : token.start() + 1] == b'"':
+                yield token.span()
+            elif sign in b"{[":
+                begin = token.start() if depth == 0 else begin
+                depth += 1
+                if depth > DEEPEST:
+                    raise OutboxError("deep")
+            else:
+                depth -= 1
+                if depth < 0:
+                    return
+                if depth == 0:
+                    yield begin, at
+    raise OutboxError("large")
+
+
+def moment(text: str) -> datetime | None:
+    """A time as a file writes it, with its zone; None where it is not one. A leap second is the second after it."""
+    try:
+        written = datetime.fromisoformat(_LEAP.sub(r"\1:59", text.strip()))
+        found = written + timedelta(seconds=1) if _LEAP.search(text) else written
+    except (ValueError, OverflowError):
+        return None
+    return found if found.tzinfo else None
+
+
+def _time(item: bytes) -> float:
+    """When the item was said, by the clock of Unix; 0 where it does not say."""
+    found = _PUBLISHED.search(item)
+    said = moment(found[1].decode()) if found else None
+    try:
+        return said.timestamp() if said else 0.0
+    except OverflowError:
+        return 0.0

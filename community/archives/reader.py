@@ -1,0 +1,72 @@
+"""The site's side of the program that unpacks archives (reading.py)."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from django.conf import settings
+
+from community.archives import archive, finding
+from community.archives.archive import ArchiveError, Bounds
+
+SECONDS, BYTES_A_SECOND = 20, 32 << 20
+"""Processor time of an archive: some seconds, and more by what may be unpacked."""
+WAIT_FACTOR = 3
+"""The program may take this many times its processor time: others share the processors."""
+GRACE_SECONDS = 5
+TIMES_UP = frozenset({-signal.SIGXCPU, -signal.SIGALRM})
+
+
+class ReaderError(Exception):
+    """The program ended before it answered, or the disk is full: the same archive may be read later."""
+
+
+def bounds() -> Bounds:
+    """What an archive may unpack to."""
+    medium = max(settings.MEDIA_IMAGE_BYTES, settings.MEDIA_VIDEO_BYTES)
+    return Bounds(settings.ARCHIVE_BYTES + archive.JSON_BYTES, archive.JSON_BYTES, medium)
+
+
+def seconds() -> int:
+    """Processor time that an archive may take."""
+    return int(SECONDS + bounds().total // BYTES_A_SECOND)
+
+
+def read(source: Path, folder: Path, lock: int) -> int:
+    """Unpack an archive into its folder, and find its posts: how many there are. Raises ArchiveError, ReaderError.
+
+    The program inherits the `lock` on the folder: where this process is killed, no other begins before it has ended.
+    """
+    wall = seconds() * WAIT_FACTOR
+    job = {
+        "source": str(source),
+        "folder": str(folder),
+        "bounds": bounds(),
+        "items": finding.ITEMS,
+        "seconds": seconds(),
+        "wall": wall,
+    }
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "community.archives.reading"],
+            input=json.dumps(job).encode() + b"\n",
+            stdout=subprocess.PIPE,
+            cwd=settings.BASE_DIR,
+            pass_fds=[lock],
+            timeout=wall + GRACE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ArchiveError("large") from error
+    if done.returncode in TIMES_UP:
+        raise ArchiveError("large")
+    if done.returncode or not done.stdout:
+        raise ReaderError(f"the reader of archives ended with {done.returncode}")
+    found = json.loads(done.stdout)
+    if found.get("reason") == "full":
+        raise ReaderError(found["words"])
+    if reason := found.get("reason"):
+        raise ArchiveError(reason)
+    return int(found["count"])
