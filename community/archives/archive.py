@@ -16,11 +16,13 @@ import re
 import stat
 import struct
 import tarfile
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+from urllib.parse import quote, unquote
 
 CHUNK_BYTES = 1 << 18
 MEMBERS = 100_000
@@ -93,10 +95,17 @@ def _unpack(source: Path, folder: Path, room: "_Room") -> None:
 
 
 def medium(folder: Path, url: str) -> Path | None:
-    """The unpacked file of an attachment by the address that its post names; None where there is none."""
-    name = _medium_name(url)
-    path = folder / name if name else None
-    return path if path and path.is_file() else None
+    """The unpacked file of an attachment by the address that its post names; None where there is none.
+
+    An address may have a query, and names in it may be quoted.
+    """
+    bare = re.split(r"[?#]", url, maxsplit=1)[0]
+    plain = unquote(bare)
+    for address in dict.fromkeys((url, bare, plain, unquote(url), quote(plain, errors="replace"))):
+        name = _medium_name(address)
+        if name and (folder / name).is_file():
+            return folder / name
+    return None
 
 
 def _target(name: str) -> str | None:
@@ -114,6 +123,7 @@ def _medium_name(name: str) -> str | None:
     before, known, rest = name.partition(MEDIA)
     if not known or not rest or (before and not before.endswith("/")):
         return None
+    rest = unicodedata.normalize("NFC", rest)
     return f"medium-{hashlib.sha256(rest.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 

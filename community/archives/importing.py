@@ -256,6 +256,8 @@ def _bring(row: ArchiveImport, user: User, part: _Part, post: Post) -> None:
         raise LeftOutError("rules") from error
     part.items[post.origin] = item
     part.brought += 1
+    for what in post.lost:
+        part.leave_out(what, post.address)
 
 
 def _content(post: Post, pictures: Shown | None) -> dict[str, object]:

@@ -21,7 +21,9 @@ SILENT = frozenset({"script", "style", "template", "title", "head", "iframe", "o
 _TAG = re.compile(r"""<(/?)([A-Za-z][A-Za-z0-9]*+)((?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+)>|<[!?][^<>]*+>""")
 _ATTRIBUTE = re.compile(r"""(?<![\w-])(href|class)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"']++))""", re.IGNORECASE)
 _SPACES = re.compile(r"[ \t\r\n\f]+")
-_CONTROLS = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_KEPT_SPACE = "\x01"
+"""Stands for a space of `<pre>` until the others are gone: no control character of the post itself is left then."""
+_CONTROLS = re.compile("[\x02-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class _Text:
@@ -31,7 +33,7 @@ class _Text:
         self._parts: list[str] = []
         self._link: list[str] | None = None
         self._href = self._class = ""
-        self._silent = 0
+        self._silent = self._pre = 0
 
     def read(self, said: str) -> str:
         """The text of a piece of HTML."""
@@ -55,6 +57,7 @@ class _Text:
             self._say("\n- ")
         elif tag in PARAGRAPHS:
             self._say("\n\n")
+            self._pre += tag == "pre"
         elif tag == "a" and self._link is None:
             found = _ATTRIBUTE.finditer(attributes)
             known = {one[1].lower(): html.unescape(one[2] or one[3] or one[4] or "") for one in found}
@@ -66,13 +69,19 @@ class _Text:
             self._silent = max(0, self._silent - 1)
         elif tag in PARAGRAPHS:
             self._say("\n\n")
+            self._pre = max(0, self._pre - (tag == "pre"))
         elif tag == "a" and self._link is not None:
             words, self._link = "".join(self._link), None
             self._say(_linked(words, self._href, self._class.split()))
 
     def _words(self, said: str) -> None:
-        """Words, whose line feeds mean nothing in HTML."""
-        if said and not self._silent:
+        """Words, whose line feeds mean nothing in HTML, but in `<pre>`."""
+        if not said or self._silent:
+            return
+        if self._pre:
+            lines = html.unescape(said).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
+            self._say(lines.replace(" ", _KEPT_SPACE))
+        else:
             self._say(html.unescape(_SPACES.sub(" ", said)))
 
     def _say(self, words: str) -> None:
@@ -81,9 +90,9 @@ class _Text:
 
 def text_of(said: str) -> str:
     """The text of a piece of HTML; no character behind the first `LONGEST` is read."""
-    text = _CONTROLS.sub("", UNSTORABLE.sub("", _Text().read(said[:LONGEST])))
-    lines = [line.strip(" ") for line in text.split("\n")]
-    return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip()
+    text = _CONTROLS.sub("", UNSTORABLE.sub("", _Text().read(said[:LONGEST].replace(_KEPT_SPACE, ""))))
+    lines = [line.strip(" ").rstrip(_KEPT_SPACE) for line in text.split("\n")]
+    return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT_SPACE, " ")
 
 
 def _linked(words: str, href: str, classes: list[str]) -> str:

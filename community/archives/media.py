@@ -35,7 +35,7 @@ def shown(user_id: int, folder: Path, post: Post) -> Shown:
     """
     found = Shown(ItemType.IMAGE, [], [])
     for place, attachment in enumerate(post.media):
-        path = medium(folder, attachment.path)
+        path = next((path for one in attachment.paths if (path := medium(folder, one))), None)
         if path is None:
             found.left_out.append("missing")
             continue

@@ -34,6 +34,11 @@ MEDIA_REASONS = {
     "more": _("a post has up to four pictures, or one video"),
 }
 """Why a picture or video of a post did not."""
+PART_REASONS = {
+    "updated": _("the time of its last change cannot be read, the post itself came in"),
+    "id": _("it has no address of its own, the post itself came in"),
+}
+"""What a post lost on its way in."""
 OTHER_REASONS = {
     "bookmark": _("a bookmark of a post of another site"),  # as a version before counted them
     "profile": _("a part of the profile that this site does not take"),
@@ -190,7 +195,7 @@ class ArchiveImport(ClaimedRow):
     @property
     def counts(self) -> list[Count]:
         """How much did not come in, by reason."""
-        known = REASONS | MEDIA_REASONS | OTHER_REASONS
+        known = REASONS | MEDIA_REASONS | PART_REASONS | OTHER_REASONS
         return [Count(str(known[why]), self.left_out[why]) for why in known if self.left_out.get(why)]
 
     def progress(self) -> dict[Listed, Progress]:
@@ -221,7 +226,7 @@ class ArchiveImport(ClaimedRow):
     @property
     def noted(self) -> list[Note]:
         """The first items that did not come in."""
-        known = LIST_REASONS | REASONS | MEDIA_REASONS
+        known = LIST_REASONS | REASONS | MEDIA_REASONS | PART_REASONS
         return [Note(address, str(known.get(why, why))) for address, why in self.notes]
 
 

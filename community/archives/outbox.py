@@ -1,6 +1,7 @@
 """The posts of an archive, item by item (finding.py finds them in `outbox.json`).
 
-An item may hold anything; what is no post is left out with its reason.
+An item may hold anything. Programs disagree on many keys, so each is read by itself: a key that cannot be read costs a
+part of the post, and its report names that part. What is no post is left out with its reason.
 """
 
 import hashlib
@@ -11,13 +12,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from community.archives.finding import LONGEST_BYTES
+from community.archives.finding import LONGEST_BYTES, moment
 from community.archives.markup import text_of
 from items.models import Visibility
 from items.text import WARNING_LENGTH
 from web.strict_json import UNSTORABLE
 
 ATTACHMENTS = 20
+ADDRESSES = 10
+"""Addresses of one attachment: the same video in several sizes."""
 OPTIONS = 50
 PUBLIC = frozenset({"https://www.w3.org/ns/activitystreams#Public", "as:Public", "Public"})
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
@@ -32,16 +35,18 @@ class LeftOutError(Exception):
 
 
 class Attachment(NamedTuple):
-    """A picture or video of a post: its path in the archive, what it shows in words, and the point that matters."""
+    """A picture or video of a post: its paths, of which the archive has one, what it shows in words, and the point that
+    matters.
+    """
 
-    path: str
+    paths: tuple[str, ...]
     description: str
     focus: tuple[float, float]
 
 
 class Post(NamedTuple):
     """A post of the archive as this site would say it. `origin` is the digest of its address, `parent` that of what it
-    replies to, or empty.
+    replies to, or empty. `lost`: its parts that cannot be read, keys of models.PART_REASONS.
     """
 
     origin: str
@@ -55,26 +60,28 @@ class Post(NamedTuple):
     visibility: Visibility
     language: str
     media: tuple[Attachment, ...]
+    lost: tuple[str, ...]
 
 
 class _Attachment(msgspec.Struct):
     url: Any = ""
+    href: Any = ""
     name: Any = ""
     focalPoint: Any = None  # noqa: N815 (the key)
 
 
 class _Object(msgspec.Struct):
-    """A Note or a Question. Keys that programs disagree on are of any type here."""
+    """A Note, a Question or an Article. Every key is of any type here."""
 
-    id: str = ""
-    type: str = ""
-    published: datetime | None = None
-    updated: datetime | None = None
-    url: Any = None
+    id: Any = ""
+    type: Any = ""
+    name: Any = ""
+    published: Any = None
+    updated: Any = None
     inReplyTo: Any = None  # noqa: N815
-    content: str | None = None
+    content: Any = ""
     contentMap: Any = None  # noqa: N815
-    summary: str | None = None
+    summary: Any = ""
     sensitive: Any = False
     to: Any = ()
     cc: Any = ()
@@ -84,13 +91,10 @@ class _Object(msgspec.Struct):
 
 
 class _Activity(msgspec.Struct):
-    type: str = ""
-    published: datetime | None = None
+    id: Any = ""
+    type: Any = ""
+    published: Any = None
     object: Any = None
-
-
-class _Option(msgspec.Struct):
-    name: str = ""
 
 
 # --- Reading one -----------------------------------------------------------------------------------------
@@ -100,33 +104,68 @@ def post_of(item: bytes) -> Post:
         raise LeftOutError("size")
     try:
         activity = msgspec.json.decode(item, type=_Activity)
-        if activity.type == "Announce":
+        kind = _text(activity.type)
+        if kind == "Announce":
             raise LeftOutError("boost")
-        if activity.type != "Create":
+        if kind != "Create":
             raise LeftOutError("kind")
-        note = msgspec.convert(activity.object, _Object, strict=False)
+        note = msgspec.convert(activity.object, _Object)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise LeftOutError("unreadable") from error
-    address = said(note.id, 500)
-    if note.type not in ("Note", "Question", "Article"):
+    named = _text(note.id) or _text(activity.id)
+    address = said(named, 500)
+    if _text(note.type) not in ("Note", "Question", "Article"):
         raise LeftOutError("kind", address)
-    written_at = note.published or activity.published
-    if written_at is None or written_at.tzinfo is None:
+    written_at = _moment(note.published) or _moment(activity.published)
+    if written_at is None:
         raise LeftOutError("time", address)
-    parent = note.inReplyTo if isinstance(note.inReplyTo, str) else ""
+    parent = _text(note.inReplyTo.get("id") if isinstance(note.inReplyTo, dict) else note.inReplyTo)
+    if note.inReplyTo and not parent:
+        raise LeftOutError("reply", address)
+    modified_at = _moment(note.updated)
+    lost = {"updated": note.updated and not modified_at, "id": not _text(note.id)}
     return Post(
-        origin=digest(note.id or hashlib.sha256(item).hexdigest()),
+        origin=digest(named or hashlib.sha256(item).hexdigest()),
         address=address,
         parent=digest(parent) if parent else "",
         written_at=written_at,
-        modified_at=note.updated if note.updated and note.updated.tzinfo else None,
-        text="\n\n".join(part for part in (text_of(note.content or ""), _poll(note)) if part),
-        warning=" ".join(text_of(note.summary or "").split())[:WARNING_LENGTH],
-        is_sensitive=note.sensitive is True,
-        visibility=_visibility(note),
+        modified_at=modified_at,
+        text=_words(note),
+        warning=" ".join(text_of(_text(note.summary)).split())[:WARNING_LENGTH],
+        is_sensitive=_is_true(note.sensitive),
+        visibility=_visibility(note, address),
         language=_language(note.contentMap),
         media=tuple(_attachments(note.attachment)),
+        lost=tuple(what for what, is_lost in lost.items() if is_lost),
     )
+
+
+def _text(value: Any) -> str:
+    """A text, or the only one of a list; nothing for anything else."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value if isinstance(value, str) else ""
+
+
+def _moment(value: Any) -> datetime | None:
+    return moment(value) if isinstance(value, str) else None
+
+
+def _is_true(value: Any) -> bool:
+    return value is True or value == 1 or (isinstance(value, str) and value.strip().lower() in ("true", "1", "yes"))
+
+
+def _words(note: _Object) -> str:
+    """The title of an article, the text, and the options of a poll."""
+    text = text_of(_text(note.content) or _only(note.contentMap))
+    title = " ".join(text_of(_text(note.name)).split()) if _text(note.type) == "Article" else ""
+    parts = ("" if text.startswith(title) else title, text, _poll(note))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _only(texts: Any) -> str:
+    """The text of a post that is there by its language alone."""
+    return _text(next(iter(texts.values()))) if isinstance(texts, dict) and len(texts) == 1 else ""
 
 
 def digest(address: str) -> str:
@@ -134,19 +173,18 @@ def digest(address: str) -> str:
     return hashlib.sha256(address.encode(errors="surrogatepass")).hexdigest()
 
 
-def _visibility(note: _Object) -> Visibility:
+def _visibility(note: _Object, address: str) -> Visibility:
     """The audience here, never a wider one: what is public but unlisted there is for followers here."""
     to, cc = _addresses(note.to), _addresses(note.cc)
     if to & PUBLIC:
         return Visibility.PUBLIC
-    if cc & PUBLIC or any(address.endswith("/followers") for address in to):
+    if cc & PUBLIC or any(one.endswith("/followers") for one in to):
         return Visibility.FOLLOWERS
-    raise LeftOutError("direct", said(note.id, 500))
+    raise LeftOutError("direct", address)
 
 
 def _addresses(named: Any) -> set[str]:
-    several = named if isinstance(named, list) else [named]
-    return {address for address in several if isinstance(address, str)}
+    return {address for address in _listed(named) if isinstance(address, str)}
 
 
 def _language(said: Any) -> str:
@@ -157,24 +195,35 @@ def _language(said: Any) -> str:
 def _poll(note: _Object) -> str:
     """The options of a poll, a line each; the votes stay behind."""
     for several in (note.oneOf, note.anyOf):
-        try:
-            options = msgspec.convert(several or [], list[_Option])
-        except msgspec.ValidationError:
-            continue
+        named = [one.get("name") for one in _listed(several)[:OPTIONS] if isinstance(one, dict)]
+        options = [option for name in named if (option := said(_text(name), 200))]
         if options:
-            return "\n".join(f"- {said(option.name, 200)}" for option in options[:OPTIONS])
+            return "\n".join(f"- {option}" for option in options)
     return ""
 
 
+def _listed(value: Any) -> list[Any]:
+    """A list as it is, and a single value as a list of one."""
+    return value if isinstance(value, list) else [value]
+
+
 def _attachments(said: Any) -> Iterator[Attachment]:
-    for one in (said if isinstance(said, list) else [])[:ATTACHMENTS]:
+    for one in _listed(said)[:ATTACHMENTS]:
         try:
             known = msgspec.convert(one, _Attachment)
         except msgspec.ValidationError:
             continue
-        if isinstance(known.url, str) and known.url:
-            description = known.name if isinstance(known.name, str) else ""
-            yield Attachment(known.url, UNSTORABLE.sub("", description), _focus(known.focalPoint))
+        paths = (*_paths(known.url), *_paths(known.href))
+        if paths:
+            yield Attachment(paths, UNSTORABLE.sub("", _text(known.name)), _focus(known.focalPoint))
+
+
+def _paths(said: Any) -> Iterator[str]:
+    """The addresses of a file: a text, a Link, or a list of them."""
+    for one in _listed(said)[:ADDRESSES]:
+        address = one.get("href") if isinstance(one, dict) else one
+        if isinstance(address, str) and address:
+            yield address
 
 
 def _focus(said: Any) -> tuple[float, float]:

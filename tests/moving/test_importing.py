@@ -199,6 +199,66 @@ def test_warnings_polls_edits_and_texts(user: User) -> None:
     assert done.left_out == {"text": 2}
 
 
+def test_a_key_that_cannot_be_read_costs_no_post(user: User) -> None:
+    posts = [
+        note(1, updated="yesterday"),
+        note(2, updated={"a": 1}),
+        note(3, published="2020-01-01T00:03:60Z", updated="2020-01-01T00:04:60.5+00:00"),
+        note(4, id=None),
+        note(5, sensitive="true", summary=7, contentMap=7, type=["Note"]),
+        note(6, content=None, contentMap={"en": "<p>by its language</p>"}),
+        note(7, type="Article", name="A &amp; title", content="<p>words</p>"),
+        note(8, published="never") | {"published": "2020-01-01T00:08:00Z"},
+        note(9, updated="2020-01-01T00:09:30Z"),
+        note(10, type="Question", content="<p>poll</p>", oneOf=[{"name": "yes"}, {"name": None}, 7], anyOf=None),
+        note(11, inReplyTo={"id": address(1), "type": "Note"}),
+        note(12, inReplyTo=["https://x.example/1", "https://x.example/2"]),
+    ]
+    done = brought(user, files_of(posts))
+    found = {item.text: item for item in posts_of(user)}
+    assert set(found) == {
+        *(f"post {number}" for number in (1, 2, 3, 4, 5, 8, 9, 11)),
+        "by its language",
+        "poll\n\n- yes",
+        "A & title\n\nwords",
+    }
+    assert (done.brought, done.left_out) == (11, {"updated": 2, "id": 1, "reply": 1})
+    assert sorted(done.notes) == [
+        [address(1), "updated"],
+        [address(12), "reply"],
+        [address(2), "updated"],
+        [f"{address(4)}/activity", "id"],
+    ]
+    assert all(one.why for one in done.noted)
+    assert found["post 3"].created_at == datetime(2020, 1, 1, 0, 4, tzinfo=UTC)
+    assert found["post 3"].modified_at == datetime(2020, 1, 1, 0, 5, 0, 500_000, tzinfo=UTC)
+    assert found["post 5"].content["sensitive"] is True
+    assert found["post 11"].reply_to_id == found["post 1"].pk
+    assert found["post 1"].modified_at == found["post 1"].created_at
+    again = brought(user, files_of(posts))
+    assert (again.brought, again.left_out) == (0, {"before": 11, "reply": 1})
+
+
+@pytest.mark.slow
+def test_media_are_found_however_their_addresses_are_written(user: User) -> None:
+    names = ["a b.jpg", "ü.jpg", "c%20d.jpg", "e.jpg", "f.jpg", "g#h.jpg"]
+    media = {name: jpeg(60 + place, 50) for place, name in enumerate(names)}
+    link = {"type": "Link", "mediaType": "image/jpeg", "href": "/media_attachments/files/f.jpg"}
+    gone = {"type": "Link", "href": "https://x.example/other.jpg"}
+    posts = [
+        note(1, attachment=attachment("a%20b.jpg", "one")),
+        note(2, attachment=[attachment("u%CC%88.jpg")]),
+        note(3, attachment=[attachment("c%20d.jpg")]),
+        note(4, attachment=[attachment("e.jpg?1600000000&x=/y#z")]),
+        note(5, attachment=[attachment("", url=[gone, link])]),
+        note(6, attachment=[attachment("", url=link)]),
+        note(7, attachment={"type": "Image", "href": "/media_attachments/files/g%23h.jpg"}),
+    ]
+    done = brought(user, files_of(posts, media))
+    assert (done.brought, done.media, done.left_out) == (7, 7, {})
+    assert MediaFile.objects.get(item_id=posts_of(user)[0].pk).description == "one"
+
+
 @pytest.mark.slow
 def test_no_post_comes_in_twice(user: User) -> None:
     """The same archive again, a later one, one with repeated posts, and after a deletion here."""

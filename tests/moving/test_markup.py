@@ -31,6 +31,8 @@ KNOWN = {
     "<script>alert(1)</script><style>p{}</style><p>seen</p>": "seen",
     "a\n b\t\tc": "a b c",
     "<p>open": "open",
+    "<p>so:</p><pre><code>if a:\n    b()\r\n\tc\n</code></pre><p>x\ny</p>": "so:\n\nif a:\n    b()\n    c\n\nx y",
+    "<pre>\n  a  b \n</pre>\x01c": "  a  b\n\nc",
     "<p><a href='https://example.org'>open": "open",
     "</a></p>ends": "ends",
     "a\x00b\x07c": "abc",
