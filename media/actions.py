@@ -19,7 +19,6 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
-from media import videos
 from media.decoder import DecoderError, Picture, decoder, place
 from media.files import StoreError, new_name
 from media.kinds import kind_of
@@ -35,6 +34,8 @@ CHUNK_BYTES = 1 << 20
 PICTURES_AN_ITEM = 4
 FRAMES = 500
 """Frames that an animation may have."""
+FILM_PIXELS = 16_000_000
+"""A child that reads a video gets the memory of a picture of that size."""
 FAST = 50
 """Media whose files are moved at once, right after the commit; a task does the rest."""
 FAST_SECONDS = 2.0
@@ -257,17 +258,40 @@ def _refusal(reason: str) -> MediaError:
 
 
 def _filmed(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
-    """Check a copy of a video, and blank in it what is private."""
-    path = Path(f"{draft}video")
-    _copy(file, path)
-    with path.open("r+b") as copy:
-        try:
-            facts = videos.clean(copy, _size(copy))
-        except videos.VideoError as error:
-            raise MediaError(_("This video cannot be taken: %(reason)s") % {"reason": error}) from error
-    row.ext, row.width, row.height, row.duration = facts
+    """Have a video written anew, with nothing in it but what a player needs."""
+    source, path = Path(f"{draft}source"), Path(f"{draft}video")
+    _copy(file, source)
+    job = {
+        "source": str(source),
+        "target": str(path),
+        "pixels": FILM_PIXELS,
+        "seconds": settings.MEDIA_SECONDS,
+        "bytes": settings.MEDIA_VIDEO_BYTES,
+    }
+    try:
+        with place():
+            film = decoder.film(job)
+    except DecoderError as error:
+        if error.reason == "full":
+            raise StoreError("the disk is full") from error
+        raise MediaError(
+            _("This video cannot be taken: %(reason)s") % {"reason": _film_refusal(error.reason)}
+        ) from error
+    row.ext, row.width, row.height, row.duration = film.ext, film.width, film.height, film.duration
     row.size, row.small_ext = path.stat().st_size, ""
     return [path]
+
+
+def _film_refusal(reason: str) -> str:
+    """The sentence for a reason of the reader of videos."""
+    return {
+        "kind": _("It is not a video that is taken here: MP4, MOV or WebM."),
+        "pictures": _("There are no pictures in the video, or in a format that browsers do not play."),
+        "sides": _("The video is larger than 8192 pixels."),
+        "sound": _("The sound of the video is in a format that browsers do not play."),
+        "parts": _("The video has too many parts."),
+        "memory": _("The video has too many parts."),
+    }.get(reason, _("The video is damaged or not whole."))
 
 
 def _copy(file: IO[bytes], path: Path) -> None:

@@ -52,7 +52,7 @@ class FileKindError(exceptions.APIException):
 class BusyUploadError(OutageError):
     """All places for decoding are taken."""
 
-    default_detail = "Too many pictures are being taken in just now."
+    default_detail = "Too many pictures and videos are being taken in just now."
     default_code = "busy"
 
 
@@ -156,7 +156,12 @@ class MediaView(ApiView):
         responses={201: MediaObject, 409: OpenApiResponse(Problem, "The key was used for something else.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Send a picture or video. It is written anew, and goes after 24 hours unless an item uses it."""
+        """Send a picture or video. It is written anew, and goes after 24 hours unless an item uses it.
+
+        Videos: MP4 and MOV with pictures in H.264, H.265, AV1, VP8, VP9 or MPEG-4, and sound in AAC, MP3, Opus, FLAC,
+        ALAC, AC-3 or PCM. WebM with VP8, VP9 or AV1, and Opus or Vorbis. Other tracks, subtitles among them, are left
+        out.
+        """
         fields, key = form(request, Upload), idempotency_key(request)
         with fields.pop("file").open("rb") as file:
             row = taken("file", lambda: actions.upload(owner_id=caller(request), file=file, key=key, **fields))

@@ -1,4 +1,4 @@
-"""The site's side of the program that decodes pictures (media.decoding): started once a process, asked for each."""
+"""The site's side of the program that decodes pictures and reads videos (media.decoding). A process starts it once."""
 
 import atexit
 import contextlib
@@ -22,11 +22,14 @@ WAIT_FACTOR = 3
 """A child may take so many times its processor time: others share the processors."""
 GRACE_SECONDS = 2.0
 """Seconds that an answer is waited for beyond the child's own time."""
-REASONS = frozenset({"broken", "pixels", "frames", "memory", "full"})
+REASONS = frozenset(
+    {"broken", "pixels", "frames", "memory", "full"} | {"kind", "whole", "pictures", "sides", "sound", "parts"}
+)
+"""Why a picture is refused, and why a video is."""
 
 
 class DecoderError(Exception):
-    """The picture is refused, or cannot be written; `reason` is one of `REASONS`."""
+    """The file is refused, or cannot be written; `reason` is one of `REASONS`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -51,6 +54,15 @@ class Picture(msgspec.Struct):
     blurhash: str
 
 
+class Film(msgspec.Struct):
+    """The facts of a video that was written anew."""
+
+    ext: str
+    width: int
+    height: int
+    duration: float | None
+
+
 class Decoder:
     """One program, which the threads of a process share; it ends with the process. After a fork there is a new one."""
 
@@ -62,6 +74,13 @@ class Decoder:
 
     def run(self, job: dict[str, Any]) -> Picture:
         """Decode one picture. Raises DecoderError."""
+        return msgspec.convert(self._answer(job), Picture)
+
+    def film(self, job: dict[str, Any]) -> Film:
+        """Write one video anew. Raises DecoderError."""
+        return msgspec.convert(self._answer(job | {"is_video": True}), Film)
+
+    def _answer(self, job: dict[str, Any]) -> dict[str, Any]:
         ours, theirs = socket.socketpair()
         with ours:
             try:
@@ -74,10 +93,10 @@ class Decoder:
                 answer = b""
         if not answer:
             raise DecoderError("broken")
-        found = json.loads(answer)
+        found: dict[str, Any] = json.loads(answer)
         if reason := found.get("reason"):
             raise DecoderError(reason if reason in REASONS else "broken")
-        return msgspec.convert(found, Picture)
+        return found
 
     def stop(self) -> None:
         """End the program; the next picture starts another."""

@@ -1,4 +1,4 @@
-"""The program that decodes pictures: a process beside the site, which forks a child for each of them.
+"""The program that decodes pictures and reads videos: a process beside the site, which forks a child for each of them.
 
 The program knows neither Django nor the site. It has loaded Pillow and waits; a child begins in a millisecond, under
 limits of its own: address space, processor time, wall time and the size of a file. So a poisoned picture, a bomb or a
@@ -26,6 +26,8 @@ from typing import Any
 import blurhash
 import pillow_heif
 from PIL import Image, ImageCms, ImageSequence, features
+
+from media import videos
 
 QUALITY, SMALL_QUALITY = 85, 80
 TINY = 32
@@ -310,13 +312,15 @@ def confine(job: dict[str, Any]) -> None:
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """The facts of the picture, or the `reason` why there are none."""
+    """The facts of the picture or video, or the `reason` why there are none."""
     try:
+        if job.get("is_video"):
+            return videos.rewrite(job["source"], job["target"])._asdict()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             return decode(job)
-    except RefusedError as error:
+    except (RefusedError, videos.VideoError) as error:
         return {"reason": str(error)}
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         return {"reason": "pixels"}

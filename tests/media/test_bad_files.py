@@ -198,12 +198,13 @@ def test_a_program_that_was_killed_is_started_again(client: APIClient) -> None:
     assert send(client, jpeg(90)).status_code == 201
 
 
-def test_all_places_are_taken(client: APIClient, settings: Any) -> None:
+@pytest.mark.parametrize("data", [jpeg(), mp4(), webm()], ids=["a picture", "mp4", "webm"])
+def test_all_places_are_taken(client: APIClient, settings: Any, data: bytes) -> None:
     settings.MEDIA_PROCESSES, settings.MEDIA_WAIT_SECONDS = 1, 0.05
     with decoder.place():
-        answer = send(client, jpeg())
+        answer = send(client, data)
     assert (answer.status_code, answer["Retry-After"]) == (503, "2")
-    assert send(client, jpeg()).status_code == 201
+    assert send(client, data).status_code == 201
 
 
 # --- Odd but sound ---------------------------------------------------------------------------------------

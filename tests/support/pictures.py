@@ -79,25 +79,30 @@ def track(handler: bytes, *, width: int = 0, height: int = 0, turned: bool = Fal
     )
 
 
+def table(start: int, *sizes: int) -> bytes:
+    """The tables of a track whose samples lie in one chunk."""
+    return b"".join(
+        (
+            box(b"stsz", struct.pack(">III", 0, 0, len(sizes)), struct.pack(f">{len(sizes)}I", *sizes)),
+            box(b"stsc", struct.pack(">II", 0, 1), struct.pack(">III", 1, len(sizes), 1)),
+            box(b"stco", struct.pack(">III", 0, 1, start)),
+        )
+    )
+
+
 def mp4(*, secret: bytes = b"+48.8584+002.2945/", brand: bytes = b"isom", turned: bool = False) -> bytes:
     """A video of boxes, whose frames are nothing: with a place in its user data, its metadata and a track of places."""
     head = box(b"ftyp", brand, bytes(4), b"isommp42")
     frames = b"\x11" * 500
     samples = secret * 3
-    start = len(head) + 8 + len(frames)
-    table = b"".join(
-        (
-            box(b"stsz", struct.pack(">III", 0, 0, 3), struct.pack(">III", *[len(secret)] * 3)),
-            box(b"stsc", struct.pack(">II", 0, 1), struct.pack(">III", 1, 3, 1)),
-            box(b"stco", struct.pack(">III", 0, 1, start)),
-        )
-    )
+    start = len(head) + 8
+    shown, hidden = table(start, 500), table(start + len(frames), *[len(secret)] * 3)
     movie = box(
         b"moov",
         box(b"mvhd", bytes(4), struct.pack(">IIII", 0, 0, 1000, 8000), bytes(80)),
-        track(b"vide", width=640, height=360, turned=turned),
+        track(b"vide", width=640, height=360, turned=turned, table=shown),
         track(b"soun"),
-        track(b"meta", table=table),
+        track(b"meta", table=hidden),
         box(b"udta", box(b"\xa9xyz", struct.pack(">HH", len(secret), 0), secret)),
         box(b"meta", bytes(4), secret),
     )
@@ -114,10 +119,11 @@ def webm(*, secret: bytes = b"Eiffel Tower", kind: bytes = b"webm") -> bytes:
     """A WebM whose frames are nothing, with a tag."""
     seconds = element(b"\x2a\xd7\xb1", (1_000_000).to_bytes(3, "big")) + element(b"\x44\x89", struct.pack(">d", 8000))
     sides = element(b"\xb0", (640).to_bytes(2, "big")) + element(b"\xba", (360).to_bytes(2, "big"))
+    entry = element(b"\xd7", b"\1") + element(b"\x83", b"\1") + element(b"\x86", b"V_VP9")
     return element(b"\x1a\x45\xdf\xa3", element(b"\x42\x82", kind)) + element(
         b"\x18\x53\x80\x67",
         element(b"\x15\x49\xa9\x66", seconds, element(b"\x7b\xa9", secret)),
-        element(b"\x16\x54\xae\x6b", element(b"\xae", element(b"\xe0", sides))),
-        element(b"\x1f\x43\xb6\x75", bytes(300)),
+        element(b"\x16\x54\xae\x6b", element(b"\xae", entry, element(b"\xe0", sides))),
+        element(b"\x1f\x43\xb6\x75", element(b"\xe7", b"\0"), element(b"\xa3", b"\x81\0\0\x80", b"\x11" * 500)),
         element(b"\x12\x54\xc3\x67", secret),
     )
