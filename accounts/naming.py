@@ -8,18 +8,10 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.about.site import current
 from accounts.joining.lookalikes import skeleton_of_words
+from web.letters import compiled, is_blank
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-# Bidi_Control of Unicode 15 (PropList.txt).
-_BIDI_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-# White space, and Default_Ignorable_Code_Point of Unicode 15 (DerivedCoreProperties.txt); the blank Braille pattern
-# and the null notehead.
-INVISIBLE = (
-    "\\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-"""Characters that draw nothing, as a part of a character class. Some shape their neighbours (emoji, Persian)."""
-_ONLY_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
+_BIDI_CONTROLS = compiled(r"\p{Bidi_Control}")
 
 _OFFICES = (
     *("admin", "admins", "administrator", "administration", "moderator", "moderators", "moderation"),
@@ -53,5 +45,5 @@ def check_display_name(name: str) -> None:
         raise ValidationError(_("A name is one line, without control characters."), code="control")
     if _BIDI_CONTROLS.search(name):
         raise ValidationError(_("A name cannot hold characters that change the writing direction."), code="bidi")
-    if _ONLY_INVISIBLE.fullmatch(name):
+    if name and is_blank(name):
         raise ValidationError(_("A name needs at least one visible character."), code="invisible")

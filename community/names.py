@@ -25,6 +25,7 @@ from django.core.exceptions import ValidationError
 
 from accounts.models import not_reserved, username_pattern
 from accounts.naming import check_display_name, check_imitation
+from web.letters import beginning
 
 LONGEST = 30
 """Characters of a username."""
@@ -101,7 +102,7 @@ def display_name(text: str, username: str) -> str:
     letters = (
         letter if unicodedata.category(letter) not in ("Cc", "Cs", "Zl", "Zp") else " " for letter in text[:READ]
     )
-    name = " ".join("".join(letters).split())[:LONGEST_SHOWN].rstrip()
+    name = beginning(" ".join("".join(letters).split()), LONGEST_SHOWN).rstrip()
     try:
         check_display_name(name)
         check_imitation(name)

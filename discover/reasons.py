@@ -12,15 +12,14 @@
 | `followed` | the reader follows the sender; comes last |
 """
 
-import re
 from collections.abc import Callable
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from items.links import UNSPACED
+from web.letters import COMPLEX, UNSPACED, compiled
 
-PART_OF_A_WORD = re.compile(f"[{UNSPACED}]")
+PART_OF_A_WORD = compiled(f"{UNSPACED}|{COMPLEX}")
 """Scripts without spaces are indexed two letters at a time (items.words), which need be no word."""
 
 

@@ -30,6 +30,7 @@ from items.models import Filter, FilterAction
 from storage.connections import fetch, id_array
 from storage.events import FiltersChanged, announce
 from storage.paging import below
+from web.letters import is_blank
 
 FILTERS = 100
 """The filters that a user may have."""
@@ -111,7 +112,7 @@ def forget_expired() -> int:
 
 
 def _check(phrase: str) -> None:
-    if not fold(phrase):
+    if is_blank(phrase) or not fold(phrase):
         raise NothingToFindError
 
 

@@ -7,9 +7,11 @@ See docs/decisions.md: The hits of a query are found by an automaton over words.
 """
 
 from collections import deque
+from itertools import pairwise
 
 from items.query import Query
 from items.words import Run, runs
+from web.letters import CLUSTER
 
 HITS = 100
 """Places of one text that are found; later ones are left unmarked."""
@@ -27,7 +29,7 @@ class _Automaton:
         self.open_word = ""
         self.open_length = 0
         for number, part in enumerate(query.phrases):
-            words = [word for run in part for word, _, _ in _units(run)]
+            words = [word for run in part for word in run.words]
             self._longest[self._state(words)] = len(words)
             if query.is_open and number == len(query.phrases) - 1 and not part[-1].is_unspaced:
                 *begun, self.open_word = words
@@ -79,7 +81,7 @@ def hits(text: str, query: Query) -> list[tuple[int, int]]:
     if not query.phrases:
         return []
     automaton, state = _Automaton(query), 0
-    units = [unit for run in runs(text) for unit in _units(run)]
+    units = [unit for run in runs(text) for unit in _units(run, text)]
     begins = list(range(len(units) + 1))
     """For each unit the first of the hit that it ends; its own successor where it ends none."""
     for at, (word, _, _) in enumerate(units):
@@ -103,10 +105,13 @@ def hits(text: str, query: Query) -> list[tuple[int, int]]:
     return places
 
 
-def _units(run: Run) -> list[tuple[str, int, int]]:
+def _units(run: Run, text: str) -> list[tuple[str, int, int]]:
     """The words of a run, characters where its script has no spaces, and where they stand."""
     if not run.is_unspaced:
         return [(run.letters, run.start, run.end)]
-    if len(run.letters) != run.end - run.start:  # letters were composed: all of the run stands for each
-        return [(letter, run.start, run.end) for letter in run.letters]
-    return [(letter, run.start + at, run.start + at + 1) for at, letter in enumerate(run.letters)]
+    borders = list(range(run.start, run.end + 1))
+    if len(borders) != len(run.words) + 1:
+        borders = [run.start, *(one.end() for one in CLUSTER.finditer(text, run.start, run.end))]
+    if len(borders) != len(run.words) + 1:  # letters were composed: all of the run stands for each
+        return [(word, run.start, run.end) for word in run.words]
+    return [(word, *place) for word, place in zip(run.words, pairwise(borders), strict=True)]

@@ -6,23 +6,19 @@ import re
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from accounts.naming import INVISIBLE
+from web.letters import INVISIBLE, LETTER, SHAPING, UNSPACED, compiled
 
-# Scripts that are written without spaces, so that what follows a link, or comes before a mention, may touch it.
-UNSPACED = (
-    "\u1100-\u11ff\u3005-\u3007\u3031-\u3035\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f"
-    "\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff"
-    "\uff66-\uff9f\uffa1-\uffdc\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
-)
 # A label of a host: it may begin in an unspaced script (例子.中国), but one that began otherwise ends before it.
-_LETTER = f"(?:(?![{UNSPACED}])\\w)"
-_LABEL = f"(?:[{UNSPACED}][\\w-]{{0,62}}+|{_LETTER}(?:{_LETTER}|-){{0,62}}+)"
-HOST = re.compile(f"{_LABEL}(?:\\.{_LABEL})*+|\\[[0-9A-Fa-f:.]{{2,45}}\\]")
-PORT = re.compile(r":[0-9]{1,5}(?![0-9])")
+_WIDE = f"[{LETTER}--\\p{{Default_Ignorable_Code_Point}}]"
+_LETTER = f"[{_WIDE}--{UNSPACED}]"
+_BEGIN = f"[{_LETTER}--\\p{{M}}]"
+_LABEL = f"(?:{UNSPACED}[{_WIDE}\\-]{{0,62}}+|{_BEGIN}[{_LETTER}\\-]{{0,62}}+)"
+HOST = compiled(f"{_LABEL}(?:\\.{_LABEL})*+|\\[[0-9A-Fa-f:.]{{2,45}}\\]")
+PORT = compiled(r":[0-9]{1,5}(?![0-9])")
 HOST_LENGTH = 253
 _SCHEME = re.compile("https?://", re.ASCII | re.IGNORECASE)
-# A backslash is a slash to browsers, and what cannot be seen makes one host look like another.
-_NEVER = re.compile(f"[\x00-\x1f\x7f-\x9f\\\\{INVISIBLE}]")
+# A backslash is a slash to browsers. Invisible characters are only where they shape their neighbours: emoji in a path.
+_NEVER = compiled(rf"[[\\{INVISIBLE}]--{SHAPING}]")
 
 
 def is_host(name: str) -> bool:
@@ -38,7 +34,8 @@ def is_host(name: str) -> bool:
 
 def is_link(address: str, *, is_secure: bool = True) -> bool:
     """Whether `address` is a whole web address: https (else http too), a host without user name, perhaps a port, then
-    /, ? or # and what follows. White space, controls, invisible characters and backslashes are nowhere in it.
+    /, ? or # and what follows. White space, controls and backslashes are nowhere in it, and invisible characters only
+    behind the host, where they shape emoji and letters.
     """
     scheme = _SCHEME.match(address)
     if scheme is None or (is_secure and scheme[0].lower() != "https://") or _NEVER.search(address):

@@ -1,4 +1,4 @@
-"""Words in texts: found without regard to case, width and invisible characters, however many words there are.
+"""Words in texts: found in whatever spelling readers take for the same (web.letters), however many words there are.
 
 The search is that of Aho and Corasick (1975): one step a character, whatever the number of words, and one for each
 place of a word. A text has as many places as letters and words together, so `Matcher.found` looks no further for words
@@ -8,7 +8,6 @@ See docs/decisions.md: Words are searched by Aho and Corasick, by pyahocorasick.
 """
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
@@ -16,20 +15,14 @@ from typing import NamedTuple
 
 import ahocorasick
 
-from items.words import stream_safe
+from web.letters import CLUSTER, COMPLEX, LETTER, compiled, folded
 
-# Characters that are drawn as nothing (Unicode's Default_Ignorable_Code_Point, as far as texts may hold them).
-INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
-)
-SPACES = re.compile(r"\s+")
+_SPACES = re.compile(r"\s+")
 # Letters and digits of the scripts that put spaces between words: not of Thai, Lao, Burmese, Khmer, kana and Han.
-SPACED = (
-    "[^\\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
-)
-CUT = re.compile(f"(?<!{SPACED})|(?!{SPACED})")
+_SPACED = f"[{LETTER}--[{COMPLEX}\\p{{scx=Han}}\\p{{scx=Hiragana}}\\p{{scx=Katakana}}]]"
+# An apostrophe amid a word is part of it (j'ai, don't), but the one of a possessive ends it (AI's).
+_INSIDE = f"(?<={_SPACED}')(?={_SPACED})(?!s(?!{_SPACED}))|(?<={_SPACED})(?='(?!s(?!{_SPACED})){_SPACED})"
+CUT = compiled(f"(?!{_INSIDE})(?:(?<!{_SPACED})|(?!{_SPACED}))")
 """A border at which a whole word may begin or end: not between two letters of spaced scripts."""
 BORDER = "\x00"
 """Marks a border; no text and no word holds it."""
@@ -39,14 +32,8 @@ Compiling the others takes as long as passing so many."""
 
 
 def fold(text: str) -> str:
-    """`text` as it is compared: without invisible characters, in compatibility form, case folded, spaces single."""
-    visible = INVISIBLE.sub("", text)
-    if visible.isascii():
-        even = visible.lower()
-    else:
-        visible = stream_safe(visible)
-        even = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
-    return SPACES.sub(" ", even).strip()
+    """`text` as it is compared (web.letters.folded), spaces single."""
+    return _SPACES.sub(" ", folded(text)).strip()
 
 
 class Place(NamedTuple):
@@ -140,7 +127,7 @@ def marked(text: str, matcher: Matcher) -> list[tuple[str, bool]]:
     origins: list[int] = []  # of each folded character: where its piece begins in the text
     folded: list[str] = []
     forms: dict[str, str] = {}
-    for start, end in _clusters(text):
+    for start, end in (cluster.span() for cluster in CLUSTER.finditer(text)):
         piece = text[start:end]
         form = forms.get(piece)
         if form is None:
@@ -163,11 +150,3 @@ def marked(text: str, matcher: Matcher) -> list[tuple[str, bool]]:
             pieces.append((text[begin:index], inside[begin]))
             begin = index
     return pieces
-
-
-def _clusters(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for index in range(1, len(text) + 1):
-        if index == len(text) or not unicodedata.combining(text[index]):
-            yield start, index
-            start = index

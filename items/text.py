@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from items.links import HOST, PORT, UNSPACED, is_host, is_link
+from items.links import HOST, PORT, is_host, is_link
 from items.models import TAG_LENGTH, ItemType
+from web.hosts import is_own
+from web.letters import COMPLEX, LETTER, SHAPING, UNSPACED, compiled, is_blank
 
 TITLE_LENGTH = 200
 TEXT_LENGTH = 5_000
@@ -44,7 +46,7 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
     media = media_ids(content)
     if media and item_type not in (ItemType.IMAGE, ItemType.VIDEO):
         raise ContentError("Media belong to items of type image or video.", field="content.media")
-    if item_type == ItemType.ARTICLE and title is not None and not title.strip():
+    if item_type == ItemType.ARTICLE and title is not None and is_blank(title):
         raise ContentError(_("An article needs a title."), field="title")
     longest = ARTICLE_LENGTH if item_type == ItemType.ARTICLE else TEXT_LENGTH
     text = content.get("text", "")
@@ -59,9 +61,9 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
         raise ContentError(_("content.url must be a web address that begins with https://, without spaces."))
     if len(url) > URL_LENGTH:
         raise ContentError(_("The address may have at most %(count)d characters.") % {"count": URL_LENGTH})
-    if item_type in (ItemType.TEXT, ItemType.ARTICLE) and not text.strip():
+    if item_type in (ItemType.TEXT, ItemType.ARTICLE) and is_blank(text):
         raise ContentError(_("The text must not be empty."))
-    if not text.strip() and not url and not media:
+    if is_blank(text) and not url and not media:
         raise ContentError(_("There must be a text or an address."))
 
 
@@ -103,12 +105,31 @@ _AT = "@\uff20"
 _HASH = "#\uff03"
 # Where something may begin; ASCII, so that no other letter counts as the lower case of one of these.
 _START = re.compile(f"https?://|www\\.|[{_AT}](?=[a-z0-9_-])|[{_HASH}](?=[^{_HASH}\\s])", re.ASCII | re.IGNORECASE)
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+_UNSPACED = compiled(UNSPACED)
+# A letter, digit or underscore that goes on where it touches a Latin one.
+_IN_SPACED_WORD = compiled(f"[{LETTER}--[{UNSPACED}{COMPLEX}\\p{{Me}}\\p{{Default_Ignorable_Code_Point}}]]")
 _NAME = re.compile(r"[A-Za-z0-9_-]++")
 _NAME_LENGTH = 30
-_IN_PATH = f"(?:[-!$%&'()*+,./0-9:;=?@A-Z_a-z~#\\[\\]]|(?![\x00-\x7f{UNSPACED}])\\w)"
+_DOMAIN = compiled(f"(?:{HOST.pattern})(?:{PORT.pattern})?")
+# Between the letters of a hashtag: joiners of Persian and Indian scripts, middle dots, geresh and gershayim. Hebrew
+# keyboards give quotation marks for the last two.
+_JOINERS = r"\p{Join_Control}"
+_HEBREW_MARK = r"(?<=\p{Hebrew})['\"](?=\p{Hebrew})"
+_MIDDLE = f"(?:[\u00b7\u0387\u2027\u30fb\uff65\u05f3\u05f4]|{_HEBREW_MARK})"
+_GERESH = compiled(_HEBREW_MARK)
+_TAG = compiled(f"[{LETTER}--\\p{{M}}]{LETTER}*+(?:(?:{_JOINERS}++|{_MIDDLE}){LETTER}++)*+")
+# Joiners that are seen: between the letters of scripts that join them, and after the sign that takes away a vowel.
+_UNSEEN = compiled(
+    r"(?<![\p{scx=Arabic}\p{scx=Syriac}\p{scx=Mongolian}\p{InSC=Virama}\p{InSC=Pure_Killer}])\p{Join_Control}"
+    r"|[\p{Default_Ignorable_Code_Point}--\p{Join_Control}]"
+)
+# In a path: letters with their marks, symbols and emoji; of signs in full width, which are the text around it, none.
+_IN_PATH = (
+    r"(?:[-!$%&'()*+,./0-9:;=?@A-Z_a-z~#\[\]]|"
+    rf"[[{LETTER}\p{{S}}{SHAPING}]--[\x00-\x7f{UNSPACED}\p{{East_Asian_Width=F}}]])"
+)
 # Ideographs belong to a path where they begin a part of it (/wiki/微博, ?q=微博); elsewhere they are the text after it.
-_PATH = re.compile(f"(?:/(?![{UNSPACED}])|[?#])(?:{_IN_PATH}|(?<=[/=])[{UNSPACED}]++)*+|/")
+_PATH = compiled(f"(?:/(?!{UNSPACED})|[?#])(?:{_IN_PATH}|(?<=[/=]){UNSPACED}++(?:[\u00b7\u30fb]{UNSPACED}++)*+)*+|/")
 # Top-level domains in unspaced scripts, for the end of a host that Chinese text follows.
 _WIDE_DOMAIN = re.compile(
     "中国|中國|香港|台湾|台灣|澳门|澳門|新加坡|公司|网络|網絡|网址|网站|網站|在线|中文网|移动|集团|政务|公益|商城|我爱你|"
@@ -138,9 +159,10 @@ class Span(NamedTuple):
 def spans(text: str) -> Iterator[Span]:
     """The whole of `text` in order, cut into plain text, mentions, hashtags and links; joined, it is `text` again.
 
-    - A mention is @ and a username, touching no letter or digit but those of scripts without spaces, and no /.
-    - A hashtag is # and letters, digits and underscores of any script, a letter among them, at most 100; a tag in a
-      script without spaces may be closed by another # (#小事#).
+    - A mention is @ and a username, perhaps with @ and a domain of this site. It touches no letter or digit but those
+      of scripts without spaces, and no / but one behind a mention or hashtag. A hyphen at its end is not part of it.
+    - A hashtag is # and letters, digits and underscores of any script, a letter among them, at most 100. Joiners and
+      middle dots may stand between them. A tag in a script without spaces may be closed by another # (#小事#).
     - A link begins with http://, https:// or www. and ends before punctuation that belongs to the sentence.
 
     Takes time in proportion to the text, whatever it holds.
@@ -148,12 +170,14 @@ def spans(text: str) -> Iterator[Span]:
     See docs/decisions.md: A link ends where Chinese begins.
     """
     done = at = 0
+    is_after_name = False
     while start := _START.search(text, at):
         sign, begin = start[0], start.start()
+        is_next = is_after_name and done == begin - 1 and text[done] == "/"  # @tomas/@mira
         if sign in _AT:
-            span, at = _mention(text, begin)
+            span, at = _mention(text, begin, is_next)
         elif sign in _HASH:
-            span, at = _hashtag(text, begin, done)
+            span, at = _hashtag(text, begin, done, is_next)
         else:
             span, at = _link(text, begin, start.end())
         if span:
@@ -161,6 +185,7 @@ def spans(text: str) -> Iterator[Span]:
                 yield Span(Kind.TEXT, text[done:begin], "")
             yield span
             done = at
+            is_after_name = span.kind != Kind.LINK
     if done < len(text):
         yield Span(Kind.TEXT, text[done:], "")
 
@@ -186,7 +211,9 @@ def links(text: str) -> list[str]:
 
 
 def canonical_tag(tag: str) -> str | None:
-    """The one spelling of a tag, written without #: without regard to case and width. None if it is no tag."""
+    """The one spelling of a tag, written without #: without regard to case, width and what is not seen. None if it is
+    no tag.
+    """
     if not tag or len(tag) > TAG_LENGTH:
         return None
     if tag.isascii():
@@ -194,45 +221,57 @@ def canonical_tag(tag: str) -> str | None:
     else:
         # Folding may undo a normal form, and the other way round, for a few letters: twice settles it.
         for _ in range(2):
-            tag = unicodedata.normalize("NFKC", tag).casefold()
-        tag = unicodedata.normalize("NFKC", tag)
-    if len(tag) > TAG_LENGTH or not all(map(_in_tag, tag)) or not any(map(str.isalpha, tag)):
+            tag = unicodedata.normalize("NFKC", _UNSEEN.sub("", tag)).casefold()
+        tag = unicodedata.normalize("NFKC", tag).replace("\u2027", "\u00b7")
+        tag = _GERESH.sub(lambda mark: "\u05f3" if mark[0] == "'" else "\u05f4", tag)
+    if len(tag) > TAG_LENGTH or not _TAG.fullmatch(tag) or not any(map(str.isalpha, tag)):
         return None
     return tag
 
 
-def _in_tag(letter: str) -> bool:
-    # Vowel signs are marks, without which Thai or Hindi words fall apart.
-    return letter.isalnum() or letter == "_" or unicodedata.category(letter) in {"Mn", "Mc"}
-
-
 def _in_spaced_word(text: str, at: int) -> bool:
     """Whether a letter, digit or underscore stands there that does not end where it touches Latin ones."""
-    return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_") and not _UNSPACED.match(text, at)
+    return 0 <= at < len(text) and _IN_SPACED_WORD.match(text, at) is not None
 
 
-def _mention(text: str, begin: int) -> tuple[Span | None, int]:
-    end = _NAME.match(text, begin + 1).end()  # type: ignore[union-attr]  # _START saw that it begins
+def _mention(text: str, begin: int, is_next: bool) -> tuple[Span | None, int]:
+    after = _NAME.match(text, begin + 1).end()  # type: ignore[union-attr]  # _START saw that it begins
+    end = begin + len(text[begin:after].rstrip("-"))
     before = text[begin - 1] if begin else ""
     if (
         _in_spaced_word(text, begin - 1)
-        or (before and before in f"/{_AT}")
+        or (before and before in _AT)
+        or (before == "/" and not is_next)
         or (before and before in ".%+-" and _in_spaced_word(text, begin - 2))  # the first part of an e-mail address
-        or end - begin > _NAME_LENGTH + 1
-        or _in_spaced_word(text, end)
-        or (end < len(text) and text[end] in _AT)
+        or not 1 < end - begin <= _NAME_LENGTH + 1
+        or _in_spaced_word(text, after)
     ):
-        return None, end
-    return Span(Kind.MENTION, text[begin:end], text[begin + 1 : end]), end
+        return None, after
+    name = text[begin + 1 : end]
+    if after < len(text) and text[after] in _AT:
+        # With a domain: a user of this site, or of another, whom no user of this site is.
+        domain = _DOMAIN.match(text, after + 1)
+        if end < after or domain is None or not is_own(domain[0].lower()):
+            return None, after
+        end = domain.end()
+        if _in_spaced_word(text, end) or (end < len(text) and text[end] in _AT):
+            return None, end
+    return Span(Kind.MENTION, text[begin:end], name), end
 
 
-def _hashtag(text: str, begin: int, done: int) -> tuple[Span | None, int]:
-    end = begin + 1
-    while end < len(text) and _in_tag(text[end]):
-        end += 1
+def _hashtag(text: str, begin: int, done: int, is_next: bool) -> tuple[Span | None, int]:
+    found = _TAG.match(text, begin + 1)
+    if found is None:
+        return None, begin + 1
+    end = found.end()
     before = text[begin - 1] if begin > done else ""
-    tag = canonical_tag(text[begin + 1 : end])
-    if tag is None or _in_spaced_word(text, begin - 1) or (before and before in f"&/{_HASH}"):
+    tag = canonical_tag(found[0])
+    if (
+        tag is None
+        or _in_spaced_word(text, begin - 1)
+        or (before and before in f"&{_HASH}")
+        or (before == "/" and not is_next)
+    ):
         return None, end
     if end < len(text) and text[end] in _HASH and _UNSPACED.search(text, begin, end):
         end += 1

@@ -2,11 +2,12 @@
 """How texts and queries are cut into the words that search compares: one tokeniser for both, and for marking hits.
 
 - A text is cut at everything but letters and digits; _ cuts too.
-- In scripts that are written with spaces a run of letters and digits is one word: in lower case, in its compatibility
-  form (NFKC: ＡＢＣ is abc), Latin letters without accents, no stemming, at most its first 64 letters.
-- In scripts written without spaces (Han, Kana, Hangul, Bopomofo) every character is a word, and so is every pair of
-  neighbours, at the place of its first: 小红书 is 小 小红 红 红书 书. So a run of any length is found wherever it
-  stands, as a phrase of pairs, and a single character is found too. There is no dictionary that could be wrong.
+- In scripts that are written with spaces a run of letters, marks and digits is one word, folded (web.letters.folded):
+  ＡＢＣ is abc, Łódź is lodz. No stemming, at most its first 64 letters.
+- In scripts written without spaces (Han, Kana, Hangul, Bopomofo; Thai, Lao, Khmer, Burmese) every character is a word,
+  and so is every pair of neighbours, at the place of its first: 小红书 is 小 小红 红 红书 书. So a run of any length is
+  found wherever it stands, as a phrase of pairs, and a single character is found too. There is no dictionary that could
+  be wrong. A character of Thai and its like is a letter with its signs.
 - Words have places, counted through the text, so that phrases can be told from words that only occur.
 
 See docs/decisions.md: Code written by hand, and why it stays.
@@ -14,74 +15,62 @@ See docs/decisions.md: Search cuts texts itself, and PostgreSQL compares.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from items.links import UNSPACED
+from web.letters import APOSTROPHES, CLUSTER, COMPLEX, UNSPACED, compiled, folded
 
 WORD_LENGTH = 64
-_ACCENTS = "\u0300-\u036f"
-_RUN = re.compile(f"[{UNSPACED}]+|(?:(?![{UNSPACED}])[^\\W_]|[{_ACCENTS}])+")
-_IS_UNSPACED = re.compile(f"[{UNSPACED}]")
+CHARACTER_LENGTH = 16
+"""The code points of a character of Thai and its like that are looked at."""
+_UNSEEN = r"\p{Default_Ignorable_Code_Point}"
+_SPACED = rf"[[\p{{L}}\p{{N}}\p{{M}}]--[{UNSPACED}{COMPLEX}{APOSTROPHES}\p{{Me}}{_UNSEEN}]]"
+_RUN = compiled(
+    f"(?P<unspaced>{UNSPACED}++)|(?P<complex>[{COMPLEX}--\\p{{M}}][{COMPLEX}{_UNSEEN}]*)|{_SPACED}[{_SPACED}{_UNSEEN}]*+"
+)
+_NO_LETTER = compiled(r"[^\p{L}\p{N}\p{Mn}\p{Mc}]|^\p{M}+")
 _ASCII_RUN = re.compile(r"[a-z0-9]+")
-_ACCENTED = re.compile(f"(?<=[a-z])[{_ACCENTS}]+")
-MARKS = 30
-"""Combining marks that are looked at of one letter."""
 _TITLE_GAP = 2
 """Places between title and text, which no phrase crosses."""
 
 
 class Run(NamedTuple):
-    """A stretch of one script: its words' letters, where it stood in the text, and whether its script has no spaces."""
+    """A stretch of one script: its words, where it stood in the text, and whether its script has no spaces.
 
-    letters: str
+    A run with spaces is one word; one without has a word for each character.
+    """
+
+    words: tuple[str, ...]
     start: int
     end: int
     is_unspaced: bool
 
     @property
+    def letters(self) -> str:
+        """The letters of all words."""
+        return "".join(self.words)
+
+    @property
     def places(self) -> int:
         """How many places it takes."""
-        return len(self.letters) if self.is_unspaced else 1
+        return len(self.words)
 
 
 def runs(text: str) -> Iterator[Run]:
     """The runs of `text` in order."""
     for found in _RUN.finditer(text):
-        letters = _folded(found[0])
-        if letters:
-            is_unspaced = _IS_UNSPACED.match(found[0]) is not None
-            yield Run(letters if is_unspaced else letters[:WORD_LENGTH], found.start(), found.end(), is_unspaced)
-
-
-def _folded(run: str) -> str:
-    if run.isascii():
-        return run.lower()
-    run = stream_safe(run)
-    for _ in range(2):  # as a tag is: items.text.canonical_tag
-        run = unicodedata.normalize("NFKC", run).casefold()
-    run = _ACCENTED.sub("", unicodedata.normalize("NFD", run))
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", run)))
-
-
-def stream_safe(text: str) -> str:
-    """`text` without the combining marks that follow `MARKS` others: no script writes so many on one letter.
-
-    Normalisation sorts the marks of a letter in a time that grows with the square of their number, so it is given none
-    but such a text (Unicode Standard Annex #15, Stream-Safe Text Format).
-
-    See docs/decisions.md: Letters keep thirty combining marks.
-    """
-    if len(text) <= MARKS:
-        return text
-    kept: list[str] = []
-    marks = 0
-    for letter, combining in zip(text, map(unicodedata.combining, text), strict=True):
-        marks = marks + 1 if combining else 0
-        if marks <= MARKS:
-            kept.append(letter)
-    return text if len(kept) == len(text) else "".join(kept)
+        letters, kind = folded(found[0]), found.lastgroup
+        if not letters.isalnum():
+            letters = _NO_LETTER.sub("", letters)
+        if not letters:
+            continue
+        if kind == "unspaced":
+            words = tuple(letters)
+        elif kind == "complex":
+            words = tuple(one[:CHARACTER_LENGTH] for one in CLUSTER.findall(letters))
+        else:
+            words = (letters[:WORD_LENGTH],)
+        yield Run(words, *found.span(), kind is not None)
 
 
 def document(title: str, text: str) -> str:
@@ -100,10 +89,10 @@ def _add(words: list[str], text: str, place: int) -> int:
         return place + len(found)
     for run in runs(text):
         if run.is_unspaced:
-            for at, letter in enumerate(run.letters):
+            for at, letter in enumerate(run.words):
                 words.append(f"{letter}:{place + at}")
                 if at:
-                    words.append(f"{run.letters[at - 1 : at + 1]}:{place + at - 1}")
+                    words.append(f"{run.words[at - 1]}{letter}:{place + at - 1}")
         else:
             words.append(f"{run.letters}:{place}")
         place += run.places
@@ -119,8 +108,8 @@ def phrase(found: list[Run], *, is_open: bool = False) -> str:
     last = place = 0
     for run in found:
         if run.is_unspaced:
-            count = max(len(run.letters) - 1, 1)
-            lexemes = [(place + at, run.letters[at : at + 2]) for at in range(count)]
+            count = max(len(run.words) - 1, 1)
+            lexemes = [(place + at, "".join(run.words[at : at + 2])) for at in range(count)]
         else:
             lexemes = [(place, run.letters)]
         for at, lexeme in lexemes:

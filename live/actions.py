@@ -32,6 +32,7 @@ from media.offering import telling
 from storage import events, ids
 from storage.connections import fetch
 from storage.queue import enqueue
+from web.letters import is_blank
 
 LATE = timedelta(minutes=5)
 """How long ago a session that is planned now may begin: forms are filled in slowly."""
@@ -507,7 +508,7 @@ def _milliseconds(moment: datetime) -> datetime:
 def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
     """Raise ValidationError for changed fields that are wrong. A field that was right once stays so as time goes by."""
     errors: dict[str, str] = {}
-    if "title" in changed and not session.title.strip():
+    if "title" in changed and is_blank(session.title):
         errors["title"] = _("Enter a title.")
     for name in ("url", "cover_url"):
         if name in changed and (address := getattr(session, name)) and not is_link(address):

@@ -3,10 +3,10 @@
 from typing import Any
 
 from django import forms
-from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
 from accounts.about.site import current
+from items.templatetags.reading import excerpt
 from moderation.models import REPORT_LENGTH, ReportReason
 
 RULE_SHOWN = 80
@@ -36,5 +36,5 @@ class ReportForm(forms.Form):
         super().__init__(*args, **kwargs)
         rule = self.fields["rule"]
         assert isinstance(rule, forms.TypedChoiceField)  # noqa: S101 (for the type checker)
-        numbered = [(each.id, f"{each.number}. {Truncator(each.text).chars(RULE_SHOWN)}") for each in current().rules]
+        numbered = [(each.id, f"{each.number}. {excerpt(each.text, RULE_SHOWN)}") for each in current().rules]
         rule.choices = [("", _("none of them")), *numbered]

@@ -1,7 +1,8 @@
 """The HTML of posts of other sites as the text of this one: paragraphs, links, mentions and hashtags.
 
-A mention becomes `@name@host`, which is no mention here and tells no user. Links stand in full: sites of ActivityPub
-shorten them for the eye. Takes time in proportion to the HTML.
+A mention becomes `@name@host`, so it names nobody of this site unless the host is this site. The host is the one that
+was written, else the one of the link, else the one of the author. Links stand in full: sites of ActivityPub shorten
+them for the eye. Takes time in proportion to the HTML.
 
 See docs/decisions.md: Code written by hand, and why it stays.
 """
@@ -10,6 +11,7 @@ import html
 import re
 from urllib.parse import urlsplit
 
+from items.text import Kind, spans
 from web.strict_json import UNSTORABLE
 
 LONGEST = 200_000
@@ -20,6 +22,7 @@ SILENT = frozenset({"script", "style", "template", "title", "head", "iframe", "o
 # ActivityPub write `&lt;` for it.
 _TAG = re.compile(r"""<(/?)([A-Za-z][A-Za-z0-9]*+)((?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+)>|<[!?][^<>]*+>""")
 _ATTRIBUTE = re.compile(r"""(?<![\w-])(href|class)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"']++))""", re.IGNORECASE)
+_NAME = re.compile(r"@([\w.-]+)(?:@([\w.:-]+))?")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _KEPT_SPACE = "\x01"
 """Stands for a space of `<pre>` until the others are gone: no control character of the post itself is left then."""
@@ -88,11 +91,28 @@ class _Text:
         (self._parts if self._link is None else self._link).append(words)
 
 
-def text_of(said: str) -> str:
-    """The text of a piece of HTML; no character behind the first `LONGEST` is read."""
+def text_of(said: str, home: str = "") -> str:
+    """The text of a piece of HTML; no character behind the first `LONGEST` is read. `home`: the host of its author."""
     text = _CONTROLS.sub("", UNSTORABLE.sub("", _Text().read(said[:LONGEST].replace(_KEPT_SPACE, ""))))
     lines = [line.strip(" ").rstrip(_KEPT_SPACE) for line in text.split("\n")]
-    return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT_SPACE, " ")
+    text = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT_SPACE, " ")
+    return _at_home(text, home)
+
+
+def host_of(address: object) -> str:
+    """The host of the address of a post or an actor; nothing for what is no address."""
+    found = _address(address) if isinstance(address, str) else ""
+    return urlsplit(found).hostname or ""
+
+
+def _at_home(text: str, host: str) -> str:
+    """`text` with the host behind each name that stands without one: it names a user of that site."""
+    if not host or "@" not in text:
+        return text
+    return "".join(
+        f"{span.text}@{host}" if span.kind == Kind.MENTION and "@" not in span.text[1:] else span.text
+        for span in spans(text)
+    )
 
 
 def _linked(words: str, href: str, classes: list[str]) -> str:
@@ -102,9 +122,11 @@ def _linked(words: str, href: str, classes: list[str]) -> str:
     if not address or "hashtag" in classes or words.startswith("#"):
         return words
     host = urlsplit(address).hostname or ""
-    if "mention" in classes or words.startswith("@"):
-        name = words.removeprefix("@").partition("@")[0]
-        return f"@{name}@{host}" if name else address
+    if name := _NAME.fullmatch(words):
+        return f"@{name[1]}@{name[2] or host}"
+    if "mention" in classes and _NAME.fullmatch(f"@{words}"):
+        return f"@{words}@{host}"
+    words = _at_home(words, host)
     bare = re.sub(r"^https?://(www\.)?", "", address)
     is_shortened = not words or bare.startswith(re.sub(r"^https?://(www\.)?", "", words).rstrip("…."))
     return address if is_shortened else f"{words} ({address})"

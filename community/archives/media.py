@@ -11,6 +11,7 @@ from items.text import MEDIA_AN_ITEM
 from media.actions import KeyConflictError, MediaError, check_file, upload
 from media.decoder import BusyError
 from media.models import DESCRIPTION_LENGTH, Kind, MediaFile
+from web.letters import beginning
 
 Kept = TypeVar("Kept")
 TRIES = 24
@@ -62,7 +63,7 @@ def _fits(found: Shown, kind: Kind) -> bool:
 
 
 def _kept(user_id: int, file: IO[bytes], attachment: Attachment, key: str) -> MediaFile:
-    words = attachment.description[:DESCRIPTION_LENGTH]
+    words = beginning(attachment.description, DESCRIPTION_LENGTH)
     return patiently(lambda: upload(owner_id=user_id, file=file, description=words, focus=attachment.focus, key=key))
 
 

@@ -17,6 +17,7 @@ from items.context_processors import Names
 from items.hits import hits
 from items.query import Query
 from items.text import Kind, spans
+from web.letters import beginning
 
 register = template.Library()
 
@@ -77,14 +78,10 @@ def offset_name(moment: datetime) -> str:
 
 @register.filter
 def excerpt(text: str, letters: int) -> str:
-    """The text if it has at most so many characters, else its beginning and an ellipsis, as many together.
-
-    Django's `truncatechars` normalises all of the text first, which takes time in proportion to the square of a run of
-    combining marks.
-
-    See docs/decisions.md: Letters keep thirty combining marks.
+    """The text if it has at most so many characters, else its beginning and an ellipsis, at most as many together. No
+    emoji and no letter with its accents is cut.
     """
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+    return text if len(text) <= letters else f"{beginning(text, letters - 1)}…"
 
 
 @register.simple_tag(takes_context=True)
@@ -93,7 +90,7 @@ def linked(context: Context, text: str, folded: bool = False) -> SafeString:
     user whom the reader may know of; the hits of the page's query `sought` are marked. A `folded` text ends with an
     ellipsis after about `EXCERPT_LETTERS`.
     """
-    end = EXCERPT_LETTERS if folded else len(text)
+    end = len(beginning(text, EXCERPT_LETTERS)) if folded else len(text)
     sought = context.get("sought")
     marks = _Marks(hits(text[:end], sought) if isinstance(sought, Query) else [])
     parts: list[str] = []

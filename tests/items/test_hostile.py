@@ -35,6 +35,7 @@ from moderation import rules
 from tests.support.effort import EVERYTHING, some
 from tests.support.factories import UserFactory
 from tests.support.patience import BUSY, cpu, untraced
+from web import letters
 from web.strict_json import check_text, parse_json
 
 PIECES = [
@@ -42,6 +43,7 @@ PIECES = [
     "www.", "www.a.b ", "/www.", "xwww.", "https://例.中国", "a.", "a b ", "a", "的", "的a", "한", "\u0301",
     "\u1100\u1161",
     "a\u0301", "\u0345\u0301", "\u0323\u0301", "\ufdfa", "ß", "İ", "\u200d", "\u3164", "(", "]", "“", '"',
+    "🇩", "👨\u200d", "a\u0e31", "ที่", "क्\u200d", "#a·", "#a\u200c", "@a/", "@a@b.", "a'", "'s", "ł", "א\"", "https://a.b/🎉",
     "'", " ", "\n", "\t \n", "&",
     "<", ">", "&<>", "\\", "%", "{{", "{%", "\U0001f600", "\u202e", "-", "_",
 ]  # fmt: skip
@@ -74,7 +76,10 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.text.links": [text.links],
     "items.text.canonical_tag": [text.canonical_tag],
     "items.words.runs": [lambda written: list(words.runs(written))],
-    "items.words.stream_safe": [words.stream_safe],
+    "web.letters.stream_safe": [letters.stream_safe],
+    "web.letters.folded": [letters.folded],
+    "web.letters.is_blank": [letters.is_blank],
+    "web.letters.beginning": [lambda written: letters.beginning(written, len(written) - 1)],
     "items.words.document": [lambda written: words.document("", written)],
     "items.hits.hits": [partial(hits_in, query=query) for query in QUERIES],
     "items.query.parse": [lambda written: parse(written[:QUERY_LENGTH]).tsquery],
@@ -93,6 +98,7 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
 }
 """The measured calls, by name."""
 OTHERS = {
+    "web.letters.compiled": "a pattern of ours",
     "accounts.about.templatetags.site_words.paragraphs": "the site's own words, which superusers write",
     "items.templatetags.acts.buttons": "an address of ours",
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
@@ -104,7 +110,15 @@ OTHERS = {
     "accounts.templatetags.people.name_of": "an address of ours; the name is escaped, once",
 }
 """Functions that take a string which no member writes, or a bounded one."""
-MODULES = ["items.text", "items.words", "items.hits", "items.query", "items.matching", "moderation.rules"]
+MODULES = [
+    "items.text",
+    "items.words",
+    "items.hits",
+    "items.query",
+    "items.matching",
+    "web.letters",
+    "moderation.rules",
+]
 FILTERS = {
     "add", "admin_urlname", "capfirst", "date", "default", "default_if_none", "divisibleby", "filesizeformat",
     "floatformat", "intcomma", "join", "length", "linebreaksbr", "pluralize", "slice", "stringformat", "timesince",

@@ -6,11 +6,23 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import Settings
 
-from items.models import TAG_LENGTH
-from items.text import TAGS_AN_ITEM, Kind, canonical_tag, hashtags, links, mentions, spans
+from items.models import TAG_LENGTH, ItemType
+from items.text import (
+    TAGS_AN_ITEM,
+    ContentError,
+    Kind,
+    canonical_tag,
+    check_content,
+    hashtags,
+    links,
+    mentions,
+    spans,
+)
 from tests.support.patience import cpu
 from tests.support.texts import TEXTS, WIDE_AT, WIDE_HASH
+from web.letters import is_blank
 
 
 @pytest.mark.parametrize(
@@ -30,10 +42,30 @@ from tests.support.texts import TEXTS, WIDE_AT, WIDE_HASH
         ("@alice@example.com @alice@ @@alice", []),
         ("@joséphine @é @", []),
         ("@alice.\n@bob", ["alice", "bob"]),
+        ("@tomas/@mira", ["tomas", "mira"]),
+        ("@tomas/@mira/#tea/@bo", ["tomas", "mira", "bo"]),
+        ("@tomas- @a--, @-", ["tomas", "a"]),
+        ("สวัสดี@tomas ❤\ufe0f@mira", ["tomas", "mira"]),
+        ("e\u0301@b.org", []),
     ],
 )
 def test_mentions(text: str, names: list[str]) -> None:
     assert mentions(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("@tomas@this.site", ["tomas"]),
+        ("@tomas@This.Site. @mira@this.site:8000/x", ["tomas", "mira"]),
+        ("@tomas@this.site你好", ["tomas"]),
+        ("@tomas@x.example @tomas@this.site.example @tomas@sub.this.site @tomas@this.site@x @tomas-@this.site", []),
+    ],
+)
+def test_mentions_with_the_domain_of_this_site(text: str, names: list[str], settings: Settings) -> None:
+    settings.SITE_URL = "https://this.site"
+    assert mentions(text) == names
+    assert "".join(span.text for span in spans(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -53,6 +85,18 @@ def test_mentions(text: str, names: list[str]) -> None:
         (f"{WIDE_HASH}ＤＪＡＮＧＯ", ["django"]),
         ("#Straße #STRASSE", ["strasse"]),
         ("#ｶﾞｷﾞ #ภาษาไทย #हिन्दी #Ελλάς", ["ガギ", "ภาษาไทย", "हिन्दी", "ελλάσ"]),
+        ("#می\u200cخواهم می", ["می\u200cخواهم"]),
+        ("#می\u200c خواهم", ["می"]),
+        ("#ශ්\u200dරී #क्\u200dष", ["ශ්\u200dරී", "क्\u200dष"]),
+        ("#a\u200db\u200c #ab", ["ab"]),
+        ("#col·lecció #COL·LECCIÓ #a· b", ["col·lecció", "a"]),
+        ("#スター・ウォーズ #ｽﾀｰ･ｳｫｰｽﾞ", ["スター・ウォーズ"]),
+        ("#列夫·托尔斯泰", ["列夫·托尔斯泰"]),
+        ('#צה״ל #צה"ל #ג׳ירפה "#שלום"', ["צה״ל", "ג׳ירפה", "שלום"]),
+        ("#tea/#coffee", ["tea", "coffee"]),
+        ("#tea/#coffee/@mira/#cake", ["tea", "coffee", "cake"]),
+        ("#1/#x example.org/#x https://example.org/#tea/#x", []),
+        ("#️⃣love #\u0301a", []),
         ("#" + "a" * TAG_LENGTH, ["a" * TAG_LENGTH]),
         ("#" + "a" * (TAG_LENGTH + 1), []),
         ("#" + "ﬃ" * 40, []),  # 120 letters in the canonical form
@@ -90,10 +134,35 @@ def test_hashtags(text: str, tags: list[str]) -> None:
         ("http:// https://x www. www.a ftp://a.org javascript:alert(1) example.com shttp://a.org", []),
         ("http\u017f://example.com", []),
         ("https://a.org https://a.org", ["https://a.org"]),
+        ("https://hi.example/wiki/चाय_(पेय)।", ["https://hi.example/wiki/चाय_(पेय)"]),
+        ("(https://fr.example/cafe\u0301)", ["https://fr.example/cafe\u0301"]),
+        ("https://th.example/wiki/น้ำ https://he.example/שָׁלוֹם", ["https://th.example/wiki/น้ำ", "https://he.example/שָׁלוֹם"]),
+        ("https://ar.example/مَرْحَبًا، https://fa.example/می\u200cخواهم", ["https://ar.example/مَرْحَبًا", "https://fa.example/می\u200cخواهم"]),
+        ("https://a.example/?q=✓&type=Code.", ["https://a.example/?q=✓&type=Code"]),
+        ("https://a.example/👨\u200d👩\u200d👧/❤\ufe0f#→", ["https://a.example/👨\u200d👩\u200d👧/❤\ufe0f#→"]),
+        ("https://a.example/🏴\U000e0067\U000e0062\U000e007f", ["https://a.example/🏴\U000e0067\U000e0062\U000e007f"]),
+        ("https://a.example🎉 https://a.example/x｜y", ["https://a.example", "https://a.example/x"]),
+        ("https://हिन्दी.example/x http://ไทย.example", ["https://हिन्दी.example/x", "http://ไทย.example"]),
+        ("https://a\u200d.example/ https://a.example/x\u200by", ["https://a.example/x"]),
+        ("https://ja.example/wiki/スター・ウォーズ", ["https://ja.example/wiki/スター・ウォーズ"]),
     ],
 )  # fmt: skip
 def test_links(text: str, found: list[str]) -> None:
     assert links(text) == found
+
+
+BLANKS = "".join(map(chr, range(0x3100))) + "\u3164\ufeff\uffa0\U000e0020\U0001d159"
+BLANKS = "".join(letter for letter in BLANKS if is_blank(letter) and letter != "\x00")
+
+
+@pytest.mark.parametrize("text", ["\u200b", "\u2060\u00ad", "\u3164", "\u2800 \ufeff", "\u200e\u202e", BLANKS])
+@pytest.mark.parametrize("kind", [ItemType.TEXT, ItemType.ARTICLE])
+def test_a_text_of_nothing_that_is_seen_is_refused(text: str, kind: str) -> None:
+    with pytest.raises(ContentError):
+        check_content(kind, {"text": text}, "A title")
+    with pytest.raises(ContentError):
+        check_content(ItemType.ARTICLE, {"text": "words"}, text)
+    check_content(kind, {"text": f"{text}a"}, "A title")
 
 
 @pytest.mark.slow
@@ -123,7 +192,8 @@ def test_a_canonical_tag_is_its_own_canonical_form(text: str) -> None:
     [
         "@", "#", "@a", "#a", "#1", "#小", "#小#", "@-", "x@", "http://", "http://a", "http://a.", "www.", "www.a.",
         "a.", "https://a.b/(", "https://a.b/)", "https://例.", "[http://[", f"http://{'a' * 60}.",
-        "https://a.b/小", "/=小",
+        "https://a.b/小", "/=小", "#a/", "@a/", "#a·", "#a\u200d", "@a@", "@a@b.",
+        "https://a.b/🎉", "https://a.b/a\u0301", "#א\"", "#a\u0301",
     ],
 )  # fmt: skip
 def test_hostile_texts_cost_in_proportion_to_their_length(piece: str) -> None:

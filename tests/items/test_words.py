@@ -24,6 +24,11 @@ from items.words import WORD_LENGTH, document, phrase, runs
         ("", "ｶﾞ 한국", "ガ:1 한:2 국:3 한국:2"),
         ("", "x" * 100, f"{'x' * WORD_LENGTH}:1"),
         ("", "?!，。 🎉", ""),
+        ("", "don’t donʼt", "don:1 t:2 don:3 t:4"),
+        ("", "Łódź Ёлка Ἀθήνα", "lodz:1 елка:2 αθηνα:3"),
+        ("", "שָׁלוֹם مَرْحَبًا می\u200cخواهم", "שלום:1 مرحبا:2 میخواهم:3"),
+        ("", "हिन्दी चाय", "हिन्दी:1 चाय:2"),
+        ("", "ที่ดี", "ที่:1 ดี:2 ที่ดี:1"),
     ],
 )
 def test_document(title: str, text: str, words: str) -> None:
@@ -46,6 +51,25 @@ def test_document(title: str, text: str, words: str) -> None:
 )
 def test_phrase(text: str, is_open: bool, query: str) -> None:
     assert phrase(list(runs(text)), is_open=is_open) == query
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("text", "sought"),
+    [
+        ("ภาษาไทยไม่มีวรรค", "ไทย"),
+        ("ພາສາລາວບໍ່ມີຍະຫວ່າງ", "ລາວ"),
+        ("ភាសាខ្មែរគ្មានចន្លោះ", "ខ្មែរ"),
+        ("မြန်မာဘာသာစကား", "ဘာသာ"),
+        ("ที่" + "\u0e31" * 5_000, "ที่"),
+        ("I don’t know", "don't"),
+        ("w Łodzi", "lodzi"),
+    ],
+)
+def test_what_is_sought_is_found(text: str, sought: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s::tsvector @@ %s::tsquery", [document("", text), phrase(list(runs(sought)))])
+        assert cursor.fetchone()[0] == ("\u0e31" not in text)
 
 
 @pytest.mark.slow

@@ -21,7 +21,11 @@ KNOWN = {
     "<p>one</p><p>two<br>three</p>": "one\n\ntwo\nthree",
     "plain &amp; &lt;b&gt;": "plain & <b>",
     f"<p>see {LINK}, {MENTION} {TAG}</p>": "see https://example.org/a/very/long/path, @ben@x.example #cats",
-    '<a href="https://x.example/@ben@y.example" class="mention">@ben@y.example</a>': "@ben@x.example",
+    '<a href="https://x.example/@ben@y.example" class="mention">@ben@y.example</a>': "@ben@y.example",
+    '<a href="https://misskey.example/@bo@x.example" class="u-url mention">@bo@x.example</a>': "@bo@x.example",
+    '<a href="https://x.example/@ann/1">@ann wrote</a>': "@ann@x.example wrote (https://x.example/@ann/1)",
+    '<a href="https://x.example/@ann" class="mention">@ann wrote</a>': "@ann@x.example wrote (https://x.example/@ann)",
+    '<a href="https://x.example/1">says @ann@y.example</a>': "says @ann@y.example (https://x.example/1)",
     '<a href="https://example.org/">the words</a>': "the words (https://example.org/)",
     '<a href="https://www.example.org/a">example.org/a</a>': "https://www.example.org/a",
     '<a href="javascript:alert(1)">click</a>': "click",
@@ -44,6 +48,11 @@ KNOWN = {
 @pytest.mark.parametrize("html", KNOWN)
 def test_html_becomes_text(html: str) -> None:
     assert text_of(html) == KNOWN[html]
+
+
+def test_a_name_without_a_link_is_one_of_the_authors_site() -> None:
+    assert text_of("<p>hi @ann, @bo@y.example a@b.org</p>", "x.example") == "hi @ann@x.example, @bo@y.example a@b.org"
+    assert mentions(text_of("hi @ann", "x.example")) == []
 
 
 @pytest.mark.slow

@@ -1,0 +1,126 @@
+"""Letters by Unicode's properties: what is seen, what a word is made of, scripts without spaces, whole characters.
+
+The library `regex` knows the properties and grapheme clusters, so there are no tables of ranges here. The classes are
+parts of patterns that are compiled by `compiled`.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+import regex
+
+MARKS = 30
+"""Combining marks that are looked at of one letter."""
+INVISIBLE = r"[\s\p{Cc}\p{Default_Ignorable_Code_Point}\u2800\U0001D159[\p{Cf}--\p{Prepended_Concatenation_Mark}]]"
+"""Characters that draw nothing. Some shape their neighbours (emoji, Persian)."""
+SHAPING = r"[\p{Join_Control}\p{Variation_Selector}[\p{Emoji_Component}&&\p{Default_Ignorable_Code_Point}]]"
+"""Invisible characters that change how their neighbours are drawn."""
+UNSPACED = (
+    r"[[\p{L}\p{M}\p{N}]&&[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Hangul}\p{scx=Bopomofo}]"
+    r"--[\p{scx=Latin}\p{Default_Ignorable_Code_Point}]]"
+)
+"""Letters of Chinese, Japanese and Korean: what follows a link, or comes before a mention, may touch it."""
+COMPLEX = r"[[\p{L}\p{M}\p{N}]&&\p{Line_Break=SA}]"
+"""Letters of Thai, Lao, Khmer, Burmese and others that need a dictionary to find the end of a word."""
+LETTER = r"[\p{L}\p{M}\p{N}_]"
+"""What a word is made of. Vowel signs are marks, without which Thai or Hindi words fall apart."""
+APOSTROPHES = "'\u2018\u2019\u201b\u02bb\u02bc\u2032\uff07`\u00b4"
+
+
+def compiled(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
+    """A pattern in which sets may be cut and joined."""
+    return regex.compile(pattern, regex.V1 | flags)
+
+
+# Flags are spelled out: for them `\X` counts back to the first of a row, which takes time in proportion to the square.
+CLUSTER = compiled(r"\p{RI}{2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*+|\X")
+"""A grapheme cluster: what readers see as one character."""
+_BLANK = compiled(f"{INVISIBLE}*+")
+_IGNORABLE = compiled(r"\p{Default_Ignorable_Code_Point}")
+# Accents and points that readers leave out. Vowel signs of other scripts stay.
+_OPTIONAL = compiled(r"(?<=[\p{Latin}\p{Greek}\p{Hebrew}\p{Arabic}\p{Syriac}])\p{Mn}++")
+_STRESS = compiled(r"(?<=\p{Cyrillic})[\p{Mn}&&\p{sc=Inherited}]++")
+_TATWEEL = "\u0640"  # lengthens Arabic words
+_SAME = str.maketrans(
+    dict.fromkeys(APOSTROPHES + "\u05f3", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u05f4", '"')
+    | dict.fromkeys("\u2010\u2011", "-")
+    | {"ё": "е", "ı": "i", "æ": "ae", "œ": "oe"}  # noqa: RUF001 (Cyrillic is meant)
+)
+_HAS_MORE = compiled(
+    rf"[\p{{Greek}}\p{{Cyrillic}}\p{{Hebrew}}\p{{Arabic}}\p{{Syriac}}{_TATWEEL}"
+    rf"[\p{{Latin}}--\p{{ASCII}}]\p{{sc=Inherited}}{re.escape(''.join(map(chr, _SAME)))}]"
+)
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of a text is seen."""
+    return _BLANK.fullmatch(text) is not None
+
+
+def beginning(text: str, most: int) -> str:
+    """The first `most` characters of a text, fewer where they would end within one that readers see as one."""
+    if len(text) <= most:
+        return text
+    part = text[: most + 1]  # a border needs a look at the character behind it
+    if part.isascii():
+        return part[:most]
+    end = 0
+    for cluster in CLUSTER.finditer(part):
+        if cluster.end() > most:
+            break
+        end = cluster.end()
+    return part[:end]
+
+
+def stream_safe(text: str) -> str:
+    """`text` without the combining marks that follow `MARKS` others: no script writes so many on one letter.
+
+    Normalisation sorts the marks of a letter in a time that grows with the square of their number, so it is given none
+    but such a text (Unicode Standard Annex #15, Stream-Safe Text Format).
+
+    See docs/decisions.md: Letters keep thirty combining marks.
+    """
+    if len(text) <= MARKS:
+        return text
+    kept: list[str] = []
+    marks = 0
+    for letter, combining in zip(text, map(unicodedata.combining, text), strict=True):
+        marks = marks + 1 if combining else 0
+        if marks <= MARKS:
+            kept.append(letter)
+    return text if len(kept) == len(text) else "".join(kept)
+
+
+def folded(text: str) -> str:
+    """`text` as filters and search compare it: what readers take for the same is the same.
+
+    Without case, width, invisible characters, accents of Latin and Greek letters, points of Hebrew and Arabic, strokes
+    (ł is l) and the dots of ё; with one apostrophe, one quotation mark and one hyphen.
+    """
+    if text.isascii():
+        return text.lower().replace("`", "'")
+    text = stream_safe(_IGNORABLE.sub("", text))
+    for _ in range(2):  # folding may undo a normal form, and the other way round, for a few letters
+        text = unicodedata.normalize("NFKC", text).casefold()
+    if not _HAS_MORE.search(text):
+        return unicodedata.normalize("NFKC", text)
+    text = _OPTIONAL.sub("", unicodedata.normalize("NFD", text).replace(_TATWEEL, ""))
+    text = _STRESS.sub("", unicodedata.normalize("NFC", text)).translate(_SAME)
+    return _STROKED.sub(lambda letter: _base(letter[0]), text)
+
+
+_STROKED = compiled(r"[\p{Latin}--\p{ASCII}]")
+
+
+@lru_cache(4_096)
+def _base(letter: str) -> str:
+    """The Latin letter under a stroke, by the name that Unicode gives it."""
+    name, _, stroke = unicodedata.name(letter, "").partition(" WITH ")
+    if not stroke:
+        return letter
+    try:
+        return unicodedata.lookup(name).casefold()
+    except KeyError:
+        return letter
