@@ -14,16 +14,16 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import ahocorasick
+import regex
 
 from web.letters import CLUSTER, COMPLEX, LETTER, compiled, folded
 
 _SPACES = re.compile(r"\s+")
 # Letters and digits of the scripts that put spaces between words: not of Thai, Lao, Burmese, Khmer, kana and Han.
 _SPACED = f"[{LETTER}--[{COMPLEX}\\p{{scx=Han}}\\p{{scx=Hiragana}}\\p{{scx=Katakana}}]]"
-# An apostrophe amid a word is part of it (j'ai, don't), but the one of a possessive ends it (AI's).
-_INSIDE = f"(?<={_SPACED}')(?={_SPACED})(?!s(?!{_SPACED}))|(?<={_SPACED})(?='(?!s(?!{_SPACED})){_SPACED})"
-CUT = compiled(f"(?!{_INSIDE})(?:(?<!{_SPACED})|(?!{_SPACED}))")
-"""A border at which a whole word may begin or end: not between two letters of spaced scripts."""
+# Borders stand before and after each of these: words of spaced scripts, and any other character. An apostrophe amid a
+# word is part of it (j'ai, don't), but the one of a possessive ends it (AI's).
+_PIECE = compiled(f"{_SPACED}++(?:'(?!s(?!{_SPACED})){_SPACED}++)*+|.", regex.DOTALL)
 BORDER = "\x00"
 """Marks a border; no text and no word holds it."""
 AGAIN = 10
@@ -116,7 +116,7 @@ class Matcher:
 
 
 def _bordered(text: str) -> str:
-    return CUT.sub(BORDER, text)
+    return _PIECE.sub(rf"{BORDER}\g<0>", text) + BORDER
 
 
 def marked(text: str, matcher: Matcher) -> list[tuple[str, bool]]:
