@@ -42,6 +42,10 @@ TAGGED = f"""
 """  # noqa: S608 (constants)
 
 
+BETWEEN = "\u200c\u200d\u00b7\u30fb\u05f3\u05f4"
+"""Signs that no tag ends with, but one that is being typed."""
+
+
 class Completion(NamedTuple):
     """One of the texts that may be put in, with the user whom it names."""
 
@@ -75,7 +79,7 @@ def _people(letters: str, reader: User) -> list[Completion]:
 
 def _tags(letters: str, reader: User) -> list[Completion]:
     # The beginning of a tag may have no letter yet.
-    begin = canonical_tag(letters) or (letters if letters.isdigit() and letters.isascii() else None)
+    begin = canonical_tag(letters.rstrip(BETWEEN)) or (letters if letters.isdigit() and letters.isascii() else None)
     if begin is None:
         return []
     there = [row[0] for row in fetch(TAGGED, {"begin": begin, "end": f"{begin}\U0010fffd"})]

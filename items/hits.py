@@ -7,11 +7,9 @@ See docs/decisions.md: The hits of a query are found by an automaton over words.
 """
 
 from collections import deque
-from itertools import pairwise
 
 from items.query import Query
 from items.words import Run, runs
-from web.letters import CLUSTER
 
 HITS = 100
 """Places of one text that are found; later ones are left unmarked."""
@@ -81,7 +79,7 @@ def hits(text: str, query: Query) -> list[tuple[int, int]]:
     if not query.phrases:
         return []
     automaton, state = _Automaton(query), 0
-    units = [unit for run in runs(text) for unit in _units(run, text)]
+    units = [unit for run in runs(text) for unit in _units(run)]
     begins = list(range(len(units) + 1))
     """For each unit the first of the hit that it ends; its own successor where it ends none."""
     for at, (word, _, _) in enumerate(units):
@@ -105,13 +103,12 @@ def hits(text: str, query: Query) -> list[tuple[int, int]]:
     return places
 
 
-def _units(run: Run, text: str) -> list[tuple[str, int, int]]:
+def _units(run: Run) -> list[tuple[str, int, int]]:
     """The words of a run, characters where its script has no spaces, and where they stand."""
     if not run.is_unspaced:
         return [(run.letters, run.start, run.end)]
-    borders = list(range(run.start, run.end + 1))
-    if len(borders) != len(run.words) + 1:
-        borders = [run.start, *(one.end() for one in CLUSTER.finditer(text, run.start, run.end))]
-    if len(borders) != len(run.words) + 1:  # letters were composed: all of the run stands for each
+    if run.spots:
+        return [(word, *spot) for word, spot in zip(run.words, run.spots, strict=True)]
+    if len(run.words) != run.end - run.start:  # letters were composed: all of the run stands for each
         return [(word, run.start, run.end) for word in run.words]
-    return [(word, *place) for word, place in zip(run.words, pairwise(borders), strict=True)]
+    return [(word, run.start + at, run.start + at + 1) for at, word in enumerate(run.words)]

@@ -44,6 +44,8 @@ class Run(NamedTuple):
     start: int
     end: int
     is_unspaced: bool
+    spots: tuple[tuple[int, int], ...] = ()
+    """Where the characters of Thai and its like stood."""
 
     @property
     def letters(self) -> str:
@@ -64,13 +66,23 @@ def runs(text: str) -> Iterator[Run]:
             letters = _NO_LETTER.sub("", letters)
         if not letters:
             continue
+        spots: tuple[tuple[int, int], ...] = ()
         if kind == "unspaced":
             words = tuple(letters)
         elif kind == "complex":
             words = tuple(one[:CHARACTER_LENGTH] for one in CLUSTER.findall(letters))
+            spots = _spots(text, found.span(), len(words))
         else:
             words = (letters[:WORD_LENGTH],)
-        yield Run(words, *found.span(), kind is not None)
+        yield Run(words, *found.span(), kind is not None, spots)
+
+
+def _spots(text: str, place: tuple[int, int], count: int) -> tuple[tuple[int, int], ...]:
+    """Where `count` characters stood, of which folding may make several of one; nothing where that cannot be told."""
+    clusters = [cluster.span() for cluster in CLUSTER.finditer(text, *place)]
+    if len(clusters) != count:
+        clusters = [span for span in clusters for _ in CLUSTER.findall(folded(text[slice(*span)]))]
+    return tuple(clusters) if len(clusters) == count else ()
 
 
 def document(title: str, text: str) -> str:

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from accounts.actions import edit_profile
 from accounts.faces import set_face
 from accounts.models import User
-from community.archives.markup import host_of, text_of
+from community.archives.markup import text_of
 from community.archives.media import patiently
 from community.archives.models import ArchiveImport
 from media.actions import MediaError
@@ -24,7 +24,6 @@ BIO_LENGTH = 500
 class _Actor(msgspec.Struct):
     name: Any = ""
     summary: Any = ""
-    id: Any = ""
 
 
 def bring(row: ArchiveImport, folder: Path) -> None:
@@ -51,7 +50,7 @@ def _words(user: User, folder: Path) -> int:
     """Take name and bio where the user has none; how many of them the site does not take."""
     actor = _actor(folder / "actor.json")
     name = beginning(" ".join(actor.name.split()), NAME_LENGTH) if isinstance(actor.name, str) else ""
-    bio = beginning(text_of(actor.summary, host_of(actor.id)), BIO_LENGTH) if isinstance(actor.summary, str) else ""
+    bio = beginning(text_of(actor.summary), BIO_LENGTH) if isinstance(actor.summary, str) else ""
     refused = 0
     for field, said in (("display_name", name), ("bio", bio)):
         if said and not getattr(user, field):

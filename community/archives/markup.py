@@ -1,8 +1,8 @@
 """The HTML of posts of other sites as the text of this one: paragraphs, links, mentions and hashtags.
 
 A mention becomes `@name@host`, so it names nobody of this site unless the host is this site. The host is the one that
-was written, else the one of the link, else the one of the author. Links stand in full: sites of ActivityPub shorten
-them for the eye. Takes time in proportion to the HTML.
+was written, else the one of the link. Links stand in full: sites of ActivityPub shorten them for the eye. Takes time in
+proportion to the HTML.
 
 See docs/decisions.md: Code written by hand, and why it stays.
 """
@@ -91,18 +91,11 @@ class _Text:
         (self._parts if self._link is None else self._link).append(words)
 
 
-def text_of(said: str, home: str = "") -> str:
-    """The text of a piece of HTML; no character behind the first `LONGEST` is read. `home`: the host of its author."""
+def text_of(said: str) -> str:
+    """The text of a piece of HTML; no character behind the first `LONGEST` is read."""
     text = _CONTROLS.sub("", UNSTORABLE.sub("", _Text().read(said[:LONGEST].replace(_KEPT_SPACE, ""))))
     lines = [line.strip(" ").rstrip(_KEPT_SPACE) for line in text.split("\n")]
-    text = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT_SPACE, " ")
-    return _at_home(text, home)
-
-
-def host_of(address: object) -> str:
-    """The host of the address of a post or an actor; nothing for what is no address."""
-    found = _address(address) if isinstance(address, str) else ""
-    return urlsplit(found).hostname or ""
+    return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT_SPACE, " ")
 
 
 def _at_home(text: str, host: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from community.archives.finding import LONGEST_BYTES, moment
-from community.archives.markup import host_of, text_of
+from community.archives.markup import text_of
 from items.models import Visibility
 from items.text import WARNING_LENGTH
 from web.letters import beginning
@@ -123,7 +123,6 @@ def post_of(item: bytes) -> Post:
     parent = _text(note.inReplyTo.get("id") if isinstance(note.inReplyTo, dict) else note.inReplyTo)
     if note.inReplyTo and not parent:
         raise LeftOutError("reply", address)
-    home = host_of(named)
     modified_at = _moment(note.updated)
     lost = {"updated": note.updated and not modified_at, "id": not _text(note.id)}
     return Post(
@@ -132,8 +131,8 @@ def post_of(item: bytes) -> Post:
         parent=digest(parent) if parent else "",
         written_at=written_at,
         modified_at=modified_at,
-        text=_words(note, home),
-        warning=beginning(" ".join(text_of(_text(note.summary), home).split()), WARNING_LENGTH),
+        text=_words(note),
+        warning=beginning(" ".join(text_of(_text(note.summary)).split()), WARNING_LENGTH),
         is_sensitive=_is_true(note.sensitive),
         visibility=_visibility(note, address),
         language=_language(note.contentMap),
@@ -157,10 +156,10 @@ def _is_true(value: Any) -> bool:
     return value is True or value == 1 or (isinstance(value, str) and value.strip().lower() in ("true", "1", "yes"))
 
 
-def _words(note: _Object, home: str) -> str:
+def _words(note: _Object) -> str:
     """The title of an article, the text, and the options of a poll."""
-    text = text_of(_text(note.content) or _only(note.contentMap), home)
-    title = " ".join(text_of(_text(note.name), home).split()) if _text(note.type) == "Article" else ""
+    text = text_of(_text(note.content) or _only(note.contentMap))
+    title = " ".join(text_of(_text(note.name)).split()) if _text(note.type) == "Article" else ""
     parts = ("" if text.startswith(title) else title, text, _poll(note))
     return "\n\n".join(part for part in parts if part)
 

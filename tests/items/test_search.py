@@ -300,6 +300,8 @@ def test_senders_of_a_query_are_looked_up_once() -> None:
         ("Café", "cafe", ["Café"]),
         ("<b>", "b", ["b"]),
         ("nothing", "#tag from:b", []),
+        ("ภาษาไทยน้ำดี", "ไทย น้ำ", ["ไทยน้ำ"]),
+        ("I don’t, w Łodzi", "don't lodzi", ["don", "t", "Łodzi"]),
     ],
 )  # fmt: skip
 def test_hits(text: str, query: str, marked: list[str]) -> None:
