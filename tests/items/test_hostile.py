@@ -70,6 +70,7 @@ def linked(written: str, query: str = "") -> object:
 
 COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.text.check_content": [lambda written: text.check_content("text", {"text": f"{written}a"[-TEXT_LENGTH:]})],
+    "items.text.counted_length": [text.counted_length],
     "items.text.spans": [lambda written: list(text.spans(written))],
     "items.text.mentions": [text.mentions],
     "items.text.hashtags": [text.hashtags],
