@@ -88,6 +88,7 @@ class LonelyWorker(Worker):
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[LonelyWorker]:
+    queue_server().delete("celery", "unacked", "unacked_index")  # what killed workers of other tests have left
     worker = LonelyWorker(tmp_path)
     yield worker
     worker.kill()
