@@ -47,6 +47,19 @@ def log_in_again(visitor: Visitor) -> None:
     visitor.go(visitor.page.get_by_role("main").get_by_role("button", name="Log in", exact=True))
 
 
+def test_publishing_by_the_keyboard_empties_the_box(visitor: Visitor) -> None:
+    """The box goes while it has the focus, and tells of a change as it goes: that is no draft."""
+    visitor.goto("/")
+    area = visitor.page.get_by_label("What is new?")
+    area.click()
+    visitor.page.keyboard.type("typed and sent")
+    visitor.page.keyboard.press("Control+Enter")
+    expect(visitor.page.locator("#feed article .text").first).to_have_text("typed and sent")
+    expect(area).to_have_value("")
+    visitor.page.reload()
+    expect(area).to_have_value("")
+
+
 @pytest.mark.parametrize("place", ["home", "write"])
 def test_a_post_that_was_begun_is_kept(visitor: Visitor, place: str) -> None:
     address = "/" if place == "home" else "/items/new"

@@ -101,7 +101,9 @@ function fillComposer(form, draft) {
   document.body.addEventListener("htmx:beforeOnLoad", ({ detail }) => {
     const form = detail.requestConfig.elt;
     const isDone = detail.xhr.status >= 200 && detail.xhr.status < 300;
-    if (form.matches("form[data-draft]") && isDone) writeDraft(form.dataset.draft, null);
+    if (!form.matches("form[data-draft]") || !isDone) return;
+    delete form.dataset.known; // a box that goes with the focus in it fires `change`, which would keep the draft again
+    writeDraft(form.dataset.draft, null);
   });
   document.body.addEventListener("htmx:afterRequest", ({ detail }) => {
     const form = detail.requestConfig.elt;
