@@ -77,12 +77,9 @@ def _reduce(request: PageRequest) -> bool:
     """Leave the parameters of `ASKED` alone in the address, and of the scopes those that this site has; whether they
     can be meant so.
     """
-    asked = [
-        (name, scopes.reduced(value) if name == "scope" else value)
-        for name in ASKED
-        for value in request.GET.getlist(name)
-    ]
-    request.META["QUERY_STRING"] = urlencode(asked)
+    asked = [(name, value) for name in ASKED for value in request.GET.getlist(name)]
+    known = [(name, scopes.reduced(value) if name == "scope" else value) for name, value in asked]
+    request.META["QUERY_STRING"] = urlencode(known)
     return all(len(value) <= ASKED[name] and "\0" not in value for name, value in asked)
 
 

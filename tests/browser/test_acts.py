@@ -117,6 +117,25 @@ def test_without_a_network_an_act_is_taken_back(visitor: Visitor, item: Item, to
     assert not Like.objects.exists()
 
 
+def test_a_pressed_follow_offers_its_end_only_when_the_pointer_has_come_back(
+    visit: Visit, reader: Any, item: Item
+) -> None:
+    visitor = visit()
+    visitor.enter(reader)
+    visitor.goto("/@author")
+    button = visitor.page.locator("#follow")
+    button.click()
+    expect(button).to_have_text("Follow", use_inner_text=True)
+    visitor.settle()
+    button.click()
+    expect(button).to_have_class(re.compile("following"))
+    visitor.settle()
+    expect(button).to_have_text("Following", use_inner_text=True)
+    visitor.page.mouse.move(0, 0)
+    button.hover()
+    expect(button).to_have_text("Unfollow", use_inner_text=True)
+
+
 def test_a_follow_is_shown_before_its_answer(visitor: Visitor, reader: Any, author: Any, tolerated: Any) -> None:
     tolerated("with a status of 500")
     visitor.goto("/@author")

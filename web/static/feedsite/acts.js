@@ -160,6 +160,16 @@
     });
   });
 
+  // A button of following that was just pressed offers to undo that only after the pointer has left and come back.
+  document.addEventListener("submit", ({ target }) => {
+    const standing = target.closest(".standing");
+    if (standing) document.body.dataset.pressed = standing.id;
+  });
+  document.addEventListener("pointerover", ({ target }) => {
+    const pressed = document.body.dataset.pressed;
+    if (pressed && target.closest(".standing")?.id !== pressed) delete document.body.dataset.pressed;
+  });
+
   // The second click of a double click, and a key that is held down, are no presses of their own.
   document.addEventListener("click", (event) => {
     if (event.detail > 1 && event.target.closest("button[data-act], form[data-follow] button")) event.preventDefault();
