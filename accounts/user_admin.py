@@ -20,8 +20,8 @@ from accounts.actions import end_tokens
 from accounts.deactivation import deactivate, reactivate
 from accounts.levels.admin import BigVAdmin
 from accounts.models import User
+from accounts.people import full_name_of, isolated
 from accounts.signing_in import addresses, second_factors
-from accounts.templatetags.people import full_name_of, isolated
 from web.admin import counted, is_list, is_writing
 from web.rest import parse_id
 

@@ -128,7 +128,7 @@ def _refused(request: PageRequest) -> HttpResponse:
     """The page for what cannot be allowed. It leads nowhere: any client can register an app, and an address of this
     site that led on without the reader's word would lead anywhere (RFC 9700, 4.11.2).
     """
-    return show(request, "clientapi/refused.html", status=REFUSED)
+    return show(request, "clientapi/refused.html", {"is_denied": False}, status=REFUSED)
 
 
 def _denied(request: PageRequest, app: ClientApp, credentials: dict[str, Any]) -> HttpResponse:

@@ -21,7 +21,7 @@ from accounts.models import User
 from discover import feedback, recent
 from discover.history import unwanted_page, viewed_page, why
 from items.api import item_or_404, take_back_or_404
-from items.cards import Card, cards
+from items.cards import Cards
 from items.profile import visible_item
 from storage.connections import FeedsUnavailableError
 from web.pages import PageRequest, go_on, limited, show, wants_part
@@ -52,18 +52,18 @@ VERBS: dict[str, Callable[[User], str]] = {"pause": _pause, "resume": _resume, "
 def history(request: PageRequest, reader: User) -> HttpResponse:
     """The page of the items that the reader opened last, and whether they are remembered."""
     last_id = position(request)
-    context = _viewed(reader, last_id)
+    context = _viewed(request, reader, last_id)
     return show(request, "discover/history.html", context, part="discover/_more_history.html")
 
 
-def _viewed(reader: User, last_id: int | None = None) -> dict[str, Any]:
+def _viewed(request: PageRequest, reader: User, last_id: int | None = None) -> dict[str, Any]:
     viewed = viewed_page(reader, last_id=last_id, now=timezone.now())
+    cards = Cards(request.user, viewed.page.items if viewed else [])
     return {
         "page": viewed and viewed.page,
-        "cards": [Card(item, viewed_at=viewed.at[item.id]) for item in viewed.page.items] if viewed else [],
+        "cards": [cards.one(item, viewed_at=viewed.at[item.id]) for item in viewed.page.items] if viewed else [],
         "is_first": last_id is None,
         "tab": "viewed",
-        "note": "discover/_viewed_at.html",
         "kept": settings.RECENT_VIEWS,
     }
 
@@ -74,12 +74,12 @@ def unwanted(request: PageRequest, reader: User) -> HttpResponse:
     """The page of the items that the reader is not interested in."""
     last_id = position(request)
     page = unwanted_page(reader, last_id=last_id)
+    cards = Cards(request.user, page.items)
     context = {
         "page": page,
-        "cards": cards(page.items),
+        "cards": [cards.one(item, is_unwanted=True) for item in page.items if not item.is_hidden],
         "is_first": last_id is None,
         "tab": "unwanted",
-        "note": "discover/_unwanted_since.html",
     }
     return show(request, "discover/unwanted.html", context, part="discover/_more_history.html")
 
@@ -95,7 +95,7 @@ def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
     except FeedsUnavailableError:
         said, problem = "", _("That did not work. Try again in a moment.")
     if wants_part(request):
-        return show(request, "discover/_history.html", _viewed(reader) | {"said": said, "problem": problem})
+        return show(request, "discover/_history.html", _viewed(request, reader) | {"said": said, "problem": problem})
     if problem:
         messages.error(request, problem)
     else:
@@ -128,7 +128,7 @@ def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse
         if shown is None:
             return HttpResponse()
         shown.reason = why(reader, item.pk)
-        part = show(request, "items/_item.html", {"card": Card(shown), "discovering": True})
+        part = show(request, "items/_item.html", {"card": Cards(request.user).one(shown), "discovering": True})
         return trigger_client_event(part, "restored")
     messages.success(request, _("This post and similar ones may be recommended again."))
     return go_on(request, "unwanted")

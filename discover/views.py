@@ -18,7 +18,6 @@ See docs/decisions.md: The Discover page keeps its list for half an hour.
 
 import re
 import secrets
-from dataclasses import replace
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -38,7 +37,7 @@ from accounts.models import User
 from discover import feed
 from discover.feed import FeedPage
 from discover.issued_pages import KEPT
-from items.cards import Card, cards
+from items.cards import Card, Cards
 from items.models import Item
 from relations.people import followable_among
 from relations.suggestions import suggestions
@@ -120,7 +119,7 @@ def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -
         if page.items or number > 1:
             break  # else what it had has been deleted since
     coming = coming if coming != walk else None
-    context = _context(reader, page, walk, number) | {"coming": coming, "next_walk": coming or new_walk()}
+    context = _context(request, reader, page, walk, number) | {"coming": coming, "next_walk": coming or new_walk()}
     if not page.items and number == 1:
         context["is_bare"] = not _others(reader)
         context["suggestions"] = suggestions(reader) if context["is_bare"] else []
@@ -136,7 +135,7 @@ def _following(request: PageRequest, reader: User, walk: str, number: int) -> Ht
     if not wants_part(request):
         return redirect(f"{reverse('discover')}?{urlencode({'walk': walk, 'page': number})}")
     page = _issue(reader, walk, number)
-    response = _answer(request, "discover/_more.html", _context(reader, page, walk, number), page)
+    response = _answer(request, "discover/_more.html", _context(request, reader, page, walk, number), page)
     _stay(request, response, walk, page)
     return response
 
@@ -151,7 +150,7 @@ def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
         messages.info(request, said)
         response: HttpResponse = redirect("discover")
     else:
-        context = _context(reader, page, walk, 1) | {"next_walk": new_walk()}
+        context = _context(request, reader, page, walk, 1) | {"next_walk": new_walk()}
         template = "discover/_beginning.html" if count else "discover/_nothing.html"
         response = _answer(request, template, context, page)
         trigger_client_event(response, "refreshed", {"said": said, "count": count}, after="settle")
@@ -173,10 +172,10 @@ def _fetched(request: PageRequest, reader: User, walk: str) -> HttpResponse:
     return response
 
 
-def _context(reader: User, page: FeedPage, walk: str, number: int) -> dict[str, object]:
+def _context(request: PageRequest, reader: User, page: FeedPage, walk: str, number: int) -> dict[str, object]:
     return {
         "page": page,
-        "cards": _cards(reader, page),
+        "cards": _cards(request, reader, page),
         "walk": walk,
         "number": number,
         "next_number": number + 1,
@@ -184,10 +183,13 @@ def _context(reader: User, page: FeedPage, walk: str, number: int) -> dict[str, 
     } | _poll()
 
 
-def _cards(reader: User, page: FeedPage) -> list[Card]:
+def _cards(request: PageRequest, reader: User, page: FeedPage) -> list[Card]:
     """The cards of a page; those offer to follow their senders whom the reader neither follows nor asks to."""
     senders = followable_among(reader, {int(item.shown.sender.id) for item in page.items})
-    return [replace(card, followable=senders.get(int(card.item.shown.sender.id))) for card in cards(page.items)]
+    cards = Cards(request.user, page.items)
+    return [
+        cards.one(item, followable=senders.get(int(item.shown.sender.id))) for item in page.items if not item.is_hidden
+    ]
 
 
 def _poll() -> dict[str, object]:

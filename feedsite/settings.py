@@ -72,6 +72,7 @@ INSTALLED_APPS = [
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
+    "django.forms",
     "rest_framework",
     "oauth2_provider",
     "corsheaders",
@@ -134,24 +135,39 @@ APPEND_SLASH = False
 
 TEMPLATES = [
     {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [BASE_DIR / "templates"],
-        "APP_DIRS": True,
+        "APP_DIRS": True,  # the widgets of django.forms
         "OPTIONS": {
+            "environment": "feedsite.jinja.environment",
             "context_processors": [
-                "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "accounts.about.context_processors.site",
                 "notifications.context_processors.unread",
-                "items.context_processors.names",
+                "web.pages.page_name",
                 "web.pages.stream",
                 "web.pages.theme",
                 "web.headers.nonce",
             ],
         },
     },
+    {  # the admin and pages of libraries
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates" / "django"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "web.headers.nonce",
+            ],
+        },
+    },
 ]
+STRICT_TEMPLATES = DEBUG
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 # --- PostgreSQL: the truth -------------------------------------------------------------------------------
 DATABASES = {"default": database(env.database_url or SERVERS.database_url)}

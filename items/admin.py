@@ -23,8 +23,8 @@ from accounts.models import User
 from items import actions, versions
 from items.models import Item
 from items.query import parse
+from items.reading import excerpt
 from items.search import matching_items
-from items.templatetags.reading import excerpt
 from media import attaching
 from media.admin import ShotList, shots
 from web.admin import ModeratedAdmin, counted, is_list

@@ -1,39 +1,314 @@
-"""Cards: an item as a template shows it, with the facts that its page knows beside the item itself."""
+"""Cards: an item as a template shows it. All that a template needs stands in plain strings, made here once a page, so
+that a page of twenty cards looks nothing up and translates nothing while it is rendered.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.contrib.auth.models import AnonymousUser
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language, ngettext, pgettext
+from django.utils.translation import gettext as _
+from msgspec import UNSET
 
 from accounts.models import User
-from items.bodies import ItemBody, Sender
+from accounts.people import Face, face, name_of, profile_address
+from items.addresses import item_address
+from items.bodies import Counts, ItemBody, Sender
+from items.links import is_link
+from items.pictures import figures, ground
+from items.query import Query
+from items.reading import Moment, domain, is_long, linked, moment, short_link, version
+from items.text import mentions
+from items.versions import Version
+from media.objects import MediaObject
+from relations.visibility import visible_names
+
+
+class Words(NamedTuple):
+    """The words of cards in a language, as HTML."""
+
+    new: str
+    edited: str
+    followers: str
+    mutuals: str
+    self: str
+    in_review: str
+    rejected: str
+    in_reply: str
+    filtered: str
+    show: str
+    hide: str
+    sensitive: str
+    read_on: str
+    replies: str
+    reply: str
+    repost: str
+    undo_repost: str
+    like: str
+    unlike: str
+    bookmark: str
+    remove_bookmark: str
+    more: str
+
+
+def card_words() -> Words:
+    """The words of cards in the language of now."""
+    return _words(get_language())
+
+
+@cache
+def _words(_language: str | None) -> Words:
+    words = (
+        *(_("new"), _("edited"), _("followers only"), _("mutual follows only"), _("only you")),
+        *(_("in review"), _("rejected"), _("In reply to a post"), _("Filtered:"), _("Show"), _("Hide")),
+        *(_("Sensitive. Show"), _("Read on"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
+        *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
+    )
+    return Words(*map(escape, words))
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an item says, as HTML."""
+
+    title: SafeString | None
+    is_headline: bool
+    text: SafeString | None
+    is_folded: bool
+    """Whether the text goes on behind a link to `address`."""
+    address: str
+    link: str
+    link_domain: str
+    link_words: str
+    warning: str
+    filtered: str
+    """The phrases of the reader's filters that it matches."""
+    figures: SafeString | None
+    pictures: int
+    pictures_label: str
+    ground: SafeString | None
+    """What stands in place of veiled pictures."""
+    removed: str
+    """The words on pictures that moderators removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An entry of a list, for `items/_item.html`."""
+    """An entry of a list, for templates/items/_card.html. Of a repost the original is shown, and acted on."""
 
     item: ItemBody
-    others: int = 0
-    """How many more followed senders reposted the same item close by; home folds their reposts into this entry."""
-    answered: Sender | None = None
-    """The sender whose item this reply answers, where the two do not stand together and the reader may see both."""
-    viewed_at: datetime | None = None
-    """When the reader opened the item, in the list of those that they opened."""
+    id: str
+    """Of the entry."""
+    shown_id: str
+    address: str
+    version: int
+    sender: Face
+    via: SafeString | None
+    """Who reposted it."""
+    via_name: str
+    via_moment: Moment | None
+    created: Moment
+    edited: str
+    """The time of the last edit; empty where there was none."""
+    visibility: str
+    status: str
+    """Of one's own item that is not published: in_review, rejected."""
+    answered: SafeString | None
+    """Whom the reply answers, where both do not stand together."""
+    answered_is_big_v: bool
+    answers: str
+    """The address of the item that it answers."""
+    content: Content
+    counts: Counts
+    replies_label: str
+    liked: bool
+    reposted: bool
+    bookmarked: bool
+    reason: str
     is_late: bool = False
     """Whether the item reached an open page below its top, after the page was made."""
-    is_pinned: bool | None = None
-    """Whether the reader's own post is pinned on their profile, where the card offers to change that."""
     followable: User | None = None
     """The sender, where the card offers to follow them."""
+    viewed: Moment | None = None
+    """When the reader opened the item, in the list of those that they opened."""
+    is_unwanted: bool = False
+    """Whether it stands in the list of what the reader is not interested in."""
 
 
-def cards(
-    items: Iterable[ItemBody], *, answered: Mapping[str, Sender] | None = None, keeps_hidden: bool = False
-) -> list[Card]:
-    """The cards of items, in their order, without those that the reader's filters hide, unless `keeps_hidden`: these
-    are folded then. `answered`: by the id that a reply answers, its sender.
-    """
-    senders = answered or {}
-    return [
-        Card(item, answered=senders.get(item.reply_to or "")) for item in items if keeps_hidden or not item.is_hidden
-    ]
+class Cards:
+    """Makes the cards of one page for its reader."""
+
+    def __init__(
+        self,
+        reader: User | AnonymousUser,
+        items: Iterable[ItemBody] = (),
+        texts: Iterable[str] = (),
+        *,
+        sought: Query | None = None,
+    ) -> None:
+        """`items` and `texts`: all that the page shows, where more than one call makes it. `sought`: what was searched
+        for; its hits are marked.
+        """
+        self._reader = reader
+        self._sought = sought
+        self._faces: dict[str, Face] = {}
+        self._names: dict[str, bool] = {}
+        self._texts = [*texts, *_texts(items)]
+
+    def of(
+        self, items: Iterable[ItemBody], *, answered: Mapping[str, Sender] | None = None, keeps_hidden: bool = False
+    ) -> list[Card]:
+        """The cards of items, in their order, without those that the reader's filters hide, unless `keeps_hidden`:
+        these are folded then. `answered`: by the id that a reply answers, its sender.
+        """
+        senders = answered or {}
+        shown = [item for item in items if keeps_hidden or not item.is_hidden]
+        self._texts += _texts(shown)
+        return [self.one(item, answered=senders.get(item.reply_to or "")) for item in shown]
+
+    def one(
+        self,
+        item: ItemBody,
+        *,
+        answered: Sender | None = None,
+        others: int = 0,
+        is_whole: bool = False,
+        viewed_at: datetime | None = None,
+        **facts: Any,
+    ) -> Card:
+        """The card of an item. `others`: how many more followed senders reposted it close by, whom home folds into
+        this entry. `facts` are further fields of `Card`.
+        """
+        shown, counts = item.shown, item.shown.counts
+        is_own_repost = item.sender.username == self._reader.username
+        return Card(
+            item=item,
+            id=item.id,
+            shown_id=shown.id,
+            address=item_address(shown.id),
+            version=version(shown.modified_at),
+            sender=self._face(shown.sender),
+            via=_via(item.sender, others, is_own=is_own_repost) if item.repost_of else None,
+            via_name=item.sender.username if item.repost_of else "",
+            via_moment=moment(item.created_at) if item.repost_of else None,
+            created=moment(shown.created_at),
+            edited=moment(shown.modified_at).full if shown.is_edited else "",
+            visibility=shown.visibility,
+            status="" if shown.status is UNSET or shown.status == "published" else shown.status,
+            answered=_answered(answered) if answered else None,
+            answered_is_big_v=answered is not None and answered.is_big_v,
+            answers=item_address(item.reply_to) if item.reply_to else "",
+            content=self.content(shown, is_whole=is_whole),
+            counts=counts,
+            replies_label=_replies(counts.replies),
+            liked=shown.liked,
+            reposted=shown.reposted,
+            bookmarked=shown.bookmarked,
+            reason=item.reason or "",
+            viewed=moment(viewed_at) if viewed_at else None,
+            **facts,
+        )
+
+    def content(self, item: ItemBody, *, is_whole: bool = False) -> Content:
+        """What an item says; `is_whole`: nothing of its text is folded, and a single picture is large."""
+        fields, media = item.content_fields, item.media
+        filtered = ", ".join(item.filtered)
+        return self._content(item.title, fields, item.id, media, filtered, item.removed, item.type, is_whole=is_whole)
+
+    def version(self, said: Version) -> Content:
+        """What an item said, whole, without its pictures."""
+        return self._content(said.title, said.content, "", (), "", 0, "", is_whole=True)
+
+    def _content(
+        self,
+        title: str,
+        fields: Mapping[str, Any],
+        item_id: str,
+        media: Iterable[MediaObject],
+        filtered: str,
+        removed: int,
+        kind: str,
+        *,
+        is_whole: bool,
+    ) -> Content:
+        text, url, warning = (_text(fields, name) for name in ("text", "url", "warning"))
+        is_folded = not is_whole and is_long(text)
+        pictures = list(media)
+        link = url if url and is_link(url) else ""
+        return Content(
+            title=linked(title, self._leads, self._sought) if title else None,
+            is_headline=kind == "article",
+            text=linked(text, self._leads, self._sought, is_folded=is_folded) if text else None,
+            is_folded=is_folded,
+            address=item_address(item_id),
+            link=link,
+            link_domain=domain(link) if link else "",
+            link_words=short_link(link) if link else "",
+            warning=warning,
+            filtered=filtered,
+            figures=figures(pictures, whole=is_whole) if pictures else None,
+            pictures=len(pictures),
+            pictures_label=_("%(count)s pictures") % {"count": len(pictures)} if len(pictures) > 1 else "",
+            ground=ground(pictures[0]) if pictures and fields.get("sensitive") is True else None,
+            removed=_removed(removed) if removed else "",
+        )
+
+    def linked(self, text: str) -> SafeString:
+        """A text of the page that is no item's, such as the words of a user about themselves, as HTML."""
+        return linked(text, self._leads, self._sought)
+
+    def _face(self, sender: Sender) -> Face:
+        found = self._faces.get(sender.username)
+        if found is None:
+            found = self._faces[sender.username] = face(sender)
+        return found
+
+    def _leads(self, name: str) -> bool:
+        """Whether a mentioned name leads to a profile that the reader may see. The names of all items of a page are
+        asked for at once, when the first of them is shown.
+        """
+        name = name.lower()
+        if name not in self._names:
+            asked = {name, *(one.lower() for text in self._texts for one in mentions(text))}
+            found = visible_names(asked, self._reader)
+            self._names |= {one: one in found for one in asked}
+        return self._names[name]
+
+
+def _texts(items: Iterable[ItemBody]) -> list[str]:
+    """The texts of items in which others may be mentioned."""
+    return [text for item in items for text in (item.shown.title, item.shown.text)]
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _via(sender: Sender, others: int, *, is_own: bool) -> SafeString:
+    if is_own:
+        words = ngettext("You and %(count)s other reposted", "You and %(count)s others reposted", others)
+        return format_html("{}", words % {"count": others} if others else _("You reposted"))
+    who = name_of(sender, profile_address(sender.username))
+    if not others:
+        return SafeString(_("%(who)s reposted") % {"who": who})
+    words = ngettext("%(who)s and %(count)s other reposted", "%(who)s and %(count)s others reposted", others)
+    return SafeString(words % {"who": who, "count": others})
+
+
+def _answered(sender: Sender) -> SafeString:
+    return SafeString(escape(_("replying to @%(name)s") % {"name": sender.username}))
+
+
+def _replies(count: int) -> str:
+    return ngettext("%(count)s reply", "%(count)s replies", count) % {"count": count} if count else ""
+
+
+def _removed(count: int) -> str:
+    words = ngettext("A picture was removed by moderators.", "%(count)s pictures were removed by moderators.", count)
+    return words % {"count": count}

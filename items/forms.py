@@ -78,6 +78,8 @@ class ItemForm(forms.Form):
     """
 
     use_required_attribute = False  # pictures need no words
+    answered: str
+    """The id of the item that it answers; empty where that is none."""
     MOST = PICTURES_AN_ITEM
     ACCEPTED = "image/*,video/mp4,video/quicktime,video/webm"
     numbers = range(1, PICTURES_AN_ITEM + 1)
@@ -105,7 +107,8 @@ class ItemForm(forms.Form):
         answered = str(self["reply_to"].value() or "")
         if answered:
             text.label = _("Your reply")
-        if answered.isdecimal():  # several replies may be begun in one page
+        self.answered = answered if answered.isdecimal() else ""
+        if self.answered:  # several replies may be begun in one page
             self.auto_id = f"reply-{answered}-%s"
         text.widget.attrs["placeholder"] = text.label
         self.fields["visibility"].widget.attrs["aria-describedby"] = f"{self['text'].id_for_label}-audience"
@@ -172,6 +175,13 @@ class ItemForm(forms.Form):
     def refuse_media(self, problem: str) -> None:
         """Tell a problem of the pictures."""
         self._media_problems.append(problem)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is an empty composer of a post: all of them look the same."""
+        return (
+            not self.is_bound and "reply_to" not in self.initial and "autofocus" not in self.fields["text"].widget.attrs
+        )
 
     @property
     def media_errors(self) -> ErrorList:

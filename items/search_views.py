@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from items.cards import cards
+from items.cards import Cards
 from items.completing import completions
 from items.open_pages import OpenPage, open_page
 from items.popular import popular_tags
@@ -28,6 +28,15 @@ from web.strict_json import check_text
 
 FIRST_PEOPLE = 5
 ALL_PEOPLE = 50
+NOTHING_SOUGHT: dict[str, Any] = {
+    "is_first": True,
+    "page": None,
+    "people": [],
+    "popular": [],
+    "sought": None,
+    "too_long": "",
+}
+"""What the page of a search shows without a query."""
 
 
 @require_safe
@@ -41,7 +50,7 @@ def tag(request: PageRequest, name: str) -> OpenPage:
         return OpenPage(redirect("tag", canonical))
     last_id = position(request)
     page = tag_page(canonical, request.user, last_id=last_id)
-    context = {"tag": canonical, "page": page, "cards": cards(page.items), "is_first": last_id is None}
+    context = {"tag": canonical, "page": page, "cards": Cards(request.user).of(page.items), "is_first": last_id is None}
     return OpenPage(show(request, "items/tag.html", context, part="items/_more.html"), page.items)
 
 
@@ -58,7 +67,7 @@ def search(request: PageRequest) -> HttpResponse:
     """People and items that fit a query; without one, what may be asked for."""
     last_id, asked = position(request), _asked(request)
     if not asked or len(asked) > QUERY_LENGTH:
-        context: dict[str, Any] = {
+        context: dict[str, Any] = NOTHING_SOUGHT | {
             "q": asked,
             "too_long": asked,
             "longest": QUERY_LENGTH,
@@ -70,7 +79,7 @@ def search(request: PageRequest) -> HttpResponse:
         return too_many(request, wait)
     query = parse(asked)
     only_people, only_posts = (request.GET.get("show") == one for one in ("people", "posts"))
-    context = {"q": asked, "sought": query, "only_people": only_people, "is_first": last_id is None}
+    context = NOTHING_SOUGHT | {"q": asked, "sought": query, "only_people": only_people, "is_first": last_id is None}
     context |= {"only_posts": only_posts, "tab": urlencode({"q": asked})}
     context["more"] = urlencode({"q": asked, "show": "posts"} if only_posts else {"q": asked})
     if only_people or (last_id is None and not only_posts):
@@ -84,7 +93,7 @@ def search(request: PageRequest) -> HttpResponse:
     if not only_people:
         page = search_items(query, request.user, last_id=last_id)
         answered = answered_senders(page.items, request.user)
-        context |= {"page": page, "cards": cards(page.items, answered=answered)}
+        context |= {"page": page, "cards": Cards(request.user, sought=query).of(page.items, answered=answered)}
     return show(request, "items/search.html", context, part="" if only_people else "items/_more.html")
 
 

@@ -2,11 +2,10 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib import messages
-from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpResponse, JsonResponse
@@ -21,7 +20,7 @@ from items import actions, attachments, idempotency
 from items.actions import BREADTH
 from items.api import body_or_404, item_or_404, take_back_or_404
 from items.bodies import ItemBody, Sender
-from items.cards import Card, cards
+from items.cards import Cards
 from items.forms import EditForm, ItemForm
 from items.hydrate import hydrate
 from items.kept import Kept, kept_page
@@ -50,7 +49,7 @@ from web.pages import (
     show,
     wants_part,
 )
-from web.rest import position
+from web.rest import parse_id, position
 
 
 def own_item(item_id: int, reader: User) -> Item:
@@ -91,29 +90,26 @@ def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
     last_id = position(request)
     page = PROFILE_TABS[tab](person, request.user, last_id=last_id)
     answered = answered_senders(page.items, request.user)
-    shown = cards(page.items, answered=answered)
     # Pinned posts stand above all others on a page that begins with the newest, and on it nowhere else.
     has_pins = tab == "posts" and (last_id is None or wants_part(request))
-    pinned = cards(pinned_items(person, request.user), keeps_hidden=True) if has_pins else []
-    ids = {card.item.id for card in pinned}
-    if person == request.user and tab == "posts":
-        pinned = [replace(card, is_pinned=True) for card in pinned]
-        shown = [replace(card, is_pinned=False) if is_pinnable(card.item) else card for card in shown]
+    pinned = pinned_items(person, request.user) if has_pins else []
+    ids = {item.id for item in pinned}
+    cards = Cards(request.user, [*pinned, *page.items], [person.bio])
     context = {
         "person": person,
         "page": page,
-        "pinned": pinned if last_id is None else [],
-        "cards": [card for card in shown if card.item.id not in ids],
+        "pinned": cards.of(pinned, keeps_hidden=True) if last_id is None else [],
+        "cards": cards.of((item for item in page.items if item.id not in ids), answered=answered),
         "is_first": last_id is None,
         "tab": tab,
     }
     if wants_part(request):
         return OpenPage(show(request, "items/_more.html", context))
     context["stands"] = standing(person, request.user)
+    context["bio"] = cards.linked(person.bio)
     if last_id is None:
         context["preview"] = person_preview(person, request.path, f"/@{person.username}/feed.atom", request.user)
-    items = [*(card.item for card in pinned), *page.items]
-    return OpenPage(show(request, "items/profile.html", context), items, [person.pk, *_ids(answered)])
+    return OpenPage(show(request, "items/profile.html", context), [*pinned, *page.items], [person.pk, *_ids(answered)])
 
 
 @require_safe
@@ -123,21 +119,24 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     item = body_or_404(item_id, request.user)
     last_id = position(request)
     if wants_part(request) and request.GET.get("text") == "whole":
-        return OpenPage(show(request, "items/_content.html", {"item": item.shown, "whole": True, "is_unfolded": True}))
+        content = Cards(request.user).content(item.shown, is_whole=True)
+        return OpenPage(show(request, "items/_unfolded.html", {"content": content}))
     if wants_part(request) and last_id is None:
-        (card,) = cards([item], answered=answered_senders([item], request.user), keeps_hidden=True)
+        (card,) = Cards(request.user).of([item], answered=answered_senders([item], request.user), keeps_hidden=True)
         return OpenPage(show(request, "items/_item.html", {"card": card}))
     page = replies_page(item, request.user, last_id=last_id)
     answered = answered_senders(page.items, request.user, but=item.shown.id)
-    shown = cards(page.items, answered=answered)
-    context = {"page": page, "cards": shown, "is_first": last_id is None, "in_thread": True}
+    context = {"page": page, "is_first": last_id is None, "in_thread": True}
     if wants_part(request):
+        context["cards"] = Cards(request.user).of(page.items, answered=answered)
         return OpenPage(show(request, "items/_more.html", context))
     higher = above(item, request.user)
+    cards = Cards(request.user, [*higher, item, *page.items])
     context |= {
         "item": item,
-        "card": Card(item, is_pinned=_is_pinned(item, request.user)),
-        "above": cards(higher, keeps_hidden=True),
+        "card": cards.one(item, is_whole=True),
+        "cards": cards.of(page.items, answered=answered),
+        "above": cards.of(higher, keeps_hidden=True),
         "form": ItemForm.fresh(item, request.user),
     }
     if last_id is None and not isinstance(request.user, User):
@@ -153,11 +152,31 @@ def _ids(senders: Mapping[str, Sender]) -> list[int]:
     return [int(sender.id) for sender in senders.values()]
 
 
-def _is_pinned(item: ItemBody, reader: User | AnonymousUser) -> bool | None:
-    """Whether the reader's own post is pinned; None where that cannot be changed."""
-    if not isinstance(reader, User) or item.sender.id != str(reader.pk) or not is_pinnable(item):
-        return None
-    return item.id in pinned_ids(reader)
+@require_safe
+@signed_in
+def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """What can be done with an entry: the menu of its card, without JavaScript a page."""
+    entry = body_or_404(item_id, reader)
+    context = {
+        "item": entry,
+        "shown": entry.shown,
+        "is_pinned": entry.id in pinned_ids(reader) if is_pinnable_by(entry, reader) else None,
+        "on": request.GET.get("on", ""),
+        "came": _came(request),
+    }
+    return show(request, "items/menu.html", context, part="items/_menu.html")
+
+
+def _came(request: PageRequest) -> str:
+    """The page of this site that the browser names as the one before; the home page if it names none."""
+    parts = urlsplit(request.headers.get("Referer", ""))
+    here = parts.netloc == request.get_host() and parts.path != request.path
+    return f"{parts.path}{parts.query and '?'}{parts.query}" if here else reverse("home")
+
+
+def is_pinnable_by(item: ItemBody, reader: User) -> bool:
+    """Whether it is the reader's own and can stand above their profile."""
+    return item.sender.id == str(reader.pk) and is_pinnable(item)
 
 
 @require_safe
@@ -165,7 +184,9 @@ def edits(request: PageRequest, item_id: int) -> HttpResponse:
     """The page of an item's versions: the one of now and those before its edits, newest first."""
     item = body_or_404(item_id, request.user).shown
     now = Version(item.title, item.content_fields, item.modified_at)
-    context = {"item": item, "versions": [now, *versions_of(int(item.id), request.user)], "kept": KEPT}
+    versions, cards = [now, *versions_of(int(item.id), request.user)], Cards(request.user)
+    said = [{"of": version, "content": cards.version(version)} for version in versions]
+    context = {"item": item, "versions": said, "kept": KEPT}
     return show(request, "items/edits.html", context)
 
 
@@ -182,7 +203,11 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
         answered = body_or_404(answered_id, reader) if answered_id is not None else None
         form = ItemForm.fresh(answered, reader)
         form.fields["text"].widget.attrs["autofocus"] = True
-        context = {"form": form, "answered": answered and Card(answered.shown), "next": next_page(request)}
+        context = {
+            "form": form,
+            "answered": answered and Cards(request.user).one(answered.shown),
+            "next": next_page(request),
+        }
         context["spot"] = "slot" if wants_part(request) else "write"
         return show(request, "items/publish.html", context, part="items/_composer.html")
     form = ItemForm(request.POST, request.FILES)
@@ -214,6 +239,13 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
 
 @require_safe
 @signed_in
+def media_form(request: PageRequest, reader: User) -> HttpResponse:
+    """What a composer needs for pictures: composer.js asks for it when there are any."""
+    return show(request, "items/_media.html", {"form": ItemForm.fresh()})
+
+
+@require_safe
+@signed_in
 def draft_media(request: PageRequest, reader: User) -> HttpResponse:
     """The pictures of a draft that can still be published, as JSON: by its id, the address of a video's captions or
     null. The query names them, `ids=1,2`; one that was published, removed or swept is left out, and so is another's.
@@ -239,9 +271,12 @@ def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -
     is_held = new.status == Status.IN_REVIEW
     counted = sorted({pk for pk in (new.reply_to_id, new.root_id) if pk})
     shown, *counting = hydrate([new.pk, *counted], reader)
-    context: dict[str, Any] = {"card": Card(shown), "counting": counting, "spot": spot}
+    cards = Cards(request.user, [shown, *counting])
+    context: dict[str, Any] = {"card": cards.one(shown), "spot": spot}
+    context["counting"] = cards.of(counting, keeps_hidden=True)
     if spot == "home":
-        context |= {"form": ItemForm.fresh(), "next": reverse("home"), "card": None if is_held else Card(shown)}
+        context |= {"form": ItemForm.fresh(), "next": reverse("home")}
+        context["card"] = None if is_held else context["card"]
     elif spot == "thread":
         context["form"] = ItemForm.fresh(visible_item(new.reply_to_id or 0, reader), reader)
     if spot != "home":
@@ -358,7 +393,7 @@ def likes(request: PageRequest, reader: User) -> HttpResponse:
 def _kept(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
     last_id = position(request)
     page = kept_page(reader, kept, last_id=last_id)
-    shown = cards(page.items, answered=answered_senders(page.items, reader))
+    shown = Cards(request.user).of(page.items, answered=answered_senders(page.items, reader))
     context = {"page": page, "cards": shown, "is_first": last_id is None, "kept": kept}
     return show(request, "items/kept.html", context, part="items/_more.html")
 
@@ -369,10 +404,18 @@ def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
     """
     shown = visible_item(item.repost_of_id or item.pk, reader)
     if not wants_part(request):
-        return go_on(request, "item", shown.id) if shown else go_on(request, "home")
+        return _back_to(request, shown) if shown else go_on(request, "home")
     if shown is None:
         return HttpResponse()
-    return show(request, "items/_acts.html", {"item": shown, "out_of_band": True})
+    return show(request, "items/_acts.html", {"card": Cards(request.user).one(shown)})
+
+
+def _back_to(request: PageRequest, item: ItemBody) -> HttpResponse:
+    """The redirect to the entry whose button was pressed, on the page where it stands."""
+    response = go_on(request, "item", item.id)
+    if next_page(request) and "#" not in response["Location"]:
+        response["Location"] += f"#item-{parse_id(request.POST.get('entry', '')) or item.id}"
+    return response
 
 
 # --- Editing and deleting --------------------------------------------------------------------------------
@@ -409,7 +452,8 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if form.is_valid():
         is_held = own.status == Status.IN_REVIEW
         if spot == "slot":
-            part = reswap(show(request, "items/_item.html", {"card": Card(hydrate([own.pk], reader)[0])}), "none")
+            card = Cards(request.user).one(hydrate([own.pk], reader)[0])
+            part = reswap(show(request, "items/_item.html", {"card": card}), "none")
             return trigger_client_event(part, "held") if is_held else part
         if is_held:
             _say_held(request)
@@ -427,7 +471,8 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 def delete(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Delete one's own item; without JavaScript this page asks first."""
     if request.method != "POST":
-        return show(request, "items/delete.html", {"item": hydrate([own_item(item_id, reader).pk], reader)[0]})
+        item = hydrate([own_item(item_id, reader).pk], reader)[0]
+        return show(request, "items/delete.html", {"item": item, "content": Cards(request.user).content(item)})
     own = take_back_or_404(item_id, reader, lambda item: item.sender_id == reader.pk and actions.delete(item=item))
     if own.sender_id != reader.pk:
         raise PermissionDenied

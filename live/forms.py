@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.locale import place_name, zone_names
 from accounts.models import User
 from items.links import check_link
-from items.templatetags.reading import offset_name
+from items.reading import offset_name
 from live.actions import LONGEST_MINUTES, PLAN
 from live.models import TITLE_LENGTH, LiveSession, State
 from media import actions as media

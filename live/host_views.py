@@ -120,7 +120,7 @@ def plan(request: PageRequest, reader: User) -> HttpResponse:
             else:
                 messages.success(request, _("Scheduled. Your followers can see it now."))
             return redirect("live-session", session.pk)
-    return show(request, "live/form.html", {"form": form}, status=INVALID if form.errors else 200)
+    return show(request, "live/form.html", {"form": form, "session": None}, status=INVALID if form.errors else 200)
 
 
 def _refuse(form: SessionForm, error: ValidationError) -> None:

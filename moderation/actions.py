@@ -16,7 +16,7 @@ from accounts import review
 from accounts.models import User
 from items.matching import fold
 from items.models import Item
-from items.templatetags.reading import excerpt
+from items.reading import excerpt
 from moderation import senders, subjects
 from moderation.log import write
 from moderation.models import Case, Source, State, Verb, WordRule

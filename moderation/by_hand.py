@@ -24,7 +24,7 @@ from accounts import review
 from accounts.models import User
 from accounts.review import Subject
 from items.models import Item
-from items.templatetags.reading import excerpt
+from items.reading import excerpt
 from media import attaching
 from moderation import actions, pictures, rules, senders, subjects
 from moderation.models import Case, SenderKind, SenderRule

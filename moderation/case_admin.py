@@ -27,10 +27,10 @@ from django.utils.translation import gettext_lazy as _
 from accounts import review
 from accounts.about.site import current
 from accounts.models import User
+from accounts.people import full_name_of, handle_of
 from accounts.review import Subject
-from accounts.templatetags.people import full_name_of, handle_of
 from items.models import Status, was_edited
-from items.templatetags.reading import excerpt
+from items.reading import excerpt
 from media import attaching
 from media.admin import ShotList, shots
 from moderation import actions, by_hand, pictures, rules, senders, sentences, subjects

@@ -6,7 +6,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from accounts.about.site import current
-from items.templatetags.reading import excerpt
+from items.reading import excerpt
 from moderation.models import REPORT_LENGTH, ReportReason
 
 RULE_SHOWN = 80

@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
-from accounts.templatetags.people import handle_of
+from accounts.people import handle_of
 from media.actions import MediaError
 from media.admin import shots
 from media.decoder import BusyError

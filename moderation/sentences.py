@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
-from accounts.templatetags.people import badge_of, handle_of
+from accounts.people import badge_of, handle_of
 from items.models import Status
 from moderation.models import Decision, PictureAction, SenderKind, State, Verb
 

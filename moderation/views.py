@@ -8,6 +8,7 @@ from accounts import review
 from accounts.access import signed_in
 from accounts.models import User
 from items.api import item_or_404
+from items.cards import Cards
 from items.hydrate import hydrate
 from moderation import reports
 from moderation.forms import ReportForm
@@ -22,7 +23,13 @@ def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     item = item_or_404(item_id, reader)
     shown = hydrate([item.repost_of_id or item.pk], reader)[0]
     form = ReportForm(request.POST if request.method == "POST" else None)
-    context = {"item": shown, "form": form, "next": next_page(request)}
+    context = {
+        "session": None,
+        "item": shown,
+        "content": Cards(request.user).content(shown),
+        "form": form,
+        "next": next_page(request),
+    }
     if form.is_valid():
         try:
             reports.report(item=item, reporter=reader, **form.cleaned_data)
@@ -42,7 +49,7 @@ def report_session(request: PageRequest, reader: User, session_id: int) -> HttpR
     if session is None:
         raise Http404
     form = ReportForm(request.POST if request.method == "POST" else None)
-    context = {"session": session, "form": form, "next": next_page(request) or reverse("live")}
+    context = {"session": session, "item": None, "form": form, "next": next_page(request) or reverse("live")}
     if form.is_valid():
         try:
             reports.report_session(session_id=session_id, reporter=reader, **form.cleaned_data)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from accounts.cards import UserCard
 from accounts.models import User
 from items.bodies import ItemBody
+from items.cards import Card, Cards
 from items.hydrate import verified
 from notifications.feed import Entry
 from relations.people import followable_among
@@ -26,16 +27,13 @@ class Notice(NamedTuple):
     """The new followers whom the reader neither follows nor asks to follow. An entry names the followers of its own
     day only, so no row repeats those of another.
     """
+    card: Card | None
+    """The card of the item, where the row offers to like and to answer it."""
 
     @property
     def asking(self) -> list[UserCard]:
         """Users whose requests to follow the row decides; an entry names none that was decided or withdrawn."""
         return self.entry.actors if self.entry.kind == "follow_request" else []
-
-    @property
-    def is_answerable(self) -> bool:
-        """Whether the row offers to like and to answer the item."""
-        return self.entry.item is not None and self.entry.kind in ANSWERABLE
 
 
 def notices(entries: Sequence[Entry], reader: User) -> list[Notice]:
@@ -45,10 +43,11 @@ def notices(entries: Sequence[Entry], reader: User) -> list[Notice]:
     quoted = {item.id: item for item in verified(parents, reader)}
     followers = {int(card.id) for entry in entries if entry.kind == "follow" for card in entry.actors}
     strangers = followable_among(reader, followers)
-    rows = []
+    rows, cards = [], Cards(reader, [entry.item for entry in entries if entry.item])
     for entry in entries:
         named = entry.actors if entry.kind == "follow" else []
         back = [strangers[int(card.id)] for card in named if int(card.id) in strangers]
         parent = entry.item.reply_to if entry.item and entry.kind in ANSWERABLE else None
-        rows.append(Notice(entry, quoted.get(parent or ""), back))
+        card = cards.one(entry.item) if entry.item and entry.kind in ANSWERABLE else None
+        rows.append(Notice(entry, quoted.get(parent or ""), back, card))
     return rows

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
-from accounts.templatetags.people import badge_of
+from accounts.people import badge_of
 from accounts.user_admin import UserAdmin
 from relations.models import Block, Follow, FollowerCountChange, FollowRequest, Mute
 from web.admin import LogAdmin

@@ -45,7 +45,7 @@ def lists(request: PageRequest, reader: User) -> HttpResponse:
         "imports": imports,
         "is_running": any(one.finished_at is None for one in imports),
         "kinds": list(form.fields["kind"].choices),  # type: ignore[attr-defined]
-        "shown": f":{REFUSED_SHOWN}",
+        "shown": REFUSED_SHOWN,
     }
     if wants_part(request) and request.method == "GET":
         return show(request, "relations/_imports.html", context)

@@ -13,7 +13,9 @@ import redis
 from django.conf import settings
 from django.db import connection
 from django.db.backends.postgresql.creation import DatabaseCreation
+from django.template.backends.jinja2 import Template
 from django.test import TransactionTestCase
+from django.test.signals import template_rendered
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
@@ -46,11 +48,25 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.MODERATION_LINK_AGE = settings.MODERATION_REPORTER_AGE = timedelta(0)
     settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.STRICT_TEMPLATES = True
+    Template.render = told(Template.render)  # type: ignore[method-assign]
     site.kept.set(site.Site())
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
     migrated.install(config)
     gc.disable()  # until all modules are there: what they hold stays
     DatabaseCreation._destroy_test_db = drop_database
+
+
+def told(render: Callable[..., str]) -> Callable[..., str]:
+    """Let Jinja2's pages be seen by Django's test client: `response.context`."""
+
+    def rendered(template: Template, context: dict[str, Any] | None = None, request: Any = None) -> str:
+        shown = {} if context is None else context
+        html = render(template, shown, request)
+        template_rendered.send(sender=template, template=template, context=shown)
+        return html
+
+    return rendered
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -27,7 +27,7 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     context = {
         "list": listed,
         "page": page,
-        "cards": cards_of(page, arrived),
+        "cards": cards_of(request, page, arrived),
         "is_first": last_id is None,
         "since_id": page.items[0].id if page.items else "",
         "at": now,

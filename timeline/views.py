@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.access import signed_in
 from accounts.actions import edit_profile
 from accounts.models import User
-from items.cards import Card
+from items.cards import Card, Cards
 from items.forms import ItemForm
 from items.popular import popular_tags
 from items.text import canonical_tag
@@ -46,7 +46,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     arrived = arrivals(reader.pk, page.items, since=late) if first else []
     context = {
         "page": page,
-        "cards": cards_of(page, arrived),
+        "cards": cards_of(request, page, arrived),
         "is_first": first,
         "since_id": top if first and top else "",
         "at": place.now,
@@ -65,11 +65,12 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     return response
 
 
-def cards_of(page: Page, arrived: Iterable[int]) -> list[Card]:
+def cards_of(request: PageRequest, page: Page, arrived: Iterable[int]) -> list[Card]:
     """The entries of home, or of a list; `arrived` are the ids of those that reached the open page late."""
     late = {str(item_id) for item_id in arrived}
+    cards = Cards(request.user, page.items)
     return [
-        Card(item, others=page.others.get(item.id, 0), is_late=item.id in late)
+        cards.one(item, others=page.others.get(item.id, 0), is_late=item.id in late)
         for item in page.items
         if not item.is_hidden
     ]

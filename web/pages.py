@@ -80,6 +80,15 @@ def next_page(request: HttpRequest) -> str:
     return target if url_has_allowed_host_and_scheme(target, allowed_hosts=None) else ""
 
 
+def came_from(request: HttpRequest) -> str:
+    """Where a stranger goes on after signing in: this page, on the pages that sign in the one before; "" for home."""
+    match = request.resolver_match
+    if match is None or match.url_name == "first-admin":
+        return ""
+    address = next_page(request) if match.url_name in ENTRANCES else request.get_full_path()
+    return "" if address == "/" else address
+
+
 def go_on(request: HttpRequest, otherwise: str, *args: Any) -> HttpResponseRedirect:
     """The redirect after an act: to `next`, else to the page called `otherwise`. Every `next` is followed here."""
     return HttpResponseRedirect(next_page(request) or reverse(otherwise, args=args))
@@ -127,6 +136,12 @@ def too_many(request: HttpRequest, seconds: float) -> HttpResponse:
 def stream(request: HttpRequest) -> dict[str, Any]:
     """For every template: where pages of signed-in readers hear what happens, or nothing."""
     return {"stream": "/api/v1/stream" if settings.STREAM else ""}
+
+
+def page_name(request: HttpRequest) -> dict[str, Any]:
+    """For every template: the name of the page's address, or nothing where it leads nowhere."""
+    match = request.resolver_match
+    return {"page_name": (match and match.url_name) or ""}
 
 
 def theme(request: HttpRequest) -> dict[str, Any]:

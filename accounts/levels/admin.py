@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.levels import policy
 from accounts.levels.big_v import NotActiveError, allow_tagging, demote, make_big_v
 from accounts.models import BigVChange, Level, User
-from accounts.templatetags.people import badge_of, handle_of
+from accounts.people import badge_of, handle_of
 from web.admin import LogAdmin, ModeratedAdmin, ask, counted
 from web.pages import go_on, next_page
 

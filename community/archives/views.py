@@ -33,7 +33,7 @@ def archive(request: PageRequest, reader: User) -> HttpResponse:
         "imports": imports,
         "is_running": any(one.finished_at is None for one in imports),
         "megabytes": settings.ARCHIVE_BYTES >> 20,
-        "shown": f":{NOTES_SHOWN}",
+        "shown": NOTES_SHOWN,
     }
     if wants_part(request) and request.method == "GET":
         return show(request, "moving/_imports.html", context)

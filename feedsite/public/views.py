@@ -15,7 +15,7 @@ from accounts.models import User
 from discover.popular import popular_items
 from feedsite.public import atom, sitemap
 from feedsite.public.column import column_of
-from items.cards import cards
+from items.cards import Cards
 from items.newest import newest_page
 from items.open_pages import OpenPage, open_page
 from items.popular import popular_tags
@@ -47,11 +47,12 @@ def strangers(request: PageRequest) -> OpenPage:
     """The page that shows strangers what is popular and new, and how to join. htmx asks for more of what is new."""
     last_id = position(request)
     page = newest_page(request.user, last_id=last_id)
-    context = {"page": page, "cards": cards(page.items), "is_first": last_id is None}
+    cards = Cards(request.user, page.items)
+    context = {"page": page, "cards": cards.of(page.items), "is_first": last_id is None}
     if wants_part(request):
         return OpenPage(show(request, "items/_more.html", context))
     popular = popular_items(request.user, count=POPULAR) if last_id is None else []
-    context |= {"popular": cards(popular), "tags": popular_tags(request.user)}
+    context |= {"popular": cards.of(popular), "tags": popular_tags(request.user)}
     if last_id is None:
         site = current()
         words = site.short_description or _("Posts from people you follow, newest first.")

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from accounts.actions import edit_profile
 from accounts.models import User
 from accounts.naming import check_display_name
-from accounts.templatetags.people import full_name_of, name_of
+from accounts.people import full_name_of, name_of
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db

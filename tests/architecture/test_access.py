@@ -400,6 +400,13 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: f"/items/{world.reply.pk}/edits", ("reply",), by_id=True),
         Shows(lambda world: f"/items/{world.repost.pk}/edits", ("repost",), by_id=True),
     ],
+    "menu": [
+        Shows(
+            lambda world: f"/items/{world.post.pk}/menu",
+            ("post",),
+            lambda relation, kind: relation != "anonymous",
+        )
+    ],
     "report": [
         Shows(
             lambda world: f"/items/{world.post.pk}/report",
@@ -442,6 +449,7 @@ PAGES_WITHOUT = {
     "welcome": "hashtags",
     "welcome-people": "people",
     "find-people": "people",
+    "media-form": "an empty form",
     "draft-media": "the reader's own pictures (items/test_views.py)",
     "complete": "names, and hashtags of public posts (items/test_completing.py)",
     "unread": "a number",

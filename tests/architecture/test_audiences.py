@@ -12,6 +12,7 @@ from django.conf import settings
 from clientapi.entities import SHOWN_AS
 from clientapi.status_api import WRITTEN_AS
 from items.actions import BREADTH
+from items.cards import Words
 from items.forms import AUDIENCES
 from items.models import Visibility
 from timeline.pull import READ_FOR, STREAMS
@@ -19,7 +20,6 @@ from timeline.pull import READ_FOR, STREAMS
 TEMPLATES = Path(settings.BASE_DIR) / "templates" / "items"
 NOT_WRITTEN_BY_APPS = {Visibility.MUTUALS}
 """Mastodon has no word for mutuals."""
-MARKED = re.compile(r'shown\.visibility == "([a-z]+)"')
 TOLD = re.compile(r'data-for="([a-z]+)"')
 
 
@@ -32,7 +32,7 @@ TOLD = re.compile(r'data-for="([a-z]+)"')
         ("clientapi.status_api.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),
         ("templates/items/_audience.html", TOLD.findall((TEMPLATES / "_audience.html").read_text())),
         # A public item has no mark, and is in the stream of followers.
-        ("templates/items/_item.html", ["public", *MARKED.findall((TEMPLATES / "_item.html").read_text())]),
+        ("items.cards.Words", ["public", *(circle for circle in Words._fields if circle in Visibility.values)]),
         ("timeline.pull.STREAMS", ["public", *(circle for circle in STREAMS if circle != "posts")]),
     ],
 )

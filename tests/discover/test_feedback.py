@@ -162,7 +162,9 @@ def test_a_line_takes_the_place_of_the_card_and_the_card_comes_back(page: Client
     response = page.post(f"/items/{item.pk}/interested", **PART)
     card = response.content.decode()
     assert "zebra" in card
-    assert f'hx-post="/items/{item.pk}/not-interested"' in card, "it can be said again"
+    menu = page.get(f"/items/{item.pk}/menu?on=discover", **PART).content.decode()
+    assert f'hx-post="/items/{item.pk}/not-interested"' in menu, "it can be said again"
+    assert f'href="/items/{item.pk}/menu?on=discover"' in card
     assert response["HX-Trigger"] == '{"restored": {}}'
     assert unwanted(ann) == []
 

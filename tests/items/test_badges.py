@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone, translation
 
 from accounts.models import User
-from accounts.templatetags.people import name_of
+from accounts.people import name_of
 from items import actions as items
 from live import actions as live
 from moderation import actions as moderation

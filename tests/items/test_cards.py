@@ -8,11 +8,11 @@ from django.contrib.auth.models import AnonymousUser
 from PIL import Image
 
 from items.actions import publish, repost
-from items.cards import cards
+from items.cards import Cards
 from items.hydrate import hydrate
 from items.models import Visibility
+from items.pictures import average_colour, ground
 from items.profile import answered_senders
-from items.templatetags.pictures import average_colour, ground
 from media import actions as media
 from media.objects import media_object
 from tests.support.factories import UserFactory
@@ -31,8 +31,8 @@ def test_a_reply_names_the_sender_that_it_answers_where_the_reader_sees_both() -
     items = hydrate([reply.pk for reply in replies], stranger)
     before = msgspec.json.encode(items)
     answered = answered_senders(items, stranger)
-    shown = cards(items, answered=answered)
-    assert [card.answered and card.answered.username for card in shown] == [asker.username, None]
+    shown = Cards(stranger).of(items, answered=answered)
+    assert [card.answered for card in shown] == [f"replying to @{asker.username}", None]
     assert answered_senders(items, stranger, but=str(open_one.pk)) == {}
     assert msgspec.json.encode(items) == before
 
@@ -43,11 +43,9 @@ def test_entries_without_facts_ask_nothing() -> None:
     shared, _ = repost(sender=UserFactory.create(), item=item)
     items = hydrate([item.pk, shared.pk], sender)
     with statements() as asked:
-        shown = cards(items, answered=answered_senders(items, sender))
+        shown = Cards(sender).of(items, answered=answered_senders(items, sender))
     assert asked == []
-    assert [(card.item, card.others, card.answered, card.is_late) for card in shown] == [
-        (one, 0, None, False) for one in items
-    ]
+    assert [(card.item, card.answered, card.is_late) for card in shown] == [(one, None, False) for one in items]
 
 
 @pytest.mark.parametrize("colour", [(200, 80, 60), (0, 0, 0), (255, 255, 255), (13, 140, 250)])

@@ -8,9 +8,9 @@ import pytest
 from django.utils import translation
 from django.utils.html import escape
 
+from items.acts import buttons
 from items.bodies import Counts, ItemBody, Sender
-from items.templatetags.acts import buttons
-from items.templatetags.pictures import figures
+from items.pictures import figures
 from media.objects import MediaObject, medium_of
 
 BAD = "\"'<script>alert(1)</script>&amp;"

@@ -6,30 +6,25 @@ The functions are found by inspection: one that comes later is measured too, or 
 import importlib
 import inspect
 import json
-import pkgutil
 import re
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import django.template
 import pytest
-from django.apps import apps
 from django.conf import settings
-from django.template import Context
 from django.test import Client
 from django.utils import timezone
 
 from accounts.avatars import drawn_url
-from items import actions, text, words
+from items import actions, reading, text, words
 from items.filters import Filters, Rule, folded
 from items.hits import hits
 from items.matching import Matcher, Word, fold, marked
 from items.models import FilterAction
 from items.query import QUERY_LENGTH, parse
-from items.templatetags import reading
 from items.text import TEXT_LENGTH
 from moderation import rules
 from tests.support.effort import EVERYTHING, some
@@ -65,7 +60,7 @@ def hits_in(written: str, query: str) -> object:
 
 
 def linked(written: str, query: str = "") -> object:
-    return reading.linked(Context({"sought": parse(query)} if query else {}), written, folded=bool(query))
+    return reading.linked(written, lambda _name: True, parse(query) if query else None, is_folded=bool(query))
 
 
 COSTS: dict[str, list[Callable[[str], object]]] = {
@@ -84,11 +79,11 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.words.document": [lambda written: words.document("", written)],
     "items.hits.hits": [partial(hits_in, query=query) for query in QUERIES],
     "items.query.parse": [lambda written: parse(written[:QUERY_LENGTH]).tsquery],
-    "items.templatetags.reading.is_long": [reading.is_long],
-    "items.templatetags.reading.excerpt": [lambda written: reading.excerpt(written, 240)],
-    "items.templatetags.reading.domain": [reading.domain],
-    "items.templatetags.reading.short_link": [reading.short_link],
-    "items.templatetags.reading.linked": [linked, *(partial(linked, query=query) for query in QUERIES)],
+    "items.reading.is_long": [reading.is_long],
+    "items.reading.excerpt": [lambda written: reading.excerpt(written, 240)],
+    "items.reading.domain": [reading.domain],
+    "items.reading.short_link": [reading.short_link],
+    "items.reading.linked": [linked, *(partial(linked, query=query) for query in QUERIES)],
     "accounts.avatars.drawn_url": [lambda written: drawn_url(written, written)],
     "items.matching.fold": [fold],
     "items.filters.Filters.found": [lambda written: FILTERED.found(folded([written]), timezone.now())],
@@ -100,15 +95,15 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
 """The measured calls, by name."""
 OTHERS = {
     "web.letters.compiled": "a pattern of ours",
-    "accounts.about.templatetags.site_words.paragraphs": "the site's own words, which superusers write",
-    "items.templatetags.acts.buttons": "an address of ours",
+    "accounts.about.words.paragraphs": "the site's own words, which superusers write",
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
-    "web.templatetags.icons.icon": "the names of our icons",
-    "web.templatetags.languages.tag_of": "the codes of our languages",
-    "items.templatetags.pictures.average_colour": "a blurhash of ours, of which four digits are read",
-    "accounts.templatetags.people.isolated": "a bounded name, which is escaped, once",
-    "accounts.templatetags.people.avatar": "a bounded name; its address is measured (accounts.avatars.drawn_url)",
-    "accounts.templatetags.people.name_of": "an address of ours; the name is escaped, once",
+    "web.icons.icon": "the names of our icons",
+    "web.languages.tag_of": "the codes of our languages",
+    "items.pictures.average_colour": "a blurhash of ours, of which four digits are read",
+    "accounts.people.profile_address": "a username",
+    "accounts.people.isolated": "a bounded name, which is escaped, once",
+    "accounts.people.avatar": "a bounded name; its address is measured (accounts.avatars.drawn_url)",
+    "accounts.people.name_of": "an address of ours; the name is escaped, once",
 }
 """Functions that take a string which no member writes, or a bounded one."""
 MODULES = [
@@ -119,6 +114,15 @@ MODULES = [
     "items.matching",
     "web.letters",
     "moderation.rules",
+    "accounts.about.words",
+    "accounts.people",
+    "items.cards",
+    "items.pictures",
+    "items.reading",
+    "live.clock",
+    "notifications.sentences",
+    "web.icons",
+    "web.languages",
 ]
 FILTERS = {
     "add", "admin_urlname", "capfirst", "date", "default", "default_if_none", "divisibleby", "filesizeformat",
@@ -133,15 +137,9 @@ def takes_text(function: Any) -> bool:
 
 
 def test_every_function_of_these_modules_is_measured() -> None:
-    names = [*MODULES]
-    for config in apps.get_app_configs():
-        if Path(config.path).parent == settings.BASE_DIR and (Path(config.path) / "templatetags").is_dir():
-            package = importlib.import_module(f"{config.name}.templatetags")
-            names += [module.name for module in pkgutil.iter_modules(package.__path__, f"{config.name}.templatetags.")]
-    assert len(names) > len(MODULES) + 4
     found = {
         f"{name}.{function.__name__}"
-        for name in names
+        for name in MODULES
         for _, function in inspect.getmembers(importlib.import_module(name), inspect.isfunction)
         if function.__module__ == name and not function.__name__.startswith("_") and takes_text(function)
     }
@@ -153,10 +151,10 @@ def test_templates_use_no_filter_that_is_not_measured() -> None:
     for file in (settings.BASE_DIR / "templates").rglob("*.html"):
         for tag in re.findall(r"{[{%].*?[%}]}", file.read_text()):
             used |= set(re.findall(r"\|(\w+)", tag))
-    ours: set[str] = set()
-    for engine in django.template.engines.all():
-        for library in engine.engine.template_libraries.values():  # type: ignore[attr-defined]
-            ours |= {name for name, made in library.filters.items() if not made.__module__.startswith("django.")}
+    pages, admin = django.template.engines.all()
+    ours = {name for name, made in pages.env.filters.items() if not made.__module__.startswith(("django.", "jinja2."))}
+    for library in admin.engine.template_libraries.values():
+        ours |= {name for name, made in library.filters.items() if not made.__module__.startswith("django.")}
     assert used - FILTERS - ours == set()
     assert {"excerpt", "date"} <= used
 

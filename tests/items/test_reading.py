@@ -4,12 +4,11 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
-from django.template import Context, Template
 from hypothesis import given
 from hypothesis import strategies as st
 
 from items.query import parse
-from items.templatetags.reading import LINK_LETTERS, domain, linked, short_link
+from items.reading import LINK_LETTERS, domain, linked, short_link
 from items.text import Kind, spans
 from tests.support.texts import TEXTS
 
@@ -32,7 +31,7 @@ from tests.support.texts import TEXTS
     ],
 )
 def test_linked(text: str, html: str) -> None:
-    assert linked(Context(), text) == html
+    assert linked(text, always) == html
 
 
 @pytest.mark.parametrize(
@@ -67,8 +66,11 @@ def test_addresses_are_shown_short(address: str, host: str, short: str) -> None:
     ],
 )
 def test_marks(text: str, query: str, html: str) -> None:
-    template = Template("{% load reading %}{% linked text %}")
-    assert template.render(Context({"text": text, "sought": parse(query)})) == html
+    assert linked(text, always, parse(query)) == html
+
+
+def always(_name: str) -> bool:
+    return True
 
 
 class Seen(HTMLParser):
@@ -101,7 +103,7 @@ class Seen(HTMLParser):
 @given(TEXTS, TEXTS)
 def test_no_text_gets_out_of_its_html(text: str, query: str) -> None:
     seen = Seen()
-    seen.feed(linked(Context({"sought": parse(query)}), text))
+    seen.feed(linked(text, always, parse(query)))
     seen.close()
     assert seen.open == []
     found = list(spans(text))
@@ -116,6 +118,6 @@ def test_no_text_gets_out_of_its_html(text: str, query: str) -> None:
 @given(st.text(alphabet="ab 小事天\"'<&#@.", max_size=30), st.text(alphabet='ab 小事天"#@.', max_size=8))
 def test_marks_change_no_letter(text: str, query: str) -> None:
     seen = Seen()
-    seen.feed(linked(Context({"sought": parse(query)}), text))
+    seen.feed(linked(text, always, parse(query)))
     seen.close()
     assert seen.text == text

@@ -13,7 +13,7 @@ from items import actions as items
 from items.models import Item, Status
 from moderation import actions, reports, senders
 from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State, WordRule
-from moderation.templatetags import queues
+from moderation.templatetags import desk as tags
 from tests.support.admin import act, text
 from tests.support.cases import Say
 from tests.support.factories import UserFactory
@@ -86,7 +86,7 @@ def test_the_front_page_says_what_waits(
     by_them = Client()
     by_them.force_login(deciding)
     assert waiting(by_them) == {CASES: "3"}, "the queue is theirs, too"
-    monkeypatch.setattr(queues, "COUNTED", 2)
+    monkeypatch.setattr(tags, "COUNTED", 2)
     assert waiting(admin_client) == {CASES: "2+", "/admin/accounts/application/": "2"}
 
 

@@ -21,7 +21,7 @@ from moderation.models import Case, Decision, WordRule
 from notifications import actions as notifications
 from notifications.feed import notifications_page, unread_count
 from notifications.models import CHOOSABLE
-from notifications.templatetags.notices import sentence
+from notifications.sentences import sentence
 from tests.support.admin import text
 from tests.support.cases import status
 from tests.support.factories import UserFactory

@@ -24,9 +24,9 @@ def test_a_reply_quotes_what_it_answers(ann: User, bob: User) -> None:
     say(bob, "@ann, look")
     items.like(user=bob, item=post)
     like, mention, answer = rows(ann)
-    assert (answer.quoted and answer.quoted.id, answer.is_answerable) == (str(post.pk), True)
-    assert (mention.quoted, mention.is_answerable) == (None, True)
-    assert (like.quoted, like.is_answerable) == (None, False)
+    assert (answer.quoted and answer.quoted.id, answer.card is not None) == (str(post.pk), True)
+    assert (mention.quoted, mention.card is not None) == (None, True)
+    assert (like.quoted, like.card is not None) == (None, False)
     items.delete(item=post)
     assert [row.quoted for row in rows(ann) if row.entry.item and row.entry.item.id == str(reply.pk)] in ([], [None])
 

@@ -14,7 +14,7 @@ from items.hydrate import hydrate
 from notifications import actions
 from notifications.feed import Entry, notifications_page, unread_count
 from notifications.models import CHOOSABLE, ReadMark, Silenced
-from notifications.templatetags.notices import sentence
+from notifications.sentences import sentence
 from relations import actions as relations
 from tests.support.factories import UserFactory, say
 from tests.support.pages import PART

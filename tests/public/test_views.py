@@ -98,7 +98,7 @@ def test_the_link_of_a_post_shows_who_said_what(client: Client, sender: User) ->
     facts = meta(page)
     assert facts["og:type"] == "article"
     assert facts["og:title"] == "Sen &lt;b&gt;der&lt;/b&gt; (@sender)"
-    assert facts["og:description"] == "words &quot;in quotes&quot; &lt;script&gt;"
+    assert facts["og:description"] == "words &#34;in quotes&#34; &lt;script&gt;"
     assert facts["og:url"] == f"http://testserver/items/{item.pk}"
     assert f'<link rel="canonical" href="http://testserver/items/{item.pk}">' in page
     assert facts["twitter:card"] == "summary"

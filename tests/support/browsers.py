@@ -122,8 +122,8 @@ class Visitor:
         """Choose from the menu of the first card that holds `text`."""
         self.settle()
         card = self.page.locator("article").filter(has_text=text).first
-        card.locator("summary").click()
-        card.locator(".menu-items").get_by_text(name).click()
+        card.locator(".menu > :is(.opens, summary)").click()
+        self.page.locator(".menu-items").get_by_text(name).click()
         self.settle()
 
     def confirm(self, question: str, *, is_sure: bool = True) -> None:

@@ -8,7 +8,7 @@ PAYLOADS = [
     '"><img src=x onerror=alert(1)>',
     "javascript:alert(1)",
     'https://example.org/"onmouseover="alert(1)',
-    "{{ 'rend'|add:'ered' }}{% now 'Y' %}",
+    "{{ 'rend' ~ 'ered' }}{% set it = cycler.__init__ %}",
     "</textarea><script>alert(1)</script>",
 ]
 WIDE_AT, WIDE_HASH = "\uff20", "\uff03"

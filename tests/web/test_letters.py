@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from items.templatetags.reading import excerpt
+from items.reading import excerpt
 from web.letters import CLUSTER, beginning, folded, is_blank
 
 FAMILY = "👨\u200d👩\u200d👧"

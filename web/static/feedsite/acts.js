@@ -55,6 +55,9 @@
   }
 
   // --- Items
+  const VERBS = { like: "unlike", repost: "undo-repost", bookmark: "remove-bookmark" };
+  const OTHER = Object.fromEntries(Object.entries(VERBS).flatMap(([verb, undo]) => [[verb, undo], [undo, verb]]));
+
   function forms(id) {
     return document.querySelectorAll(`.acts-${id}`);
   }
@@ -62,11 +65,12 @@
   function showAct(button, wish) {
     if ((button.getAttribute("aria-pressed") === "true") === wish) return;
     button.setAttribute("aria-pressed", String(wish));
-    other(button, "formaction", "otherAction");
-    other(button, "title", "otherTitle");
+    const [address, done] = button.getAttribute("formaction").match(/(.*)\/(.*)/).slice(1);
+    button.setAttribute("formaction", `${address}/${OTHER[done]}`);
+    button.title = document.getElementById("acts").dataset[button.dataset.act + (wish ? "Undone" : "Done")];
     const number = button.querySelector(".number"); // bookmarks are not counted
     if (number) number.textContent = String(Math.max(Number(number.textContent) + (wish ? 1 : -1), 0) || "");
-    const icons = { like: ["#like", "#liked"], bookmark: ["#bookmark", "#bookmarked"] }[button.dataset.act];
+    const icons = { like: ["#i-like", "#i-liked"], bookmark: ["#i-bookmark", "#i-bookmarked"] }[button.dataset.act];
     if (icons) {
       const use = button.querySelector("use");
       use.setAttribute("href", use.getAttribute("href").replace(/#.*/, icons[Number(wish)]));
@@ -96,12 +100,12 @@
 
   document.addEventListener("submit", (event) => {
     const button = event.submitter;
-    if (!event.target.matches(".acts") || !button?.matches("[data-act]")) return;
+    if (!button?.matches(".acts [data-act]")) return;
     event.preventDefault();
-    const id = event.target.dataset.item;
+    const id = button.closest(".acts").dataset.item;
     const wish = button.getAttribute("aria-pressed") !== "true";
-    const ways = { [wish]: button.getAttribute("formaction"), [!wish]: button.dataset.otherAction };
     const act = button.dataset.act;
+    const ways = { true: `/items/${id}/${act}`, false: `/items/${id}/${VERBS[act]}` };
     press(`item ${id}`, act, wish, {
       async send(state) {
         const html = await ask(ways[state]);

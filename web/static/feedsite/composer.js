@@ -14,10 +14,19 @@ function listOf(form) {
 // Does `act` with attaching.js, after everything else that waits for it in this composer.
 function attaching(form, act) {
   const before = coming.get(form);
-  const script = Promise.resolve(before).then(() => import(listOf(form).dataset.script));
+  const script = Promise.resolve(before).then(() => prepare(form)).then(() => import(listOf(form).dataset.script));
   const done = script.then(act, () => say(toast.dataset.offline));
   coming.set(form, done);
   done.then(() => coming.get(form) === done && coming.delete(form));
+}
+
+// An empty composer comes without what pictures need.
+async function prepare(form) {
+  const list = listOf(form);
+  if (!list.dataset.form) return;
+  const answer = await fetch(list.dataset.form, { headers: { ...credentials(), "HX-Request": "true" } });
+  if (!answer.ok) throw new Error(answer.statusText);
+  list.outerHTML = await answer.text();
 }
 
 // The pictures that are kept in a composer, in their order and as a draft keeps them.

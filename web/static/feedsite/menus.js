@@ -2,7 +2,58 @@
 // and the page's title says how many notifications are unread. Everything works without it.
 "use strict";
 
+// --- A card carries a link in place of its menu, which is asked for when it is opened: without JavaScript the link
+// leads to a page. It is asked for each time, because an item may have been pinned or edited meanwhile.
+async function loadMenu(card) {
+  const place = card.querySelector(":scope > .menu");
+  if (!place) return null;
+  const { href } = place.dataset;
+  const answer = await fetch(href ?? place.querySelector(".opens").href, {
+    headers: { ...credentials(), "HX-Request": "true", "HX-Current-URL": location.href },
+  }).catch(() => null);
+  if (!answer?.ok) {
+    if (answer) tellStatus(answer.status);
+    else say(toast.dataset.offline);
+    return null;
+  }
+  const menu = menuOf(place);
+  menu.querySelector(".menu-items")?.remove();
+  menu.insertAdjacentHTML("beforeend", await answer.text());
+  htmx.process(menu);
+  return menu;
+}
+
+// The link becomes what opens and closes.
+function menuOf(place) {
+  if (place.matches("details")) return place;
+  const link = place.querySelector(".opens");
+  const menu = document.createElement("details");
+  const summary = document.createElement("summary");
+  menu.className = "menu";
+  menu.dataset.href = link.href;
+  summary.title = link.title;
+  summary.setAttribute("aria-label", link.title);
+  summary.append(...link.childNodes);
+  menu.append(summary);
+  const isFocused = link === document.activeElement;
+  place.replaceWith(menu);
+  if (isFocused) summary.focus({ preventScroll: true });
+  return menu;
+}
+
 (() => {
+  document.addEventListener("click", async (event) => {
+    const opener = event.target.closest("article > .menu > :is(.opens, summary)");
+    if (!opener || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    if (opener.parentElement.open) return; // it closes
+    event.preventDefault();
+    if (opener.dataset.underway) return;
+    opener.dataset.underway = "true";
+    const menu = await loadMenu(opener.closest("article"));
+    delete opener.dataset.underway;
+    if (menu) menu.open = true;
+  });
+
   // --- Copying
   // The clipboard's own interface is for secure addresses only.
   function copyByHand(text) {

@@ -4,11 +4,29 @@
 (() => {
   const LINKS = '[data-act="reply"], [data-edit]'; // they open a composer
 
-  function openers(place) {
+  // The link that opens the composer of a place; of an edit it is in the menu of the card.
+  async function openerOf(place) {
     const [kind, id] = place.split(":");
-    const marks = { reply: `.acts-${id} [data-act="reply"]`, edit: `[data-edit="${id}"]` };
-    return marks[kind] ? Array.from(document.querySelectorAll(marks[kind])) : [];
+    if (kind === "reply") return document.querySelector(`.acts-${id} [data-act="reply"]`);
+    if (kind !== "edit") return null;
+    for (const card of entriesOf(id)) await loadMenu(card);
+    return document.querySelector(`[data-edit="${id}"]`);
   }
+
+  // A press of the button that answers.
+  function open(link, event) {
+    const slot = link.closest("article").querySelector(".slot");
+    return htmx.ajax("GET", link.getAttribute("href"), { source: link, target: slot, swap: "innerHTML", event });
+  }
+  const opening = new Set();
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest('[data-act="reply"]');
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button) return;
+    event.preventDefault();
+    if (opening.has(link)) return;
+    opening.add(link);
+    await open(link, event).finally(() => opening.delete(link));
+  });
 
   function close(form) {
     const item = form.closest("article");
@@ -31,10 +49,10 @@
   }
 
   function offer({ place, draft, address }) {
-    say(toast.dataset.discarded, toast.dataset.undo, () => {
+    say(toast.dataset.discarded, toast.dataset.undo, async () => {
       writeDraft(place, draft);
       const form = composerAt(place);
-      const [opener] = openers(place);
+      const opener = form ? null : await openerOf(place);
       if (form) {
         fillComposer(form, draft);
         form.elements.text.focus();
@@ -81,14 +99,15 @@
 
   // Those that were open in this page when it was left: loaded again, or come back to after a log-in.
   const opened = new Set();
-  function reopen() {
+  async function reopen() {
     for (const place of draftPlaces()) {
       const draft = readDraft(place);
       if (!draft?.open || draft.page !== location.pathname || opened.has(place) || composerAt(place)) continue;
-      const [opener] = openers(place);
-      if (!opener) continue;
+      const opener = await openerOf(place);
+      if (!opener || opened.has(place)) continue;
       opened.add(place);
-      htmx.ajax("GET", opener.getAttribute("hx-get"), { source: opener });
+      if (opener.matches("[data-edit]")) htmx.ajax("GET", opener.getAttribute("hx-get"), { source: opener });
+      else open(opener);
     }
   }
   document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {

@@ -1,0 +1,154 @@
+"""The environment of the pages' templates: the names that every template of templates/ may use.
+
+The admin, and pages of libraries, are in Django's own language (templates/django).
+"""
+
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.humanize.templatetags.humanize import intcomma
+from django.template.defaultfilters import capfirst, linebreaksbr, urlencode
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import get_language, gettext, ngettext, npgettext, pgettext
+from django_htmx.jinja import htmx_script
+from jinja2 import Environment, FileSystemBytecodeCache, StrictUndefined, Undefined
+from markupsafe import Markup
+
+from accounts import people
+from accounts.about import words
+from accounts.avatars import initial, tint
+from accounts.joining.invitations import may_invite
+from items import cards, pictures, reading
+from items.forms import ItemForm
+from live import clock
+from live.hosting import scheduled_of
+from notifications.sentences import sentence
+from web import languages
+from web.icons import card_icon, card_symbols, icon
+from web.pages import came_from
+from web.times import written
+
+
+def environment(**options: Any) -> Environment:
+    """The environment, from the options of Django's backend (settings.TEMPLATES). A name that is not defined is an
+    error in tests and development, and nothing on a site that runs.
+    """
+    kept = Path(settings.DATA_DIR, "templates")
+    kept.mkdir(parents=True, exist_ok=True)
+    options["undefined"] = StrictUndefined if settings.STRICT_TEMPLATES else Undefined
+    options["bytecode_cache"] = FileSystemBytecodeCache(str(kept))
+    made = Environment(**options, trim_blocks=True, extensions=["jinja2.ext.i18n"])  # noqa: S701 (autoescape is given)
+    made.install_gettext_callables(  # type: ignore[attr-defined]
+        gettext, ngettext, newstyle=True, pgettext=pgettext, npgettext=npgettext
+    )
+
+    @cache
+    def drawn(name: str, _language: str | None) -> Markup:
+        return Markup(made.get_template(name).render())  # noqa: S704 (a page's own part)
+
+    @cache
+    def empty_fields(_language: str | None) -> Markup:
+        return Markup(made.get_template("items/_fields.html").render(form=ItemForm.fresh()))  # noqa: S704
+
+    def shared_part(name: str) -> Markup:
+        """A part that is the same for all readers of a language: drawn once."""
+        return drawn(name, get_language())
+
+    def fields_of(form: ItemForm) -> Markup:
+        """The fields of a composer; those of an empty one are drawn once for a language."""
+        if form.is_empty:
+            return empty_fields(get_language())
+        return Markup(made.get_template("items/_fields.html").render(form=form))  # noqa: S704
+
+    made.globals |= {
+        "_": translated,
+        "shared_part": shared_part,
+        "fields_of": fields_of,
+        "url": url,
+        "static": cache(static),
+        "icon": icon,
+        "card_icon": card_icon,
+        "card_symbols": card_symbols,
+        "badge": people.badge,
+        "card_words": cards.card_words,
+        "htmx_script": htmx_script,
+        "came_from": came_from,
+        "lang": languages.lang,
+        "direction": languages.direction,
+        "other_languages": languages.other_languages,
+        "known_site": words.known_site,
+        "name_of": people.name_of,
+        "badge_of": people.badge_of,
+        "lock_of": people.lock_of,
+        "avatar": people.avatar,
+        "ground": pictures.ground,
+        "figures": pictures.figures,
+        "sessions_of": scheduled_of,
+        "ticking_words": clock.ticking_words,
+        "local_time": local_time,
+    }
+    made.filters |= {
+        "date": date,
+        "iso": iso,
+        "capfirst": capfirst,
+        "intcomma": intcomma,
+        "linebreaksbr": linebreaksbr,
+        "urlencode": urlencode,
+        "paragraphs": words.paragraphs,
+        "logo_of": words.logo_of,
+        "theme_of": words.theme_of,
+        "initial": initial,
+        "tint": tint,
+        "isolated": people.isolated,
+        "may_invite": may_invite,
+        "ago": reading.ago,
+        "full_time": reading.full_time,
+        "excerpt": reading.excerpt,
+        "focus": pictures.focus,
+        "until": clock.until,
+        "lasting": clock.lasting,
+        "length_of_time": clock.length,
+        "day_time": clock.day_time,
+        "sentence": sentence,
+    }
+    return made
+
+
+def translated(text: str) -> Markup:
+    """A text of a template in the language of now, as HTML."""
+    return _translated(text, get_language())
+
+
+@cache
+def _translated(text: str, _language: str | None) -> Markup:
+    return Markup(gettext(text) % {})  # noqa: S704 (the catalogue's)
+
+
+@cache
+def _plain(name: str) -> str:
+    return reverse(name)
+
+
+def url(name: str, *args: Any) -> str:
+    """The address of a page by its name."""
+    return reverse(name, args=args) if args else _plain(name)
+
+
+def date(moment: datetime, form: str) -> str:
+    """A time in the reader's zone, in a form of web/formats."""
+    return written(moment, form)
+
+
+def iso(moment: datetime) -> str:
+    """A time as `datetime` of HTML has it."""
+    return timezone.localtime(moment).isoformat()
+
+
+def local_time() -> str:
+    """The time of now in the reader's zone."""
+    return written(timezone.now(), "DATETIME_FORMAT")

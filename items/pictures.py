@@ -1,0 +1,101 @@
+"""How pictures are shown: where they are cut, and what stands in their place while they are loaded."""
+
+from collections.abc import Sequence
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from media.objects import MediaObject
+
+STEPS = 10
+"""The places of site.css, `.fx-0` to `.fx-10` from left to right, `.fy-0` to `.fy-10` from top to bottom."""
+BASE_83 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~"
+"""The digits of a blurhash."""
+
+
+def focus(picture: MediaObject) -> str:
+    """The classes that keep the picture's focus in sight where it is cut: a policy forbids styles of its own."""
+    x, y = (min(max(at, -1.0), 1.0) for at in (picture.meta.focus.x, -picture.meta.focus.y))
+    return f"fx-{round((x + 1) / 2 * STEPS)} fy-{round((y + 1) / 2 * STEPS)}"
+
+
+def figures(pictures: Sequence[MediaObject], *, whole: bool = False) -> SafeString:
+    """The pictures of an item, one to four, or its video, as the children of their grid.
+
+    Without JavaScript a picture opens by itself; pictures.js opens it in the lightbox. A feed shows dozens of them, and
+    a template of so many tags took half a millisecond for each.
+    """
+    shown = [_figure(picture, number, len(pictures), whole=whole) for number, picture in enumerate(pictures, 1)]
+    return mark_safe("\n  ".join(shown))  # noqa: S308 (made of escaped parts)
+
+
+def _figure(picture: MediaObject, number: int, count: int, *, whole: bool) -> str:
+    words, original = escape(picture.description), picture.meta.original
+    size = f'width="{original.width}" height="{original.height}"'
+    if picture.is_video:
+        label = f' aria-label="{words}"' if words else ""
+        source = f'src="{escape(picture.url)}#t=0.1"'
+        medium = f'<video controls playsinline preload="metadata" {source} {size}{label}>{_captions(picture)}</video>'
+    else:
+        medium = _picture(picture, words or escape(_undescribed(number, count)), size, is_large=whole and count == 1)
+    return f'<figure class="picture">\n    {medium}\n    {_alt(words) if words else ""}\n  </figure>'
+
+
+def _captions(video: MediaObject) -> str:
+    if not video.captions_url:
+        return ""
+    return f'<track kind="captions" src="{escape(video.captions_url)}" label="{escape(_("Captions"))}" default>'
+
+
+def _picture(picture: MediaObject, alt: str, size: str, *, is_large: bool) -> str:
+    """A picture as a link to its file; `is_large`: the file itself is shown where the preview has too few pixels."""
+    url, preview, words = escape(picture.url), escape(picture.preview_url), escape(picture.description)
+    original, small = picture.meta.original.width, picture.meta.small.width
+    sources = ""
+    if is_large and small < original:
+        sources = f' srcset="{preview} {small}w, {url} {original}w" sizes="(max-width: 620px) 100vw, 560px"'
+    return (
+        f'<a href="{url}" data-light data-{size.replace(" h", " data-h")} data-words="{words}">{ground(picture)}'
+        f'<img class="{focus(picture)}" src="{preview}"{sources} {size} alt="{alt}" loading="lazy" decoding="async">'
+        "</a>"
+    )
+
+
+def _alt(words: str) -> str:
+    label = escape(_("Description"))
+    return (
+        f'<details class="alt"><summary title="{label}">ALT<span class="hidden">: {label}</span></summary>'
+        f'<p tabindex="0">{words}</p></details>'
+    )
+
+
+def _undescribed(number: int, count: int) -> str:
+    """The words for a picture without a description."""
+    if count == 1:
+        return _("Picture without a description")
+    return _("Picture %(number)s of %(count)s, without a description") % {"number": number, "count": count}
+
+
+def ground(picture: MediaObject) -> SafeString:
+    """The ground of a picture until it is loaded: its average colour, over which pictures.js draws its
+    blurhash.
+
+    See docs/decisions.md: A blurhash has the colour of the ground.
+    """
+    colour = average_colour(picture.blurhash)
+    return mark_safe(  # noqa: S308 (made of escaped parts)
+        f'<svg class="ground" aria-hidden="true" data-hash="{escape(picture.blurhash)}" viewBox="0 0 1 1" '
+        f'preserveAspectRatio="none"><rect width="1" height="1" fill="{colour}"/></svg>'
+    )
+
+
+def average_colour(blurhash: str) -> str:
+    """The average colour of a picture as #rrggbb, which the digits 3 to 6 of its blurhash say; black without one.
+
+    Source: https://github.com/woltapp/blurhash/blob/master/Algorithm.md (the DC value).
+    """
+    value = 0
+    for digit in blurhash[2:6]:
+        value = value * 83 + BASE_83.index(digit)
+    return f"#{value:06x}"

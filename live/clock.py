@@ -1,0 +1,76 @@
+"""How the times of sessions are read: countdowns, lengths, and days by their names."""
+
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from web.times import written
+
+WORDS: dict[str, Promise] = {
+    "until-hours": gettext_lazy("in {h} h {m} min"),
+    "until-minutes": gettext_lazy("in {m} min"),
+    "until-seconds": gettext_lazy("in {m}:{s}"),
+    "soon": gettext_lazy("about to start"),
+    "since-hours": gettext_lazy("for {h} h {m} min"),
+    "since-minutes": gettext_lazy("for {m} min"),
+    "begun": gettext_lazy("just started"),
+}
+"""The words for the time left and the time passed. sessions.js uses them too, as time goes by."""
+
+
+def _filled(name: str, seconds: int) -> str:
+    minutes = seconds // 60
+    hours = minutes // 60 if name.endswith("hours") else 0
+    return str(WORDS[name]).format(h=hours, m=minutes - 60 * hours, s=f"{seconds % 60:02}")
+
+
+def until(moment: datetime) -> str:
+    """How far away it is."""
+    seconds = int((moment - timezone.now()).total_seconds())
+    if seconds <= 0:
+        return str(WORDS["soon"])
+    if seconds < 60:
+        return _filled("until-seconds", seconds)
+    if seconds < 3600:
+        return _filled("until-minutes", seconds)
+    if seconds < 86_400:
+        return _filled("until-hours", seconds)
+    days = seconds // 86_400
+    return ngettext("in %(count)d day", "in %(count)d days", days) % {"count": days}
+
+
+def lasting(moment: datetime) -> str:
+    """For how long it has been so."""
+    seconds = int((timezone.now() - moment).total_seconds())
+    if seconds < 60:
+        return str(WORDS["begun"])
+    return _filled("since-minutes" if seconds < 3600 else "since-hours", seconds)
+
+
+def length(seconds: int) -> str:
+    """`4:05`, `1:02:33`."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def day_time(moment: datetime) -> str:
+    """The day, by its name where it is near, and the time, both as the reader's clock shows them; in UTC, the zone of
+    pages whose reader's is not known, that is said.
+    """
+    moment, today = timezone.localtime(moment), timezone.localdate()
+    near = {today - timedelta(1): _("yesterday"), today: _("today"), today + timedelta(1): _("tomorrow")}
+    this_year = moment.year == today.year
+    day = near.get(moment.date()) or written(moment, "MONTH_DAY_FORMAT" if this_year else "SHORT_DATE_FORMAT")
+    zone = " UTC" if timezone.get_current_timezone_name() == "UTC" else ""
+    return f"{day} {written(moment, 'TIME_FORMAT')}{zone}"
+
+
+def ticking_words() -> SafeString:
+    """`WORDS` as attributes."""
+    return format_html_join(" ", 'data-{}="{}"', WORDS.items())

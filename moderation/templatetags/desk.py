@@ -1,0 +1,55 @@
+"""Template tags of the admin: the queues of the staff, and how people and texts are shown."""
+
+from typing import Any, NamedTuple
+
+from django import template
+from django.contrib.admin import site
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template import Context
+from django.urls import reverse
+from django.utils.text import capfirst
+
+from accounts.joining.models import Application
+from accounts.people import badge_of, full_name_of
+from items.reading import excerpt
+from moderation.case_admin import in_queue
+from moderation.models import Case
+
+register = template.Library()
+register.simple_tag(full_name_of)
+register.simple_tag(badge_of)
+register.filter(excerpt)
+
+COUNTED = 100
+"""Rows of a queue that are counted; of more it is said that there are."""
+
+
+class Queue(NamedTuple):
+    """A list of the admin in which something waits."""
+
+    title: str
+    number: str
+    """Such as `3`, or `100+`."""
+    address: str
+
+
+@register.simple_tag(takes_context=True)
+def queues(context: Context) -> list[Queue]:
+    """The queues that the admin shows to the request's user and in which something waits; a statement each.
+
+    A tag asks them, and no view: the page is the admin's front page, whose view is of a room below.
+    """
+    request: HttpRequest = context["request"]
+    rows: list[QuerySet[Any]] = [in_queue(Case.objects.all()), Application.objects.all()]
+    shown = [each for each in rows if site.get_model_admin(each.model).has_view_permission(request)]
+    return [queue for queue in map(_queue, shown) if queue.number != "0"]
+
+
+def _queue(rows: QuerySet[Any]) -> Queue:
+    count = rows.order_by("pk")[: COUNTED + 1].count()
+    return Queue(
+        capfirst(rows.model._meta.verbose_name_plural),
+        str(count) if count <= COUNTED else f"{COUNTED}+",
+        reverse(f"admin:{rows.model._meta.app_label}_{rows.model._meta.model_name}_changelist"),
+    )

@@ -1,0 +1,36 @@
+"""The icons of the pages: symbols of one drawing (static/feedsite/icons.svg), in the colour of the text around them."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from django.contrib.staticfiles import finders
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+
+@cache
+def icon(name: str) -> str:
+    """The icon of this name, which says nothing to those who do not see it: a word stands beside it."""
+    address = static("feedsite/icons.svg")
+    return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', address, name)
+
+
+OF_CARDS = ("reply", "repost", "like", "liked", "bookmark", "bookmarked", "more")
+"""The icons that each card has: a page carries them itself, so that a card names them in a few letters."""
+
+
+@cache
+def card_icon(name: str) -> SafeString:
+    """An icon of `OF_CARDS`, for pages with `card_symbols`."""
+    return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+
+
+@cache
+def card_symbols() -> SafeString:
+    """The drawings of `OF_CARDS`."""
+    drawing = Path(str(finders.find("feedsite/icons.svg"))).read_text()
+    symbols = (re.search(rf'<symbol id="{name}".*?</symbol>', drawing, re.DOTALL) for name in OF_CARDS)
+    parts = (found[0].replace('id="', 'id="i-', 1) for found in symbols if found)
+    return SafeString(f"<div hidden><svg>{''.join(parts)}</svg></div>")
