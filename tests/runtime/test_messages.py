@@ -4,13 +4,18 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import polib
 import pytest
 from django.conf import settings
+from django.template import engines
+from jinja2 import nodes
+from jinja2.ext import GETTEXT_FUNCTIONS
 
 LOCALE = Path(settings.BASE_DIR) / "locale"
+PAGES = Path(settings.BASE_DIR) / "templates"
 CATALOGUES = sorted(LOCALE.glob("*/LC_MESSAGES/*.po"))
 PLACEHOLDER = re.compile(r"%\(\w+\)[a-z]|%[a-z%]|\{\w*\}|</?\w+[^>]*>")
 Entry = tuple[str | None, str]
@@ -57,6 +62,28 @@ def test_placeholders_and_markup_are_kept(path: Path) -> None:
             placeholders = sorted(PLACEHOLDER.findall(text))
             allowed = [sorted(PLACEHOLDER.findall(source)) for source in (entry.msgid, entry.msgid_plural) if source]
             assert placeholders in allowed, entry.msgid
+
+
+def texts_of_pages() -> Iterator[tuple[str, Entry, list[str]]]:
+    """The texts of Jinja2's pages: the page, context and text, the names of its values. No text may be a variable."""
+    pages = engines["jinja2"].env
+    for path in sorted(path for path in PAGES.rglob("*.*") if PAGES / "django" not in path.parents):
+        for call in pages.parse(path.read_text()).find_all(nodes.Call):
+            if isinstance(call.node, nodes.Name) and call.node.name in GETTEXT_FUNCTIONS:
+                context = call.args.pop(0).as_const() if "p" in call.node.name else None
+                yield path.name, (context, call.args[0].as_const()), [value.key for value in call.kwargs]
+
+
+@pytest.mark.parametrize("path", list(LOCALE.glob("*/LC_MESSAGES/django.po")), ids=str)
+def test_each_text_of_a_page_is_known_and_gets_its_values(path: Path) -> None:
+    catalogue = entries(path)
+    found = list(texts_of_pages())
+    assert len(found) > 500
+    assert [(page, text) for page, text, _ in found if text not in catalogue] == [], "run `python3 manage.py messages`"
+    for page, text, names in found:
+        entry = catalogue[text]
+        for form in [entry.msgid, entry.msgid_plural, *texts(entry)]:
+            assert "%(" not in form % dict.fromkeys(names, 1), page
 
 
 @pytest.mark.slow

@@ -2,14 +2,38 @@
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.core.management.commands import makemessages
+from django.template import engines
+from django.template.backends.jinja2 import Jinja2
 from django.utils.translation import to_locale
+from jinja2.ext import extract_from_ast
 
 NOT_OURS = [".venv", "var", "tests", "docs", "benchmarks", "locale", "web/static", "static"]
+
+
+class File(makemessages.BuildFile):
+    """A file as Python, for xgettext. Django knows its own templates (templates/django); this knows the pages, too."""
+
+    def preprocess(self) -> None:
+        """Write the texts of a page as calls."""
+        path = Path(self.path)
+        if path.parts[0] != "templates" or path.parts[1] == "django":
+            super().preprocess()
+            return
+        page = cast("Jinja2", engines["jinja2"]).env.parse(path.read_text(encoding="utf-8"), filename=str(path))
+        calls = [f"{name}{texts!r}\n" for _, name, texts in extract_from_ast(page, babel_style=False)]
+        Path(self.work_path).write_text("".join(calls), encoding="utf-8")
+
+
+class Extract(makemessages.Command):
+    """Django's `makemessages`, for Jinja2's pages, too."""
+
+    build_file_class = File
 
 
 class Command(BaseCommand):
@@ -32,7 +56,7 @@ class Command(BaseCommand):
         locales = [to_locale(code) for code, _ in settings.LANGUAGES if code != settings.LANGUAGE_CODE]
         if not options["compile"]:
             call_command(
-                "makemessages",
+                Extract(),
                 locale=locales,
                 ignore_patterns=NOT_OURS,
                 no_location=True,
