@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.cache import cache
-from django.template import TemplateDoesNotExist
+from django.template import TemplateDoesNotExist, engines
 from django.test import Client
 from django.utils import timezone
+from jinja2.meta import find_undeclared_variables
 
 from accounts.mail import sending
 from accounts.mail.actions import send
@@ -42,6 +44,22 @@ def test_both_forms_in_both_languages() -> None:
     assert "<img" not in html
     assert "<style" not in html
     assert 'name="color-scheme" content="light dark"' in html
+
+
+@pytest.mark.parametrize(
+    "path", sorted((settings.BASE_DIR / "templates" / "mail").glob("*.txt")), ids=lambda path: path.stem
+)
+def test_a_letter_has_the_paragraphs_of_its_template(path: Path) -> None:
+    """A link or a code stands alone: only then is it a link, or large, in the HTML."""
+    pages = engines["jinja2"].env
+    source = path.read_text()
+    names = find_undeclared_variables(pages.parse(source)) - pages.globals.keys()
+    letter = Letter(
+        kind=path.stem, address="ann@example.org", context=dict.fromkeys(names, "x"), created_at=timezone.now()
+    )
+    for letter.language in ("en", "zh-hans"):
+        message = compose(letter)
+        assert len(message.body.split("\n\n")) == len(source.strip().split("\n\n")) - 1  # the first is the subject
 
 
 def test_a_letter_of_an_unknown_kind_is_an_error_of_its_writer() -> None:
