@@ -15,7 +15,6 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import get_language, gettext, ngettext, npgettext, pgettext
-from django_htmx.jinja import htmx_script
 from jinja2 import Environment, FileSystemBytecodeCache, StrictUndefined, Undefined
 from markupsafe import Markup
 
@@ -76,7 +75,6 @@ def environment(**options: Any) -> Environment:
         "card_symbols": card_symbols,
         "badge": people.badge,
         "card_words": cards.card_words,
-        "htmx_script": htmx_script,
         "came_from": came_from,
         "lang": languages.lang,
         "direction": languages.direction,

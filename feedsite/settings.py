@@ -599,6 +599,10 @@ HOME_POLL_SECONDS = 20.0
 DISCOVER_REFRESH_SECONDS = 300.0
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "web.static_files.ScriptFinder",
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "web.static_files.StaticStorage"},

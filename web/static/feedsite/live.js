@@ -13,6 +13,7 @@
   const EVENTS = ["item", "edit", "delete", "live", "notification", "reset"];
 
   const { stream: address, user } = document.body.dataset;
+  if (!address) return; // the site has no stream
   const name = `stream-${user}`;
   const whole = document.querySelector("article.item.whole");
   const watched = document.querySelector("[data-watched]");
