@@ -14,7 +14,6 @@ See docs/decisions.md: Strangers are shown kept pages, which PostgreSQL verifies
 import base64
 import gzip
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -36,6 +35,7 @@ from items.bodies import ItemBody
 from items.visibility import VISIBLE
 from storage import keys
 from storage.connections import fetch, id_array
+from web.compression import takes_gzip
 from web.pages import PageRequest, View, theme
 
 P = ParamSpec("P")
@@ -46,7 +46,6 @@ SHARED = timedelta(seconds=10)
 LARGEST_BYTES = 200_000
 """Bytes of a compressed page; larger ones are not kept."""
 COMPRESSION = 5
-TAKES_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:,|$|;(?!\s*q=0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
 ASKED = "asked"
 """Kept in place of a page that was asked for once."""
 MESSAGES_COOKIE = "messages"
@@ -211,9 +210,9 @@ def _again(request: HttpRequest, kept: Kept) -> HttpResponseBase:
     """The answer by a page that is kept."""
     request.csp_nonce.adopt(kept.nonce)  # type: ignore[attr-defined]
     body = base64.b64decode(kept.body)
-    takes_gzip = TAKES_GZIP.search(request.headers.get("Accept-Encoding", "")) is not None
-    response = HttpResponse(body if takes_gzip else gzip.decompress(body), headers=kept.headers)
-    if takes_gzip:
+    is_compressed = takes_gzip(request)
+    response = HttpResponse(body if is_compressed else gzip.decompress(body), headers=kept.headers)
+    if is_compressed:
         response.headers["Content-Encoding"] = "gzip"
     response.headers["ETag"] = kept.etag
     return _shared(request, response)

@@ -1,0 +1,68 @@
+"""Compression of pages, feeds and the APIs' JSON, for callers that take gzip."""
+
+import gzip
+import io
+import re
+import secrets
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.cache import patch_vary_headers
+
+from web.requests import READING
+
+LEVEL = 3
+"""A home page of 76 KB becomes 12.3 KB in 0.25 ms; level 6 takes three times as long for 11 KB."""
+LEAST_BYTES = 860
+"""Shorter answers fit into one packet as they are."""
+PADDING_BYTES = 100
+PAGES = ("text/html", "application/atom+xml")
+DATA = "application/json"
+TAKES_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:,|$|;(?!\s*q=0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
+
+
+def takes_gzip(request: HttpRequest) -> bool:
+    """Whether the caller takes answers that are compressed."""
+    return TAKES_GZIP.search(request.headers.get("Accept-Encoding", "")) is not None
+
+
+def compressed(content: bytes) -> bytes:
+    """The bytes by gzip. A file name of random length in its header blurs the length of the answer, from which whoever
+    listens could guess what stands in it (BREACH).
+    """
+    buffer = io.BytesIO()
+    name = "a" * secrets.randbelow(PADDING_BYTES)
+    with gzip.GzipFile(name, "wb", LEVEL, buffer, mtime=0) as file:
+        file.write(content)
+    return buffer.getvalue()
+
+
+class CompressionMiddleware:
+    """Compresses answers that are whole and of some length, unless they show secrets: pages that no cache may store,
+    and what the APIs answer to a change.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the request, compressed if it may be."""
+        response = self.get_response(request)
+        if not isinstance(response, HttpResponse) or not may_compress(request, response):
+            return response
+        patch_vary_headers(response, ["Accept-Encoding"])
+        if takes_gzip(request):
+            response.content = compressed(response.content)
+            response.headers["Content-Encoding"] = "gzip"
+            response.headers["Content-Length"] = str(len(response.content))
+        return response
+
+
+def may_compress(request: HttpRequest, response: HttpResponse) -> bool:
+    """Whether an answer is worth it, and shows no secret."""
+    kind = response.headers.get("Content-Type", "").partition(";")[0]
+    if kind == DATA:
+        is_open = request.method in READING
+    else:
+        is_open = kind in PAGES and "no-store" not in response.headers.get("Cache-Control", "")
+    return is_open and not response.has_header("Content-Encoding") and len(response.content) >= LEAST_BYTES
