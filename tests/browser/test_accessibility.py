@@ -40,7 +40,7 @@ from seen.models import MergeRun
 from seen.played import Play
 from seen.played import record as record_plays
 from tests.support.addresses import page_names
-from tests.support.browsers import Visit, Visitor
+from tests.support.browsers import MENU, OPENER, Visit, Visitor
 from tests.support.clients import OUT_OF_BAND, app_of
 from tests.support.effort import EVERYTHING
 from tests.support.factories import PASSWORD, UserFactory, say
@@ -201,12 +201,13 @@ def begin_reply(page: Page) -> None:
 
 
 def open_menu(page: Page) -> None:
-    page.locator("main .menu > summary").first.click()
+    page.locator(f"main {OPENER}").first.click()
+    page.locator(MENU).wait_for()
 
 
 def edit_in_place(page: Page) -> None:
-    page.locator("article:has-text('mine for all') summary").first.click()
-    page.locator("article:has-text('mine for all') .menu-items a").first.click()
+    page.locator(f"article:has-text('mine for all') {OPENER}").first.click()
+    page.locator(f"{MENU} a").first.click()
     page.locator("article .editor").wait_for()
 
 
@@ -387,6 +388,7 @@ PAGES: dict[str, list[Look]] = {
     "welcome": [Look(fixed("/welcome"), "newcomer")],
     "welcome-people": [Look(fixed("/welcome/people?tag=books"), "newcomer")],
     "find-people": [Look(fixed("/people"))],
+    "menu": [Look(lambda world: f"/items/{world.root.pk}/menu"), Look(lambda world: f"/items/{world.own.pk}/menu")],
     "edits": [Look(lambda world: f"/items/{world.own.pk}/edits")],
     "edit": [Look(lambda world: f"/items/{world.own.pk}/edit")],
     "delete": [Look(lambda world: f"/items/{world.own.pk}/delete")],
@@ -447,6 +449,7 @@ WITHOUT = {
     "manifest": "the same",
     "complete": "a part of composers",
     "draft-media": "a part of composers",
+    "media-form": "a part of composers",
     "unread": "a part of every page",
     "notification-news": "a part of the notifications",
     "first-admin": "the form of sign-up, once in a site's life",

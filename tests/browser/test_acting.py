@@ -225,7 +225,7 @@ def test_menus_are_worked_and_closed_by_keys(visit: Visit, reader: Any, author: 
     for _ in range(7):
         visitor.page.keyboard.press("Tab")
         order.append(visitor.page.evaluate("document.activeElement.className.split(' ').pop()"))
-    assert order == ["name", "time", "act", "repost", "like", "bookmark", ""]
+    assert order == ["name", "time", "act", "repost", "like", "bookmark", "opens"]
     visitor.page.keyboard.press("Enter")
     expect(menu).to_be_visible()
     visitor.page.keyboard.press("Tab")

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, expect
 from items.actions import publish
 from items.models import Item
 from live import actions as live
-from tests.support.browsers import Visit, Visitor
+from tests.support.browsers import OPENER, Visit, Visitor
 from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -60,7 +60,7 @@ def test_what_a_card_holds_does_what_it_says(visitor: Visitor, said: Item) -> No
     card = page.locator(f"#item-{said.pk}")
     press(visitor, card.get_by_role("button", name="Like"))
     expect(card.get_by_role("button", name="Like 1")).to_have_attribute("aria-pressed", "true")
-    press(visitor, card.locator("summary"))
+    press(visitor, card.locator(OPENER))
     expect(card.locator(".menu-items")).to_be_visible()
     press(visitor, card.locator(".text"), position={"x": 8, "y": 10})  # it closes the menu, and nothing else
     expect(card.locator(".menu-items")).to_be_hidden()

@@ -14,7 +14,7 @@ from accounts.models import User
 from items.models import Item
 from media.models import MediaFile
 from moderation.models import PictureAction, PictureRule
-from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
+from tests.support.browsers import OPENER, UNREACHABLE, Held, Visit, Visitor
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import jpeg, mp4
 from tests.support.sites import until
@@ -223,7 +223,7 @@ def test_pictures_of_a_post_are_ordered_and_described_where_it_is_edited(home: V
     item = posted(reader, first, second, text="look")
     home.goto("/")
     card = home.page.locator(f"#item-{item.pk}")
-    card.locator(".menu > summary").click()
+    card.locator(OPENER).click()
     card.locator(".menu").get_by_role("link", name="Edit", exact=True).click()
     editor = card.locator(".editor")
     expect(editor.locator(".medium")).to_have_count(2)

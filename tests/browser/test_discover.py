@@ -12,7 +12,7 @@ from items.actions import publish
 from items.models import Item
 from relations.actions import follow
 from relations.models import Follow
-from tests.support.browsers import UNREACHABLE, Visit, Visitor
+from tests.support.browsers import OPENER, UNREACHABLE, Visit, Visitor
 from tests.support.factories import UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -143,12 +143,12 @@ def test_not_interested_and_interested_again(visit: Visit, reader: Any, posts: l
     why = card.locator(".why").inner_text()
 
     def dismiss() -> None:
-        summary = card.locator("summary")
+        opener = card.locator(OPENER)
         if keys:
-            summary.press("Enter")
+            opener.press("Enter")
             card.get_by_role("button", name="Not interested").press("Enter")
         else:
-            summary.click()
+            opener.click()
             card.get_by_role("button", name="Not interested").click()
         expect(card.get_by_text("You will see less like this.")).to_be_visible()
         expect(card.get_by_role("button", name="Undo")).to_be_focused()

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from items.actions import edit, publish, repost
+from items.actions import delete, edit, publish, repost
 from items.models import Item
 from relations.actions import follow
 from relations.models import Block, Mute
-from tests.support.browsers import Visit, Visitor
+from tests.support.browsers import MENU, OPENER, UNREACHABLE, Held, Visit, Visitor
 from tests.support.factories import UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -59,8 +59,10 @@ def test_edit_history(visitor: Visitor, author: Any) -> None:
     Item.objects.filter(pk=item.pk).update(modified_at="2099-01-01T00:00:00Z")  # edited some time later
     say(author, "never edited")
     visitor.goto("/")
-    menus = visitor.page.locator("article .menu-items")
-    expect(menus.nth(0).get_by_text("Edit history")).to_have_count(0)
+    visitor.page.locator("article").filter(has_text="never edited").locator(OPENER).click()
+    expect(visitor.page.locator(MENU).get_by_text("Copy link")).to_be_visible()
+    expect(visitor.page.get_by_text("Edit history")).to_have_count(0)
+    visitor.goto("/")
     visitor.choose("Edit history", "the second words")
     expect(visitor.page.get_by_role("heading", name="Edit history")).to_be_visible()
     expect(visitor.page.locator(".version .text")).to_have_text(["the second words", "the first words"])
@@ -123,11 +125,111 @@ def test_every_entry_of_every_menu_has_an_icon(visit: Visit, reader: Any, author
     visitor.enter(reader)
     for address in ("/", "/@author", "/@reader", "/discover"):
         visitor.goto(address)
-        entries = visitor.page.locator("details.menu .menu-items :is(a, button)")
-        expect(entries.filter(has_not=visitor.page.locator("svg.icon"))).to_have_count(0)
+        visitor.page.locator(f"article {OPENER}").first.click()
+        entries = visitor.page.locator(MENU).locator("a, button")
         expect(entries).not_to_have_count(0)
+        expect(entries.filter(has_not=visitor.page.locator("svg.icon"))).to_have_count(0)
     visitor.goto("/@author")
     visitor.page.locator(".standing summary").click()
     visitor.page.get_by_role("button", name="Mute", exact=False).last.click()
     expect(visitor.page.locator(".standing .mark")).to_have_text("muted")
     expect(visitor.page.locator("#mute .icon")).to_have_count(1)
+
+
+def test_without_javascript_the_menu_is_a_page(visit: Visit, reader: Any, author: Any) -> None:
+    item, mine = say(author, "words of another"), say(reader, "words of mine")
+    visitor = visit(java_script_enabled=False)
+    visitor.enter(reader)
+    for one, acts in (
+        (item, ["Copy link", "Mute @authorHide their posts from my home", "Block @author", "Report"]),
+        (mine, ["Edit", "Pin to profile", "Copy link", "Delete"]),
+    ):
+        visitor.goto("/")
+        visitor.page.locator(f"#item-{one.pk} {OPENER}").click()
+        expect(visitor.page).to_have_url(f"{visitor.site}/items/{one.pk}/menu")
+        expect(visitor.page.locator(MENU).locator("a, button")).to_have_text(acts)
+        expect(visitor.page.get_by_role("main").get_by_role("link", name=one.text)).to_be_visible()
+        visitor.page.get_by_role("link", name="Back", exact=True).click()
+        expect(visitor.page).to_have_url(f"{visitor.site}/")
+    visitor.goto("/discover")
+    visitor.choose("Not interested", "words of another")
+    expect(visitor.page).to_have_url(f"{visitor.site}/discover")
+    expect(visitor.page.get_by_text("words of another")).to_have_count(0)
+
+
+def test_the_page_of_the_acts_in_a_tab_of_its_own(visit: Visit, reader: Any) -> None:
+    item = say(reader, "words of mine")
+    visitor = visit()
+    visitor.enter(reader)
+    visitor.goto(f"/items/{item.pk}/menu")
+    visitor.go(visitor.page.get_by_role("link", name="Edit"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/items/{item.pk}/edit")
+    visitor.goto(f"/items/{item.pk}/menu")
+    visitor.go(visitor.page.get_by_role("link", name="Delete"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/items/{item.pk}/delete")
+
+
+def test_two_quick_presses_open_one_menu(visit: Visit, reader: Any, author: Any) -> None:
+    say(author, "words")
+    visitor = visit()
+    visitor.enter(reader)
+    visitor.goto("/")
+    held = Held(visitor.page, r"/items/\d+/menu$")
+    opener = visitor.page.locator(f"article {OPENER}")
+    opener.click()
+    opener.click()
+    expect(visitor.page.locator(".menu-items")).to_have_count(0)
+    held.let_go()
+    expect(visitor.page.locator(MENU)).to_be_visible()
+    expect(visitor.page.locator(".menu-items")).to_have_count(1)
+    assert len(held.asked) == 1
+
+
+def test_of_two_menus_the_one_that_was_pressed_last_opens(visit: Visit, reader: Any, author: Any) -> None:
+    first, second = say(author, "one"), say(author, "two")
+    visitor = visit()
+    visitor.enter(reader)
+    visitor.goto("/")
+    held = Held(visitor.page, r"/items/\d+/menu$")
+    for item in (first, second):
+        visitor.page.locator(f"#item-{item.pk} {OPENER}").click()
+    held.let_go()
+    expect(visitor.page.locator(f"#item-{second.pk} .menu-items")).to_be_visible()
+    visitor.settle()
+    expect(visitor.page.locator(MENU)).to_have_count(1)
+
+
+def test_a_menu_is_opened_and_closed_by_the_space_bar(visit: Visit, reader: Any, author: Any) -> None:
+    say(author, "words")
+    visitor = visit()
+    visitor.enter(reader)
+    visitor.goto("/")
+    opener, menu = visitor.page.locator(f"article {OPENER}"), visitor.page.locator(MENU)
+    for _ in range(2):
+        opener.press("Space")
+        expect(menu).to_be_visible()
+        expect(opener).to_be_focused()
+        opener.press("Space")
+        expect(menu).to_be_hidden()
+
+
+def test_a_menu_that_does_not_come_says_why(visit: Visit, reader: Any, author: Any, tolerated: Any) -> None:
+    tolerated(*UNREACHABLE, "404")
+    item = say(author, "words")
+    visitor = visit()
+    visitor.enter(reader)
+    visitor.goto("/")
+    opener, menu = visitor.page.locator(f"article {OPENER}"), visitor.page.locator(MENU)
+    visitor.page.context.set_offline(True)
+    opener.click()
+    expect(visitor.page.locator("#toast")).to_have_text("No connection. Try again in a moment.")
+    expect(menu).to_have_count(0)
+    visitor.page.context.set_offline(False)
+    opener.click()
+    expect(menu).to_be_visible()
+    opener.click()
+    expect(menu).to_have_count(0)
+    delete(item=item)
+    opener.click()
+    expect(visitor.page.locator("#toast")).to_have_text("This is no longer available.")
+    expect(menu).to_have_count(0)

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from items.models import Pin
 from relations import lists
 from relations.models import List, ListMember
-from tests.support.browsers import Visit, is_live
+from tests.support.browsers import OPENER, Visit, is_live
 from tests.support.factories import UserFactory, say
 from tests.support.streams import StreamServer
 
@@ -67,11 +67,11 @@ def test_a_post_is_pinned_from_its_menu(visit: Visit, reader: Any) -> None:
     visitor.log_in(reader)
     page = visitor.page
     page.goto(f"{visitor.site}/@{reader.username}")
-    page.locator(f"#item-{item.pk} summary").last.click()
+    page.locator(f"#item-{item.pk} {OPENER}").click()
     visitor.go(page.locator(f"#item-{item.pk}").get_by_role("button", name="Pin to profile"))
     expect(page.locator(".pinned article")).to_have_count(1)
     assert Pin.objects.get().item == item
-    page.locator(".pinned article summary").last.click()
+    page.locator(f".pinned article {OPENER}").click()
     visitor.go(page.locator(".pinned article").get_by_role("button", name="Unpin"))
     expect(page.locator(".pinned")).to_have_count(0)
 

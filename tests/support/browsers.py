@@ -39,6 +39,10 @@ NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chro
 # The errors that a page logs while the site does not answer: the browser's for each request, and htmx's for its own (a
 # poll among them).
 UNREACHABLE = ("net::ERR_", "htmx:sendError", "htmx:sendAbort", "htmx:afterRequest", "htmx:timeout")
+OPENER = ".menu > :is(.opens, summary)"
+"""What opens the menu of a card: without JavaScript a link, with it a button once it was pressed."""
+MENU = ":is(details.menu[open], .acts-page) > .menu-items"
+"""The menu that is open, or without JavaScript the page that it leads to."""
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -122,8 +126,8 @@ class Visitor:
         """Choose from the menu of the first card that holds `text`."""
         self.settle()
         card = self.page.locator("article").filter(has_text=text).first
-        card.locator(".menu > :is(.opens, summary)").click()
-        self.page.locator(".menu-items").get_by_text(name).click()
+        card.locator(OPENER).click()
+        self.page.locator(MENU).get_by_text(name).first.click()  # Edit, not Edit history
         self.settle()
 
     def confirm(self, question: str, *, is_sure: bool = True) -> None:

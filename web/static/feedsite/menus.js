@@ -4,22 +4,19 @@
 
 // --- A card carries a link in place of its menu, which is asked for when it is opened: without JavaScript the link
 // leads to a page. It is asked for each time, because an item may have been pinned or edited meanwhile.
-async function loadMenu(card) {
-  const place = card.querySelector(":scope > .menu");
-  if (!place) return null;
-  const { href } = place.dataset;
-  const answer = await fetch(href ?? place.querySelector(".opens").href, {
-    headers: { ...credentials(), "HX-Request": "true", "HX-Current-URL": location.href },
-  }).catch(() => null);
-  if (!answer?.ok) {
-    if (answer) tellStatus(answer.status);
-    else say(toast.dataset.offline);
-    return null;
-  }
-  const menu = menuOf(place);
+const loading = new WeakMap(); // a menu: its request
+
+// The menu of a card with its items; without them where they did not come, which site.js tells.
+function loadMenu(card) {
+  const menu = menuOf(card.querySelector(":scope > .menu"));
+  if (!loading.has(menu)) loading.set(menu, requestMenu(menu).finally(() => loading.delete(menu)));
+  return loading.get(menu);
+}
+
+async function requestMenu(menu) {
   menu.querySelector(".menu-items")?.remove();
-  menu.insertAdjacentHTML("beforeend", await answer.text());
-  htmx.process(menu);
+  const source = menu.querySelector("summary");
+  await htmx.ajax("GET", menu.dataset.href, { source, target: menu, swap: "beforeend" }).catch(() => {});
   return menu;
 }
 
@@ -42,16 +39,21 @@ function menuOf(place) {
 }
 
 (() => {
+  let pressed = null; // the card whose menu was pressed last
   document.addEventListener("click", async (event) => {
     const opener = event.target.closest("article > .menu > :is(.opens, summary)");
+    pressed = opener?.closest("article");
     if (!opener || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     if (opener.parentElement.open) return; // it closes
     event.preventDefault();
-    if (opener.dataset.underway) return;
-    opener.dataset.underway = "true";
-    const menu = await loadMenu(opener.closest("article"));
-    delete opener.dataset.underway;
-    if (menu) menu.open = true;
+    const card = pressed;
+    const menu = await loadMenu(card);
+    if (card === pressed) menu.open = menu.querySelector(".menu-items") !== null;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== " " || !event.target.matches("article > .menu > .opens")) return;
+    event.preventDefault(); // it is a button as its menu has, not a link
+    event.target.click();
   });
 
   // --- Copying

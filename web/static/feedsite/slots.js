@@ -13,10 +13,11 @@
     return document.querySelector(`[data-edit="${id}"]`);
   }
 
-  // A press of the button that answers.
-  function open(link, event) {
-    const slot = link.closest("article").querySelector(".slot");
-    return htmx.ajax("GET", link.getAttribute("href"), { source: link, target: slot, swap: "innerHTML", event });
+  // A press of the button that answers. site.js tells where that fails.
+  async function open(link, event) {
+    const target = link.closest("article").querySelector(".slot");
+    const swap = { source: link, target, swap: "innerHTML", event };
+    await htmx.ajax("GET", link.getAttribute("href"), swap).catch(() => {});
   }
   const opening = new Set();
   document.addEventListener("click", async (event) => {
@@ -25,7 +26,8 @@
     event.preventDefault();
     if (opening.has(link)) return;
     opening.add(link);
-    await open(link, event).finally(() => opening.delete(link));
+    await open(link, event);
+    opening.delete(link);
   });
 
   function close(form) {
