@@ -62,17 +62,29 @@ def join(candidate: Candidate, *, invite: str = "") -> User | None:
 
     Raises ValidationError, a dict by field, and ClosedError.
     """
+    if _is_let_in(invite):
+        return _invited(candidate, invite, must=current().sign_up != SignUp.OPEN)
+    apply(candidate)
+    return None
+
+
+def check(candidate: Candidate, *, invite: str = "") -> None:
+    """Raise what `join` would raise, for a form that has other errors already. Makes nothing."""
+    _check(candidate, asks_reason=not _is_let_in(invite))
+
+
+def _is_let_in(invite: str) -> bool:
+    """Whether the site's mode makes the account at once; else an admin decides. Raises as `join` does."""
     mode = current().sign_up
     if mode == SignUp.CLOSED:
         raise ClosedError
     if mode == SignUp.INVITE and not invite:
         raise _not_invited(_("You need an invitation to sign up here."))
     if mode == SignUp.OPEN or (invite and invitations.is_good(invite)):
-        return _invited(candidate, invite, must=mode != SignUp.OPEN)
+        return True
     if mode == SignUp.INVITE:
         raise _not_invited(_("This invitation is used up, has expired, or was withdrawn."))
-    apply(candidate)
-    return None
+    return False
 
 
 def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
@@ -112,12 +124,7 @@ def make_first_admin(*, username: str, password: str, display_name: str = "") ->
 
 def apply(candidate: Candidate) -> Application:
     """Ask an admin for an account. Raises ValidationError, a dict by field."""
-    if not candidate.reason.strip():
-        raise ValidationError({"reason": ValidationError(_("Say why you would like to join."), code="required")})
-    if len(candidate.reason) > REASON_LENGTH:
-        message = _("At most %(count)d characters.") % {"count": REASON_LENGTH}
-        raise ValidationError({"reason": ValidationError(message, code="max_length")})
-    user = _new(candidate)
+    user = _new(candidate, asks_reason=True)
     with transaction.atomic():
         _claim(user.username)
         return Application.objects.create(
@@ -146,20 +153,31 @@ def admit(application: Application) -> User:
     return _insert(user, application.email)
 
 
-def _new(candidate: Candidate, *, has_email: bool = True) -> User:
-    """A user who is not written yet, with a hashed password. Raises ValidationError, a dict by field, of all that is
-    wrong; without `has_email` no address is asked for.
+def _new(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = False) -> User:
+    """A user who is not written yet, with a hashed password. Raises ValidationError as `_check`."""
+    user = _check(candidate, has_email=has_email, asks_reason=asks_reason)
+    user.password = make_password(candidate.password)  # last: it costs most
+    return user
+
+
+def _check(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = False) -> User:
+    """A user who is not written yet, without a password. Raises ValidationError, a dict by field, of all that is wrong;
+    without `has_email` no address is asked for.
     """
     user = User(
         username=candidate.username,
         display_name=candidate.display_name,
+        email="",  # it is proven by a letter (accounts.signing_in.addresses)
         level=Level.DAILY,
         last_seen_at=timezone.now(),
     )
-    errors = _faults(user, candidate.password)
+    errors: dict[str, list[ValidationError]] = {}
+    _note(errors, "", user.clean_fields, ["password"])
+    _note(errors, "password", check_password_shape, candidate.password, user)
     if has_email:
         _note(errors, "email", _check_email, candidate.email)
-    user.email = ""  # it is proven by a letter (accounts.signing_in.addresses)
+    if asks_reason:
+        _note(errors, "reason", _check_reason, candidate.reason)
     for field, text in (("username", user.username), ("display_name", user.display_name)):
         if field not in errors and (error := refused(user, text)):
             errors[field] = [error]
@@ -169,22 +187,7 @@ def _new(candidate: Candidate, *, has_email: bool = True) -> User:
         _note(errors, "username", _check_name, user.username)
     if errors:
         raise ValidationError(errors)
-    user.password = make_password(candidate.password)  # last: it costs most
     return user
-
-
-def faults(candidate: Candidate) -> dict[str, list[ValidationError]]:
-    """The errors that take no look at what others have, by field: they may be told uncounted."""
-    errors = _faults(User(username=candidate.username, display_name=candidate.display_name), candidate.password)
-    _note(errors, "email", _check_email, candidate.email)
-    return errors
-
-
-def _faults(user: User, password: str) -> dict[str, list[ValidationError]]:
-    errors: dict[str, list[ValidationError]] = {}
-    _note(errors, "", user.clean_fields, ["password"])
-    _note(errors, "password", check_password_shape, password, user)
-    return errors
 
 
 def _note(errors: dict[str, list[ValidationError]], field: str, check: Callable[..., None], *args: Any) -> None:
@@ -201,6 +204,13 @@ def _check_email(email: str) -> None:
         raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
     if settings.EMAIL_REQUIRED and not email:
         raise ValidationError({"email": ValidationError(_("This site needs an e-mail address."), code="required")})
+
+
+def _check_reason(reason: str) -> None:
+    if not reason.strip():
+        raise ValidationError(_("Say why you would like to join."), code="required")
+    if len(reason) > REASON_LENGTH:
+        raise ValidationError(_("At most %(count)d characters.") % {"count": REASON_LENGTH}, code="max_length")
 
 
 def _insert(user: User, email: str = "") -> User:

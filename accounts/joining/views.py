@@ -37,39 +37,33 @@ def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
     """
     if request.user.is_authenticated:
         return go_on(request, "home")
-    form = JoinForm(request.POST or None, initial={"invite": code})
-    if form.is_valid():
-        fields = form.cleaned_data
-        invite = fields.pop("invite")
-        wait = joining.count(rates.address(request), code=invite)
-        if wait is not None:
-            return too_many(request, wait)
-        candidate = joining.Candidate(**fields, language=translation.get_language() or "")
-        try:
+    form = JoinForm(request.POST if request.method == "POST" else None, initial={"invite": code})
+    if request.method == "POST":
+        return _join(request, form)
+    wait = joining.count_code(rates.address(request), code)
+    return _gate(request, form, code) if wait is None else too_many(request, wait)
+
+
+def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
+    """Answer a form that was sent. Its errors are told all at once, also that a name is taken: so each is counted."""
+    is_valid = form.is_valid()
+    fields = {name: form.cleaned_data.get(name, "") for name in form.fields}
+    invite = fields.pop("invite")
+    wait = joining.count(rates.address(request), code=invite)
+    if wait is not None:
+        return too_many(request, wait)
+    candidate = joining.Candidate(**fields, language=translation.get_language() or "")
+    try:
+        if is_valid:
             user = joining.join(candidate, invite=invite)
-        except ValidationError as error:
-            tell(form, error, {"invite": NON_FIELD_ERRORS})
-        except joining.ClosedError:
-            return _gate(request, form, "")
-        else:
-            if user is None:
-                return redirect("signup-waiting")
-            return _welcome(request, user, candidate)
-    elif request.method == "POST":
-        _tell_faults(form)
-    else:
-        wait = joining.count_code(rates.address(request), code)
-        if wait is not None:
-            return too_many(request, wait)
+            return _welcome(request, user, candidate) if user else redirect("signup-waiting")
+        joining.check(candidate, invite=invite)
+    except ValidationError as error:
+        told = {field: problems for field, problems in error.error_dict.items() if field not in form.errors}
+        tell(form, ValidationError(told), {"invite": NON_FIELD_ERRORS})
+    except joining.ClosedError:
+        return _gate(request, form, "")
     return _gate(request, form, form["invite"].value() or "")
-
-
-def _tell_faults(form: JoinForm) -> None:
-    """Tell, with the errors of a form, those of its other fields that need no look at other accounts."""
-    read = {name: form.cleaned_data.get(name, "") for name in ("username", "password", "display_name", "email")}
-    for field, problems in joining.faults(joining.Candidate(**read)).items():
-        if field not in form.errors:
-            form.add_error(field, problems)
 
 
 def _focus(form: SignUpForm) -> None:

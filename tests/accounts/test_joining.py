@@ -388,6 +388,23 @@ def test_the_page_asks_for_the_reason_and_leads_to_a_page_that_says_it_waits(mod
     assert "is sent" in Client().get("/signup/waiting").content.decode()
 
 
+def test_a_missing_reason_is_told_with_all_else_that_is_wrong(mode: Mode) -> None:
+    mode(SignUp.APPROVAL)
+    UserFactory(username="taken")
+    refused = send("taken", email="no address", display_name="a\u202eb")
+    assert set(refused.context["form"].errors) == {"username", "email", "display_name", "reason"}
+    assert set(post("taken", email="no address").json()) == {"username", "email", "reason"}
+
+
+@pytest.mark.parametrize("sign_up", [SignUp.INVITE, SignUp.CLOSED])
+def test_who_may_not_sign_up_learns_of_no_name(mode: Mode, sign_up: str) -> None:
+    mode(sign_up)
+    UserFactory(username="taken")
+    for invite in ("", "wrong"):
+        pages = [send(name, email="no address", invite=invite).content.decode() for name in ("taken", "newcomer")]
+        assert not any("taken." in page for page in pages)
+
+
 def test_a_form_opened_while_the_site_was_open_is_judged_by_the_mode_of_now(mode: Mode) -> None:
     mode(SignUp.OPEN)
     assert 'name="reason"' not in Client().get("/signup").content.decode()

@@ -64,6 +64,24 @@ def test_sign_up_tells_the_errors_of_all_fields_and_begins_at_the_first(client: 
     }
 
 
+@pytest.mark.parametrize("fields", [{"email": "no address"}, {"password": ""}, {"password": "x" * 300}])
+def test_sign_up_tells_a_taken_name_beside_all_other_errors(client: Client, fields: dict[str, str]) -> None:
+    UserFactory.create(username="taken")
+    response = client.post("/signup", NEW | {"username": "Taken", "display_name": "a\u202eb"} | fields)
+    assert set(response.context["form"].errors) == {"username", "display_name", *fields}
+    assert response.context["form"].errors["username"] == ["This username is taken."]
+
+
+def test_names_are_not_tried_out_by_forms_with_another_error(client: Client, settings: Settings) -> None:
+    settings.RATES = settings.RATES | {"signup": "2/hour"}
+    bad = {"username": "name", "email": "no address", "password": "1234"}
+    assert [client.post("/signup", bad).status_code for _ in range(3)] == [422, 422, 429]
+
+
+def test_an_empty_form_is_answered_like_one_of_empty_fields(client: Client) -> None:
+    assert set(client.post("/signup").context["form"].errors) == {"username", "password"}
+
+
 def test_login_is_without_regard_to_case_and_says_nothing_about_names(client: Client) -> None:
     UserFactory.create(username="Reader")
     UserFactory.create(username="gone", is_active=False)
