@@ -50,6 +50,8 @@ class ItemBody(msgspec.Struct):
     reason: str | None
     status: str | UnsetType = UNSET
     """To its sender only."""
+    review: str | UnsetType = UNSET
+    """While the status is `in_review`: why moderators look at the item first, and how long that takes lately."""
     filtered: list[str] = []
     """The phrases of the reader's filters that the item, or of a repost its original, matches (items.filters)."""
     filter_action: str | UnsetType = UNSET

@@ -118,6 +118,8 @@ class Card:
     visibility: str
     status: str
     """Of one's own item that is not published: in_review, rejected."""
+    review: str
+    """Why moderators look at one's own item first, and how long that takes lately."""
     answered: SafeString | None
     """Whom the reply answers, where both do not stand together."""
     answered_is_big_v: bool
@@ -200,6 +202,7 @@ class Cards:
             edited=moment(shown.modified_at).full if shown.is_edited else "",
             visibility=shown.visibility,
             status="" if shown.status is UNSET or shown.status == "published" else shown.status,
+            review=shown.review or "",
             answered=_answered(answered) if answered else None,
             answered_is_big_v=answered is not None and answered.is_big_v,
             answers=item_address(item.reply_to) if item.reply_to else "",

@@ -21,6 +21,7 @@ from items.bodies import ItemBody
 from items.filters import Listed
 from items.matching import fold
 from items.models import PHRASE_LENGTH, FilterAction, Item, ItemType, Visibility
+from items.signals import writing_began
 from items.text import ARTICLE_LENGTH, TEXT_LENGTH, TITLE_LENGTH, WARNING_LENGTH, ContentError, check_content
 from media import actions as media
 from media.actions import PICTURES_AN_ITEM
@@ -112,6 +113,7 @@ class ItemForm(forms.Form):
             self.auto_id = f"reply-{answered}-%s"
         text.widget.attrs["placeholder"] = text.label
         self.fields["visibility"].widget.attrs["aria-describedby"] = f"{self['text'].id_for_label}-audience"
+        self.author: User | AnonymousUser | None = None
         self.taken: list[MediaFile] = []
         self._media_problems: list[str] = []
 
@@ -123,12 +125,23 @@ class ItemForm(forms.Form):
         initial: dict[str, Any] = {"key": uuid.uuid4().hex}
         if reply_to:
             initial |= {"reply_to": reply_to.shown.id, "visibility": _audience(reply_to.shown, reader)}
-        return cls(initial=initial)
+        form = cls(initial=initial)
+        form.author = reader
+        return form
+
+    @property
+    def notice(self) -> str:
+        """What the author should know before they publish; empty if there is nothing."""
+        if not isinstance(self.author, User):
+            return ""
+        answers = writing_began.send(sender=type(self), author=self.author)
+        return " ".join(words for _, words in answers if words)
 
     def take_media(self, owner: User) -> None:
         """Take the pictures that come with the form, and what is said of them. A file that is refused is told in
         `media_errors`; what was taken stays with the form. With pictures no text is needed.
         """
+        self.author = owner
         self._find_media(owner)
         key = str(self.data.get("key", ""))
         if not KEY.match(key):  # the form is refused for it; its files are taken without one

@@ -17,6 +17,8 @@ from msgspec import UNSET
 from accounts.models import User
 from items.bodies import Counts, ItemBody, Sender
 from items.filters import filtered
+from items.models import Status
+from items.signals import held_shown
 from items.visibility import VISIBLE
 from media.objects import media_objects
 from relations.rules import READER
@@ -194,8 +196,16 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
 
 
 def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The bodies of items that the query has found visible to `reader`, with what their filters say."""
-    return filtered([body(row, reader.pk) for row in rows], reader)
+    """The bodies of items that the query has found visible to `reader`, with what their filters say. Own ones that are
+    held say why.
+    """
+    found = filtered([body(row, reader.pk) for row in rows], reader)
+    if held := [item for item in found if item.status == Status.IN_REVIEW]:
+        for _, answer in held_shown.send(sender=ItemBody, item_ids=[int(item.id) for item in held]):
+            told: Any = answer
+            for item in held:
+                item.review = told.get(int(item.id), UNSET)
+    return found
 
 
 def hydrate(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:

@@ -17,6 +17,7 @@ from items.query import Query
 from items.search import search_items
 from items.tags import carries
 from items.visibility import VISIBLE, circles_of, in_circle, original_visible
+from relations.rules import READER
 from storage.connections import fetch, id_array
 
 ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"  # noqa: S608 (constants)
@@ -53,6 +54,14 @@ def _by_circle(kind: str) -> list[str]:
     return [*published, f"{UNPUBLISHED} AND {kind}"]
 
 
+# The reader's own newest posts that are held, among the newest that are held or rejected.
+HELD_POSTS = f"""
+    SELECT id FROM (
+        SELECT i.id, i.status, i.reply_to_id FROM items_item i
+        WHERE i.sender_id = {READER} AND i.status IN ('in_review', 'rejected') ORDER BY i.id DESC LIMIT 20
+    ) newest
+    WHERE status = 'in_review' AND reply_to_id IS NULL ORDER BY id DESC LIMIT 3
+"""  # noqa: S608 (a constant)
 REPLIES_OF = [f"{said} AND i.reply_to_id IS NOT NULL" for said in (PUBLISHED, UNPUBLISHED)]
 POSTS = _by_circle("i.reply_to_id IS NULL")
 PROFILE = _both(POSTS, CIRCLES)

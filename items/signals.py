@@ -6,6 +6,14 @@ from django.dispatch import Signal
 # return the reasons, a list of str, why a moderator has to look at it first; or nothing.
 # Receivers: moderation.receivers.look.
 item_submitted = Signal()
+# An author begins to write. Arguments: author (User). Receivers return a str, what the author should know before they
+# publish; or nothing.
+# Receivers: moderation.receivers.tell_beforehand.
+writing_began = Signal()
+# Items that are held for review are shown to their sender. Arguments: item_ids (list[int]). Receivers return a dict: by
+# item a str, why it is held and how long that takes.
+# Receivers: moderation.receivers.tell_why.
+held_shown = Signal()
 # The item is not published but waits for a moderator, for these reasons. Arguments: item (Item, status in review),
 # reasons (list[str]).
 # Receivers: moderation.receivers.write_case.

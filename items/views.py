@@ -229,7 +229,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
             if spot != "write":
                 return _answer_in_place(request, new, reader, spot)
             if new.status == Status.IN_REVIEW:
-                _say_held(request)
+                _say_held(request, new, reader)
             else:
                 messages.success(request, _("Published."))
             return go_to(request, next_page(request) or _place_of(new, reader))
@@ -275,7 +275,7 @@ def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -
     context: dict[str, Any] = {"card": cards.one(shown), "spot": spot}
     context["counting"] = cards.of(counting, keeps_hidden=True)
     if spot == "home":
-        context |= {"form": ItemForm.fresh(), "next": reverse("home")}
+        context |= {"form": ItemForm.fresh(reader=reader), "next": reverse("home")}
         context["card"] = None if is_held else context["card"]
     elif spot == "thread":
         context["form"] = ItemForm.fresh(visible_item(new.reply_to_id or 0, reader), reader)
@@ -283,11 +283,17 @@ def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -
         context["in_thread"] = True
     part = show(request, "items/_published.html" if spot == "home" else "items/_replied.html", context)
     event = "held" if is_held else "published" if spot == "home" else "replied"
-    return trigger_client_event(part, event, {"id": shown.id}, after="settle")
+    detail = {"id": shown.id} | ({"words": _held_words(shown)} if is_held else {})
+    return trigger_client_event(part, event, detail, after="settle")
 
 
-def _say_held(request: PageRequest) -> None:
-    messages.info(request, _("Your post will appear after a review."))
+def _say_held(request: PageRequest, item: Item, reader: User) -> None:
+    messages.info(request, _held_words(hydrate([item.pk], reader)[0]))
+
+
+def _held_words(item: ItemBody) -> str:
+    """The outcome of publishing an item that is held, and why it is."""
+    return " ".join(filter(None, [_("Your post will appear after a review."), item.review or ""]))
 
 
 def _publish(reader: User, answered: Item | None, form: ItemForm) -> Item:
@@ -452,11 +458,11 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if form.is_valid():
         is_held = own.status == Status.IN_REVIEW
         if spot == "slot":
-            card = Cards(request.user).one(hydrate([own.pk], reader)[0])
-            part = reswap(show(request, "items/_item.html", {"card": card}), "none")
-            return trigger_client_event(part, "held") if is_held else part
+            shown = hydrate([own.pk], reader)[0]
+            part = reswap(show(request, "items/_item.html", {"card": Cards(reader).one(shown)}), "none")
+            return trigger_client_event(part, "held", {"words": _held_words(shown)}) if is_held else part
         if is_held:
-            _say_held(request)
+            _say_held(request, own, reader)
         return go_to(request, reverse("item", args=[own.pk]))
     if request.method != "POST":
         form.fields["text"].widget.attrs["autofocus"] = True

@@ -10,10 +10,10 @@ from accounts.models import User
 from accounts.review import Submission
 from accounts.signals import account_purged, export_requested, session_held, text_submitted
 from items.models import Item
-from items.signals import item_held, item_submitted
+from items.signals import held_shown, item_held, item_submitted, writing_began
 from media.models import MediaFile
 from media.signals import media_blocked, media_offered
-from moderation import actions, export, hashes, reports, rules
+from moderation import actions, export, hashes, reports, rules, sentences, waiting
 
 
 @receiver(item_submitted)
@@ -23,6 +23,20 @@ def look(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
     See docs/decisions.md: Items for their sender alone, and reposts, are not looked at.
     """
     return [str(reason) for reason in rules.reasons(item)]
+
+
+@receiver(writing_began)
+def tell_beforehand(sender: object, author: User, **kwargs: Any) -> str:
+    """What holds for whatever the author publishes."""
+    until = rules.links_held_until(author)
+    return sentences.beforehand(until) if until else ""
+
+
+@receiver(held_shown)
+def tell_why(sender: object, item_ids: list[int], **kwargs: Any) -> dict[int, str]:
+    """Why these items of one author wait, and how long that takes lately."""
+    wait = waiting.usual()
+    return {item_id: sentences.for_author(reasons, wait) for item_id, reasons in waiting.reasons_of(item_ids)}
 
 
 @receiver(item_held)

@@ -1,6 +1,10 @@
-"""Sentences for people of the log of decisions and of a case's reasons, in the reader's language."""
+"""Sentences for people of the log of decisions and of a case's reasons, in the reader's language; and what authors are
+told of reviews.
+"""
 
 import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.urls import reverse
@@ -12,6 +16,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.models import User
 from accounts.people import badge_of, handle_of
 from items.models import Status
+from items.templatetags.reading import full_time
 from moderation.models import Decision, PictureAction, SenderKind, State, Verb
 
 NUMBER = re.compile(r"\d+")
@@ -175,3 +180,39 @@ def explained(reason: str) -> str:
         case "reports", [readers]:
             return _("reports from %(readers)d readers") % {"readers": readers}
     return reason
+
+
+# --- For authors -----------------------------------------------------------------------------------------
+TOLD = {
+    "link": gettext_lazy("It has a link, and your account is new."),
+    "rate": gettext_lazy("You published many posts in a short time."),
+    "same": gettext_lazy("You published the same text several times."),
+    "captions": gettext_lazy("The captions could not be read."),
+    "reports": gettext_lazy("Readers reported it."),
+    "resubmitted": gettext_lazy("It was rejected before, and edited since."),
+}
+"""The reasons that authors are told, by their codes. Of words, pictures and lists they would learn how to pass them."""
+
+
+def beforehand(until: datetime) -> str:
+    """The notice for an author whose posts with links are looked at first."""
+    words = _("Your account is new: until %(time)s, moderators look at posts with links before others see it.")
+    return words % {"time": full_time(until)}
+
+
+def for_author(reasons: Iterable[str], wait: timedelta | None) -> str:
+    """Why an item is held, and how long reviews take lately, where that is known."""
+    codes = dict.fromkeys(reason.partition(":")[0] for reason in reasons)
+    told = [str(TOLD[code]) for code in codes if code in TOLD]
+    return " ".join([_("Moderators look at it before others see it."), *told, *_duration(wait)])
+
+
+def _duration(wait: timedelta | None) -> list[str]:
+    if wait is None:
+        return []
+    hours = max(1, round(wait / timedelta(hours=1)))
+    days = round(hours / 24)
+    if days > 1:
+        return [_("Lately that took about %(count)d days.") % {"count": days}]
+    words = ngettext("Lately that took about an hour.", "Lately that took about %(count)d hours.", hours)
+    return [words % {"count": hours} if "%" in words else words]

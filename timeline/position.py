@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from accounts.models import User
+from items.profile import HELD_POSTS
 from storage.connections import LAZILY, fetch
 from timeline.home import new_count
 from web.rest import PAGE
@@ -22,7 +23,7 @@ INTERVAL = timedelta(seconds=10)
 LEFT = "CASE WHEN p.updated_at <= now() - %(gap)s THEN p.item_id ELSE p.left_id END"
 READ = f"""
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {LEFT},
-        p.reader_id IS NULL OR p.updated_at <= now() - %(interval)s
+        p.reader_id IS NULL OR p.updated_at <= now() - %(interval)s, ARRAY({HELD_POSTS})
     FROM (SELECT) once LEFT JOIN timeline_readingposition p ON p.reader_id = %(reader)s
 """  # noqa: S608 (constants)
 # One statement that refuses by itself what comes too soon, from however many devices.
@@ -50,6 +51,8 @@ class Place(NamedTuple):
     """Where the reader left off."""
     is_due: bool
     """Whether a write would be taken just now."""
+    held: list[int]
+    """The reader's own newest posts that wait for a moderator. They are no part of the home."""
 
 
 class Offer(NamedTuple):

@@ -15,6 +15,8 @@ from accounts.actions import edit_profile
 from accounts.models import User
 from items.cards import Card, Cards
 from items.forms import ItemForm
+from items.hydrate import hydrate
+from items.models import Status
 from items.popular import popular_tags
 from items.text import canonical_tag
 from relations.suggestions import suggestions
@@ -42,6 +44,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     place = place_of(reader)
     page = home_page(reader, last_id=last_id, limit=PAGE)
     first = last_id is None
+    held = hydrate(place.held, reader) if first else []
     top = int(page.items[0].id) if page.items else None
     arrived = arrivals(reader.pk, page.items, since=late) if first else []
     context = {
@@ -54,12 +57,15 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
         "poll_seconds": settings.HOME_POLL_SECONDS,
         "of": reverse("home"),
         "asks": reverse("news"),
-        "form": ItemForm.fresh(),
+        "form": ItemForm.fresh(reader=reader),
+        "held": Cards(reader).of((item for item in held if item.status == Status.IN_REVIEW), keeps_hidden=True),
         "suggestions": suggestions(reader, count=_proposed(reader)) if first and _proposed(reader) else [],
     }
     if top and place.is_due and request.method == "GET" and not wants_part(request):
         note_position(reader=reader, item_id=top)
     part = "timeline/_beginning.html" if first else "items/_more.html"
+    if request.htmx.target == "held":  # of the whole page htmx takes the strip of held posts
+        part = ""
     response = show(request, "timeline/home.html", context, part=part)
     response["X-Feed-Source"] = ",".join(page.sources)
     return response

@@ -108,7 +108,8 @@ def test_gone_from_every_path_on_the_next_request(
     assert [visitor.sees(item) for visitor in visitors] == [set(), set()]
     own = Reader(sender).sees(item)
     assert bool(own) == (way not in (deleted, banned))
-    assert {"/", "timeline/home"}.isdisjoint(own)
+    assert ("/" in own) == (way in (reported, edited)), "the strip of what is in review"
+    assert {"part /", "timeline/home"}.isdisjoint(own)
 
 
 @pytest.mark.long

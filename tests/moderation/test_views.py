@@ -19,7 +19,7 @@ from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-TOLD = "Your post will appear after a review."
+TOLD = "Your post will appear after a review. Moderators look at it before others see it."
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_senders_of_replies_are_told(writer: Client, say: Say) -> None:
 def test_senders_of_edits_are_told(writer: Client, say: Say) -> None:
     item = say()
     part = writer.post(f"/items/{item.pk}/edit", {"text": "spam"}, **PART)
-    assert part["HX-Trigger"] == '{"held": {}}'
+    assert json.loads(part["HX-Trigger"]) == {"held": {"words": TOLD}}
     assert "in review" in text(part)
     whole = writer.post(f"/items/{item.pk}/edit", {"text": "more spam"}, follow=True)
     assert f'<li class="info">{TOLD}</li>' in text(whole)
