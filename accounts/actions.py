@@ -22,6 +22,7 @@ from oauthlib.common import generate_token
 from accounts import faces, review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
+from accounts.names import folded_name
 from accounts.naming import check_imitation
 from accounts.review import Submission
 from accounts.signals import levels_lowered
@@ -43,6 +44,7 @@ HELD_NAME_LIFE = timedelta(days=30)
 SCRUBBED = [
     "username",
     "display_name",
+    "folded_name",
     "bio",
     "email",
     "language",
@@ -107,6 +109,9 @@ def edit_profile(
 
 def _save(user: User, fields: list[str]) -> None:
     """Write these fields, unless the account was deleted meanwhile: it shall hold nothing personal again."""
+    if "display_name" in fields:
+        user.folded_name = folded_name(user.username, user.display_name)
+        fields = [*fields, "folded_name"]
     if fields:
         User.objects.filter(pk=user.pk, deleted_at=None).update(**{field: getattr(user, field) for field in fields})
 

@@ -9,7 +9,7 @@ from django.contrib.sessions.base_session import AbstractBaseSession
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
-from django.db.models import Func
+from django.db.models import Func, Q
 from django.db.models.functions import Lower, Now
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext
@@ -18,10 +18,11 @@ from django.utils.translation import gettext_lazy as _
 from accounts import avatars
 from accounts.joining.lookalikes import Skeleton, skeleton
 from accounts.joining.models import Application, Invitation, Invited
-from accounts.names import Grams, Name, grams_of, words_of
+from accounts.names import FoldedName, Grams, KnownAs, Name, grams_of
 from accounts.naming import check_display_name
 from accounts.signing_in.models import ClientApp
 from storage.draws import Draw
+from web.letters import folded
 
 __all__ = ["Application", "ClientApp", "Invitation", "Invited"]  # models of the app that live in a module of their own
 
@@ -70,8 +71,10 @@ class UserQuerySet(models.QuerySet["User"]):
 
     def called(self, name: str) -> Self:
         """Users whose username and display name hold every word of `name`."""
-        words = words_of(name)
-        found = self.alias(known_as=Name(), grams=Grams()).filter(grams__contains=grams_of(words))
+        words = folded(name).split()
+        found = self.alias(known_as=KnownAs(), grams=Grams(Name()), folded_grams=Grams("folded_name")).filter(
+            Q(grams__contains=grams_of(words)) | Q(folded_name__isnull=False, folded_grams__contains=grams_of(words))
+        )
         for word in words:
             found = found.filter(known_as__contains=word)
         return found
@@ -136,6 +139,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         error_messages={"unique": _("This username is taken.")},
     )
     display_name = models.CharField(_("display name"), max_length=50, blank=True, validators=[check_display_name])
+    folded_name = FoldedName()
     bio = models.CharField(_("about them"), max_length=500, blank=True)
     email = models.EmailField(_("e-mail"), blank=True)
     language = models.CharField(
@@ -240,6 +244,11 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
             GinIndex(
                 Func(Func("username", "display_name", function="feedsite_name"), function="feedsite_grams"),
                 name="user_names",
+            ),
+            GinIndex(
+                Func("folded_name", function="feedsite_grams"),
+                condition=Q(folded_name__isnull=False),
+                name="user_folded_names",
             ),
             # The function is made by migration 0024.
             models.Index(Skeleton("username"), name="user_skeleton"),

@@ -54,7 +54,8 @@ def _complete(deletion: Deletion) -> bool:
     if not Deletion.objects.filter(pk=deletion.pk, created_at__lt=Now() - STRAGGLERS).exists():
         return False
     # They have no followers any more, so no window depends on how their items are delivered.
-    User.objects.filter(pk=deletion.user_id).update(is_big_v=False)
+    # A deletion by a version before this leaves a folded name.
+    User.objects.filter(pk=deletion.user_id).update(is_big_v=False, folded_name=None)
     return bool(Deletion.objects.filter(pk=deletion.pk).delete()[0])
 
 

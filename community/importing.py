@@ -21,6 +21,7 @@ from django.db.models.functions import Now
 
 from accounts.levels.big_v import upgrade_big_vs
 from accounts.models import Level, User
+from accounts.names import folded_name
 from community.checking import check
 from community.dataset import Dataset, PostRow
 from community.importing_media import Pictures
@@ -197,10 +198,19 @@ def _copy_users(users: list[Named], follows: _Follows, user_ids: dict[int, int],
     }
     constants = tuple(fields.values())
     rows = (
-        (user_ids[row.id], username, shown, following[row.id], followers[row.id], *constants)
+        (
+            user_ids[row.id],
+            username,
+            shown,
+            folded_name(username, shown),
+            following[row.id],
+            followers[row.id],
+            *constants,
+        )
         for row, username, shown in users
     )
-    _copy(User, ("id", "username", "display_name", "following_count", "follower_count", *fields), rows)
+    names = ("username", "display_name", "folded_name")
+    _copy(User, ("id", *names, "following_count", "follower_count", *fields), rows)
 
 
 def _copy_posts(dataset: Dataset, pictures: Pictures, user_ids: dict[int, int]) -> int:

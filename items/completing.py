@@ -9,6 +9,7 @@ from items.text import canonical_tag
 from items.user_search import search_users
 from items.visibility import public_post
 from storage.connections import fetch
+from web.letters import folded
 
 COUNT = 6
 """Completions that are offered."""
@@ -72,7 +73,7 @@ def _people(letters: str, reader: User) -> list[Completion]:
         return []
     (name,) = query.names
     found = search_users(query, reader, limit=FOUND)
-    named = [user for user in found if name in user.username.lower() or name in user.display_name.lower()]
+    named = [user for user in found if name in user.username.lower() or name in folded(user.display_name)]
     named.sort(key=lambda user: not user.username.lower().startswith(name))  # the order among these stays
     return [Completion(f"@{user.username}", user) for user in named[:COUNT]]
 

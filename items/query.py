@@ -4,11 +4,11 @@ See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
 from items.text import hashtags
 from items.words import Run, phrase, runs
+from web.letters import folded
 
 QUERY_LENGTH = 200
 _PART = re.compile(r'"([^"]*)"|“([^”]*)”|([^\s"“”]+)')
@@ -60,7 +60,7 @@ def parse(text: str) -> Query:
             letters = tuple(run.letters for run in found)
             is_open = bool(bare) and letters not in phrases
             phrases.setdefault(letters, found)
-            names += unicodedata.normalize("NFKC", part).lower().removeprefix("@").split()
+            names += folded(part).removeprefix("@").split()
             continue
         is_open = False
     return Query(tuple(phrases.values()), is_open, tuple(senders), tuple(dict.fromkeys(tags)), tuple(names))

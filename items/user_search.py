@@ -26,6 +26,9 @@ SHORTEST_MISSPELT = 4
 NAME_WORDS = 8
 
 NAME = "feedsite_name(u.username, u.display_name)"
+KNOWN_AS = f"coalesce(u.folded_name, {NAME})"
+SHOWN = "coalesce(substr(u.folded_name, length(u.username) + 2), lower(u.display_name))"
+"""The display name, folded."""
 VISIBLE_USER = may_know_of("u", READER)
 
 
@@ -71,21 +74,32 @@ def _known() -> str:
     """  # noqa: S608 (columns of our own model)
 
 
+def _having(grams: str) -> tuple[str, str]:
+    """The conditions of the two indexes: names with all these grams, as PostgreSQL compares them, and folded."""
+    return (
+        f"feedsite_grams({NAME}) @> %({grams})s::text[]",
+        f"u.folded_name IS NOT NULL AND feedsite_grams(u.folded_name) @> %({grams})s::text[]",
+    )
+
+
 @cache
 def _named(count: int) -> str:
-    fits = " AND ".join(f"position(%(word{number})s IN {NAME}) > 0" for number in range(count))
+    fits = " AND ".join(f"position(%(word{number})s IN {KNOWN_AS}) > 0" for number in range(count))
+    indexed = " UNION ".join(
+        f"(SELECT u.id FROM accounts_user u WHERE {has} AND {fits} LIMIT {CANDIDATES})"  # noqa: S608
+        for has in _having("grams")
+    )
     return f"""
         WITH candidate AS (
             SELECT u.id FROM accounts_user u WHERE lower(u.username) = %(name)s
             UNION SELECT u.id FROM ({followees(READER)}) f JOIN accounts_user u ON u.id = f.followee_id WHERE {fits}
             UNION SELECT u.id FROM accounts_user u WHERE u.is_big_v AND {fits}
-            UNION (SELECT u.id FROM accounts_user u
-                WHERE feedsite_grams({NAME}) @> %(grams)s::text[] AND {fits} LIMIT {CANDIDATES})
+            UNION {indexed}
         )
         SELECT {user_columns("u")} FROM candidate JOIN accounts_user u ON u.id = candidate.id WHERE {VISIBLE_USER}
         ORDER BY lower(u.username) = %(name)s DESC,
             {follows(READER, "u.id")} DESC,
-            starts_with(lower(u.username), %(name)s) OR starts_with(lower(u.display_name), %(name)s) DESC,
+            starts_with(lower(u.username), %(name)s) OR starts_with({SHOWN}, %(name)s) DESC,
             u.follower_count DESC, u.id
         LIMIT %(count)s
     """  # noqa: S608 (columns of our own model)
@@ -96,18 +110,18 @@ def _similar() -> str:
     similarity = """(
         SELECT 2.0 * count(*) FILTER (WHERE gram = ANY(%(grams)s::text[]))
             / (count(*) + cardinality(%(grams)s::text[]))
-        FROM unnest(feedsite_grams(lower({name}))) AS gram)
+        FROM unnest(feedsite_grams({name})) AS gram)
     """
     # A slip of the pen leaves the front half of a name as it is, or the back half.
     halves = " UNION ".join(
-        f"(SELECT u.id FROM accounts_user u WHERE feedsite_grams({NAME}) @> %({half})s::text[] "  # noqa: S608
-        f"LIMIT {SIMILAR_CANDIDATES})"
+        f"(SELECT u.id FROM accounts_user u WHERE {has} LIMIT {SIMILAR_CANDIDATES})"  # noqa: S608
         for half in ("front", "back")
+        for has in _having(half)
     )
     return f"""
         SELECT {user_columns("u")} FROM ({halves}) candidate JOIN accounts_user u ON u.id = candidate.id
-        CROSS JOIN LATERAL (SELECT greatest({similarity.format(name="u.username")},
-            {similarity.format(name="u.display_name")}) AS value OFFSET 0) likeness
+        CROSS JOIN LATERAL (SELECT greatest({similarity.format(name="lower(u.username)")},
+            {similarity.format(name=SHOWN)}) AS value OFFSET 0) likeness
         WHERE {VISIBLE_USER} AND likeness.value >= {SIMILAR}
         ORDER BY likeness.value DESC, u.follower_count DESC, u.id LIMIT %(count)s
     """  # noqa: S608

@@ -7,7 +7,10 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection
 
+from accounts.actions import delete_account, edit_profile
 from accounts.models import User
+from accounts.names import folded_name
+from items.completing import completions
 from items.query import parse
 from items.user_search import search_users
 from relations import actions as relations
@@ -29,6 +32,55 @@ def test_users_by_username_and_display_name() -> None:
         assert people(query) == ["Maria-Lopez"], query
     for query in ("李四", "zhang maria", "#zhang", "from:zhang", "!", "%", "_", "\\"):
         assert people(query) == [], query
+
+
+FOLDED = {
+    "Łukasz Żak": ("lukasz", "Łukasz", "zak", "ŁUKASZ ŻAK", "ukas", "ża"),
+    "Anaïs O\u2019Brien": ("anais", "o'brien", "O\u2019Brien", "anaïs o\u02bcbrien"),
+    "O`Neil": ("o'neil", "o\u2019neil", "O`Neil"),
+    "Straße": ("strasse", "STRASSE", "straße"),
+    "Ёжик": ("ежик", "Ёжик", "ёж"),
+    "Νίκος": ("νικος", "Νίκος", "ΝΊΚΟΣ"),
+    "שָׁרָה": ("שרה", "שָׁרָה"),
+    "نر\u06af\u0633\u200cجان": ("نر\u06af\u0633جان", "نر\u06af\u0633\u200cجان"),
+    "x\u030cenia": ("xenia", "x\u030cenia"),
+}
+"""Names, and queries that readers take for the same."""
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_names_are_folded_as_texts_are(name: str) -> None:
+    user = UserFactory.create(username="someone", display_name=name)
+    UserFactory.create(username="other", display_name="Other")
+    for query in FOLDED[name]:
+        assert people(query) == ["someone"], query
+        assert [one.pk for one in User.objects.called(query)] == [user.pk], query
+        assert [one.text for one in completions(f"@{query}", user)] == ["@someone"] * (" " not in query), query
+    edit_profile(user=user, display_name="Jürgen")
+    assert people(FOLDED[name][0]) == []
+    assert people("jurgen") == people("jürgen") == ["someone"]
+    edit_profile(user=user, display_name="Jurgen")
+    assert people("jürgen") == ["someone"]
+
+
+def test_a_plain_name_is_found_by_an_accented_query_and_first_if_it_begins_so() -> None:
+    UserFactory.create(username="a", display_name="Ewa Łukasz", follower_count=9)
+    UserFactory.create(username="b", display_name="Łukasz Nowak")
+    UserFactory.create(username="c", display_name="Lukasz")
+    assert people("łukasz") == people("lukasz") == ["b", "c", "a"]
+    assert people("lukazs") == people("łukazs") == ["c", "a"], "misspelt"
+
+
+def test_most_names_need_no_folded_copy() -> None:
+    for name in ("Ann Other", "林美", "Маша", "", "ＡＢＣ", "Ann-Marie"):
+        assert folded_name("ann", name) is None, name
+    assert folded_name("ann", "Zoë") == "ann zoe"
+
+
+def test_no_folded_name_is_left_of_a_deleted_account() -> None:
+    user = UserFactory.create(username="someone", display_name="Zoë")
+    delete_account(user=user)
+    assert User.objects.get(pk=user.pk).folded_name is None
 
 
 def test_users_who_are_found_have_their_pictures() -> None:
