@@ -5,10 +5,11 @@ import sys
 from collections.abc import Callable
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseForbidden, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
+from django.shortcuts import render
 from django.template import TemplateDoesNotExist, loader
 from django.urls import Resolver404, resolve
-from django.views import csrf, defaults
+from django.views import defaults
 
 from storage.postgresql import long_statements
 from web.headers import nonce
@@ -113,10 +114,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return defaults.server_error(request)
 
 
-def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseForbidden | HttpResponse:
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """The answer 403 to a request without its CSRF token, as JSON or a page."""
     if _is_api(request):
         return _problem(request, 403, f"CSRF Failed: {reason}")
     if "HX-Request" in request.headers and not request.user.is_authenticated:
         return HttpResponse(status=401)  # the cookies ended with the session: the open page tells its reader
-    return csrf.csrf_failure(request, reason)
+    return render(request, "403_csrf.html", status=403)

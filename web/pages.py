@@ -126,10 +126,13 @@ LONGEST_IN_SECONDS = 120
 """Seconds; a longer wait is told in minutes."""
 
 
-def too_many(request: HttpRequest, seconds: float) -> HttpResponse:
-    """The page that asks for patience. It needs no query: no context processors."""
+def too_many(request: HttpRequest, seconds: float, *, is_member: bool = False) -> HttpResponse:
+    """The page that asks for patience, in the frame of the site. It needs no query: no context processors, and the
+    reader only where a view has asked for them. `is_member`: the reader is known to be a member, but not which.
+    """
     wait = {"seconds": math.ceil(seconds), "minutes": math.ceil(seconds / 60) if seconds > LONGEST_IN_SECONDS else 0}
-    page = loader.get_template("429.html").render(nonce(request) | wait)
+    frame = {"user": request.user if is_user_known(request) else None, "is_member": is_member}
+    page = loader.get_template("429.html").render(nonce(request) | theme(request) | frame | wait)
     return HttpResponse(page, status=429, headers={"Retry-After": str(math.ceil(seconds))})
 
 
@@ -183,7 +186,7 @@ class RateMiddleware:
                 call = rates.Call(scope, rates.address(request))
             if call.wait is not None:
                 with translation.override(translation.get_language_from_request(request)):
-                    return too_many(request, call.wait)
+                    return too_many(request, call.wait, is_member=call.is_marked)
             request.unproven = call  # type: ignore[attr-defined]
         response = self.get_response(request)
         if is_user_known(request):

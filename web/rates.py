@@ -225,6 +225,11 @@ class Call:
         )
 
     @property
+    def is_marked(self) -> bool:
+        """Whether the credential was good lately."""
+        return self._marked is not None
+
+    @property
     def scarcest(self) -> Slot | None:
         """The rate with the fewest calls left, of those that count the request."""
         return min(self.slots, key=lambda slot: (slot.remaining, -slot.ends), default=None)
