@@ -84,7 +84,7 @@ def run(community: Community) -> Report:
 def constants(user: User) -> dict[str, Sequence[Request]]:
     """The two views that return a constant."""
     headers = by_token(user)
-    return {PLAIN: [Request("/bench/constant", headers)], COUNTED: [Request("/bench/counted", headers)]}
+    return {PLAIN: [Request("/api/v1/bench/constant", headers)], COUNTED: [Request("/api/v1/bench/counted", headers)]}
 
 
 def for_apps(name: str) -> str:
@@ -129,7 +129,7 @@ def processor_time(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [
     path("bench/processor", processor_time),
-    path("bench/constant", ConstantView.as_view()),
-    path("bench/counted", CountedConstantView.as_view()),
+    path("api/v1/bench/constant", ConstantView.as_view()),
+    path("api/v1/bench/counted", CountedConstantView.as_view()),
     path("", include("feedsite.urls")),
 ]

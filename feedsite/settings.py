@@ -112,6 +112,7 @@ MIDDLEWARE = [
     "web.health.ProbeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "corsheaders.middleware.CorsMiddleware",
+    "feedsite.api_path.ApiMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "web.compression.CompressionMiddleware",
     "web.pages.RateMiddleware",
@@ -127,6 +128,13 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "accounts.access.ReaderMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "web.outage.OutageMiddleware",
+]
+# What requests of the API without a session pass instead of those after ApiMiddleware.
+API_MIDDLEWARE = [
+    "django.middleware.common.CommonMiddleware",
+    "accounts.about.looking.LookingMiddleware",
+    "accounts.levels.presence.PresenceMiddleware",
     "web.outage.OutageMiddleware",
 ]
 

@@ -343,6 +343,12 @@ class ApiView(APIView):
     content_negotiation_class = OnlyJSON
     throttle_classes: Sequence[Any] = []
 
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """DRF's request. It finds attributes of Django's after a failed look-up, so it is given those of each call."""
+        made = super().initialize_request(request, *args, **kwargs)
+        vars(made).update(method=request.method, META=request.META)
+        return made
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count the call before anything else. Raises Throttled."""
         method = request.method or ""
@@ -392,7 +398,7 @@ class ApiView(APIView):
         where the credential does not open this address.
         """
         try:
-            super().perform_authentication(request)
+            request._authenticate()  # type: ignore[attr-defined]  # `request.user` looks in vain first
         except exceptions.AuthenticationFailed:
             self._call.prove(None)
             raise

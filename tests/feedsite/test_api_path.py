@@ -1,0 +1,139 @@
+"""Requests of the API without a session pass less than pages do, and are answered the same."""
+
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils.module_loading import import_string
+
+from accounts.about import site
+from accounts.about.models import Looking
+from accounts.actions import issue_token
+from accounts.models import User
+from tests.support.answers import whole
+from tests.support.clients import token_of
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+OWN_PATH = [
+    "web.requests.RequestMiddleware",
+    "web.proxy.ProxyMiddleware",
+    "web.headers.HeadersMiddleware",
+    "web.health.ProbeMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
+    "feedsite.api_path.ApiMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "accounts.about.looking.LookingMiddleware",
+    "accounts.levels.presence.PresenceMiddleware",
+    "web.outage.OutageMiddleware",
+]
+HOMES = {"Token": "/api/v1/timeline/home", "Bearer": "/api/v1/timelines/home"}
+
+
+def credential(kind: str, user: User) -> str:
+    return f"{kind} {issue_token(user=user) if kind == 'Token' else token_of(user)}"
+
+
+@pytest.fixture
+def passed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The middlewares that requests pass from now on, in their order."""
+    names: list[str] = []
+
+    def noting(name: str) -> Any:
+        def make(get_response: Any) -> Any:
+            middleware = import_string(name)(get_response)
+
+            def call(request: Any) -> Any:
+                names.append(name)
+                return middleware(request)
+
+            for hook in ("process_view", "process_exception", "process_template_response"):
+                if hasattr(middleware, hook):
+                    setattr(call, hook, getattr(middleware, hook))
+            return call
+
+        return make
+
+    monkeypatch.setattr("django.core.handlers.base.import_string", noting)
+    monkeypatch.setattr("feedsite.api_path.import_string", noting)
+    return names
+
+
+@pytest.mark.parametrize("kind", HOMES)
+def test_a_call_with_a_token_touches_no_session(kind: str, reader: User) -> None:
+    client, headers = Client(), {"Authorization": credential(kind, reader)}
+    client.get(HOMES[kind], headers=headers)  # the reader has been seen
+    with statements() as asked:
+        response = client.get(HOMES[kind], headers=headers)
+    assert response.status_code == 200
+    assert sum("oauth2_provider_accesstoken" in one for one in asked) == 1
+    assert not any("django_session" in one for one in asked)
+    assert not hasattr(response.wsgi_request, "session")
+    assert response.headers["Vary"] == "origin"
+    assert not response.cookies
+
+
+@pytest.mark.parametrize("kind", HOMES)
+def test_a_call_with_a_token_passes_few_middlewares(kind: str, reader: User, passed: list[str]) -> None:
+    assert Client().get(HOMES[kind], headers={"Authorization": credential(kind, reader)}).status_code == 200
+    assert passed == OWN_PATH
+
+
+def test_a_call_with_a_session_passes_all_middlewares(reader: User, passed: list[str]) -> None:
+    client = Client()
+    client.force_login(reader)
+    assert client.get(HOMES["Token"]).status_code == 200
+    assert passed == settings.MIDDLEWARE
+
+
+def test_a_page_without_its_session_passes_all_middlewares(reader: User, passed: list[str]) -> None:
+    page = {"X-Reader": str(reader.pk)}
+    assert Client().get("/api/v1/live/feed", headers=page).status_code == 401
+    assert passed == settings.MIDDLEWARE
+
+
+@pytest.mark.parametrize("is_for_members", [False, True])
+@pytest.mark.parametrize(
+    ("method", "address"),
+    [
+        ("GET", "/api/v1/timeline/home"),
+        ("GET", "/api/v1/timelines/home"),
+        ("GET", "/api/v1/timelines/public?limit=5"),
+        ("GET", "/api/v1/items/{item}"),
+        ("HEAD", "/api/v1/statuses/{item}"),
+        ("DELETE", "/api/v1/statuses/{item}"),
+        ("PUT", "/api/v1/timeline/home"),
+        ("OPTIONS", "/api/v1/items/{item}"),
+        ("GET", "/api/v1/timeline/home?last_id=x"),
+        ("GET", "/api/v1/nowhere"),
+        ("GET", "/api/v2/nowhere"),
+        ("GET", "/api/v2/instance"),
+        ("POST", "/api/v1/auth/token"),
+        ("POST", "/api/v1/apps"),
+    ],
+)
+def test_the_answer_is_that_of_the_whole_way(
+    method: str, address: str, is_for_members: bool, settings: Any, reader: User
+) -> None:
+    if is_for_members:
+        site.kept.set(site.Site(looking=Looking.MEMBERS))
+    address = address.format(item=ItemFactory(sender=UserFactory(username="sender")).pk)
+    own = [{"Authorization": credential(kind, reader)} for kind in HOMES]
+    wrong = [{"Authorization": f"{kind} wrong"} for kind in (*HOMES, "Basic")]
+    ways = settings.MIDDLEWARE, [name for name in settings.MIDDLEWARE if name != "feedsite.api_path.ApiMiddleware"]
+    for headers in ({}, *own, *wrong, {"Origin": "https://app.example"}, {"Host": "elsewhere.example"}):
+        found = []
+        for way in ways:
+            settings.MIDDLEWARE = way
+            response = Client().generic(method, address, b"{}", "application/json", headers=headers)
+            body, said = whole(response)
+            # Nothing keeps an answer of the API, so it matters to none that it varies by a cookie.
+            assert ("Cache-Control", "no-store") in said or response.status_code == 400
+            told = {(name, value.removeprefix("Cookie, ")) for name, value in said if "RateLimit" not in name}
+            found.append((response.status_code, body, told))
+        assert found[0][:2] == found[1][:2], headers
+        assert found[0][2] ^ found[1][2] == set(), headers
