@@ -7,6 +7,7 @@ secret. An empty text means that the setting is not set, so every validator acce
 import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
@@ -43,6 +44,14 @@ def _address(schemes: Iterable[str], check: Callable[[str], object]) -> AfterVal
         return url
 
     return AfterValidator(checked)
+
+
+def _own_address(text: str) -> str:
+    """`localhost` becomes 127.0.0.1: granian takes no names."""
+    try:
+        return text and str(ip_address("127.0.0.1" if text == "localhost" else text))
+    except ValueError:
+        raise ValueError from None
 
 
 def _split_list(text: object) -> object:
@@ -162,7 +171,7 @@ Hosts = Annotated[
     BeforeValidator(_split_list),
     Field(title="a list with commas, each a host name without scheme and port, .example.org or *"),
 ]
-Place = Annotated[str, _matching(r"[A-Za-z0-9.:_-]+"), Field(title="a host name or an IP address")]
+Place = Annotated[str, AfterValidator(_own_address), Field(title="an IP address of this machine or localhost")]
 Origin = Annotated[str, _matching(_ORIGIN), Field(title="an origin such as https://example.org")]
 Origins = Annotated[
     list[Annotated[str, _matching(_ORIGIN)]],

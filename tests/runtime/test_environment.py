@@ -46,7 +46,9 @@ WRONG = [
     ("FEEDSITE_PLAYED_OLD_KEY", "played", "{uid}"),
     ("FEEDSITE_IMPRESSION_CAPACITY", "999", "from 1000"),
     ("FEEDSITE_ADMIN_PATH", "api", "not below api"),
-    ("FEEDSITE_HOST", "all of them", "a host name"),
+    ("FEEDSITE_HOST", "all of them", "an IP address of this machine or localhost."),
+    ("FEEDSITE_HOST", "feeds.example.org", "an IP address of this machine or localhost."),
+    ("FEEDSITE_GRPC_HOST", "127.0.0", "an IP address of this machine or localhost."),
     ("PORT", "0", "from 1 to 65535"),
     ("PORT", "http", "from 1 to 65535"),
     ("FEEDSITE_LOG_LEVEL", "loud", "DEBUG, INFO"),
@@ -142,6 +144,8 @@ def test_values_are_read_as_people_write_them() -> None:
             "FEEDSITE_RATE_SCALE": "1e6",
             "FEEDSITE_RATES": " login=5/hour, read = 9/second,",
             "FEEDSITE_ADMIN_PATH": "/back/door/",
+            "FEEDSITE_HOST": "localhost",
+            "FEEDSITE_GRPC_HOST": "::1",
             "FEEDSITE_DATABASE_URL": "postgresql://u:p@one:5432,two:5433/name",
         }
     )
@@ -152,6 +156,7 @@ def test_values_are_read_as_people_write_them() -> None:
     assert found.rate_scale == 1e6
     assert found.rates == {"login": "5/hour", "read": "9/second"}
     assert found.admin_path == "/back/door/"
+    assert (found.host, found.grpc_host) == ("127.0.0.1", "::1"), "granian takes no names"
     assert found.database_url == "postgresql://u:p@one:5432,two:5433/name"
 
 
