@@ -1,17 +1,35 @@
 """The programs of the site: `up` supervises them all, systemd and compose start each by `manage.py program`."""
 
+import fcntl
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from runtime import shedding
+from runtime.embedded import Home, lock_file, try_lock
 from runtime.options import Options
 
 NAMES = ("web", "stream", "grpc", "beat", "worker")
 """In the order in which they are stopped: no new requests, no new tasks, and then the tasks at work."""
+LOCK = "program"
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
 TOO_LARGE_SECONDS = 30
 """How often granian looks whether a process of web has outgrown its bound."""
+
+
+def mark_program(home: Home) -> None:
+    """Have this process hold a lock until it ends: it becomes a program that `up` does not supervise."""
+    handle = os.open(home.run / f"{LOCK}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    os.set_inheritable(handle, True)  # the program takes this process's place
+    fcntl.flock(handle, fcntl.LOCK_SH)
+
+
+def programs_run(home: Home) -> bool:
+    """Whether a program of this data folder runs that `up` does not supervise."""
+    if not (home.run / f"{LOCK}.lock").exists():
+        return False
+    with lock_file(home, LOCK) as lock:
+        return not try_lock(lock, fcntl.LOCK_EX)
 
 
 class Place(NamedTuple):

@@ -3,6 +3,8 @@
 import io
 import os
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +19,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from media import actions as media
 from operation.backup import most_bytes
 from operation.upgrade import ROOM_BYTES, Sizes, UpgradeError, check_room, touched, unapplied
+from runtime.embedded import mentions, wait_for
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, upload
 
@@ -86,6 +89,28 @@ def migrate_away_and_back() -> None:
     finally:
         call_command("migrate", verbosity=0)
     assert unapplied() == []
+
+
+@pytest.mark.slow
+@pytest.mark.sessions
+@pytest.mark.django_db
+def test_an_upgrade_fails_while_programs_of_another_supervisor_go_on() -> None:
+    def upgraded() -> str:
+        said = io.StringIO()
+        call_command("upgrade", "--no-backup", stdout=said)
+        return said.getvalue()
+
+    settings.SERVERS.home.make()
+    program = "import os; from pathlib import Path; from runtime.embedded import Home; from runtime.programs import *; "
+    program += f"mark_program(Home(Path({str(settings.DATA_DIR)!r}))); os.execvp('sleep', ['sleep', '600'])"
+    with subprocess.Popen([sys.executable, "-c", program], cwd=settings.BASE_DIR) as process:
+        try:
+            assert wait_for(lambda: mentions(process.pid, "sleep\0"), 60)
+            with pytest.raises(CommandError, match=r"Programs of the version before still run on this data folder\."):
+                upgraded()
+        finally:
+            process.kill()
+    assert "Database and static files are of version" in upgraded()
 
 
 @pytest.mark.django_db

@@ -23,12 +23,13 @@ from operation.upgrade import (
 from runtime.arguments import seconds
 from runtime.embedded import ServerError
 from runtime.older_database import refuse_older
+from runtime.programs import programs_run
 from runtime.up import running_site
 from runtime.version import VERSION
 
 OTHERWISE = (
-    "No `up` runs on this data folder. Restart the programs where they run, in this order: worker, beat, web, stream, "
-    "grpc (docs/operations.md, Upgrade step by step)."
+    "No `up` supervises the programs. Restart them where they run, in this order: worker, beat, web, stream, grpc "
+    "(docs/operations.md, Upgrade step by step)."
 )
 
 
@@ -42,7 +43,9 @@ class Step(NamedTuple):
 
 
 class Command(BaseCommand):
-    """Check, back up, migrate, collect static files, restart. Each step can be run again, and so can all of them."""
+    """Check, back up, migrate, collect static files, restart. Each step can be run again, and so can all of them. It
+    fails where programs go on that only another supervisor can restart.
+    """
 
     help = "Take the site over to the version that is on the disk, while it serves."
     requires_system_checks: list[str] = []  # the first step
@@ -82,9 +85,13 @@ class Command(BaseCommand):
                 ) from error
         if options["dry_run"]:
             self.stdout.write("Nothing was done.")
+        elif self.is_restarted:
+            self.stdout.write(f"The site is of version {VERSION}.")
         else:
-            what = "The site is" if self.is_restarted else "Database and static files are"
-            self.stdout.write(f"{what} of version {VERSION}.")
+            said = f"Database and static files are of version {VERSION}."
+            if programs_run(settings.SERVERS.home):
+                raise CommandError(f"{said} Programs of the version before still run on this data folder. {OTHERWISE}")
+            self.stdout.write(f"{said} {OTHERWISE}")
 
     def steps(self, options: dict[str, Any]) -> list[Step]:
         """In their order. What can be known beforehand fails first."""
@@ -159,10 +166,8 @@ class Command(BaseCommand):
             self.stdout.write("  no migration is missing")
 
     def restart(self) -> None:
-        """Have `up` restart its programs, or say who is to do it. Raises UpgradeError."""
+        """Have `up` restart its programs. Raises UpgradeError."""
         pid = running_site(settings.SERVERS.home)
-        if pid is None:
-            self.stdout.write(OTHERWISE)
-        else:
+        if pid is not None:
             restart_by_turns(pid, lambda line: self.stdout.write(f"  {line}"))
             self.is_restarted = True

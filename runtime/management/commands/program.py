@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from runtime.programs import NAMES, place, programs
+from runtime.programs import NAMES, mark_program, place, programs
 
 
 class Command(BaseCommand):
@@ -33,5 +33,6 @@ class Command(BaseCommand):
             self.stdout.write("There is no gRPC to run: FEEDSITE_GRPC_PORT is not set.")
             return
         settings.SERVERS.home.make()
+        mark_program(settings.SERVERS.home)
         os.chdir(settings.BASE_DIR)
         os.execve(sys.executable, [sys.executable, "-m", *found[name].command], found[name].environ)  # noqa: S606 (ours)
