@@ -11,14 +11,19 @@ See docs/decisions.md: Three locks, resolved for every machine.
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import importlib.util
 import json
 import os
 import platform
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+import sysconfig
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -35,6 +40,7 @@ RUNTIME_LOCK = ROOT / "requirements/runtime.lock"
 SERVER_LOCK = ROOT / "requirements/server.lock"  # RUNTIME_LOCK without embedded servers, for images
 DEV_LOCK = ROOT / "requirements/dev.lock"  # holds everything that RUNTIME_LOCK holds
 PYTHONS = ((3, 11), (3, 14))  # the oldest and the newest for which the locks have been resolved
+ROOM_MB = {RUNTIME_LOCK: 1000, SERVER_LOCK: 700, DEV_LOCK: 2000}  # a new environment, and what it begins with
 GLIBC = (2, 28)  # the oldest that the wheels want
 PROCESSORS = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
 DEV_COMMANDS = {"check_all"}
@@ -49,6 +55,7 @@ SERVERLESS_COMMANDS = {
     "findstatic",
     "help",
     "makemessages",
+    "prepare",
     "spectacular",
     "up",
     "version",
@@ -62,11 +69,13 @@ def main() -> None:
         print("feedsite: " + reason, file=sys.stderr)
         sys.exit(2)
     lock = DEV_LOCK if DEV_COMMANDS.intersection(sys.argv[1:2]) else RUNTIME_LOCK
-    if lock == RUNTIME_LOCK and is_installed(SERVER_LOCK):
+    if lock == RUNTIME_LOCK and SERVER_LOCK.name in installed_locks():
         lock = SERVER_LOCK
     if is_installed(lock) and Path(sys.prefix).resolve() == VENV.resolve():
         run_command(sys.argv)
     else:
+        if sys.argv[1:2] == ["up"] and not is_installed(lock):
+            check_port()
         install(lock)
         os.execv(PYTHON, [str(PYTHON), str(ROOT / "manage.py"), *sys.argv[1:]])  # noqa: S606 (no shell is meant)
 
@@ -96,14 +105,14 @@ def is_installed(lock: Path) -> bool:
 
 
 def installed_locks() -> dict[str, str]:
-    """Lock name → fingerprint of what the environment holds; empty unless it is whole.
+    """The names of the locks that the environment is of → fingerprints of what it holds, empty unless it is whole.
 
-    The stamp is written last and emptied before every change, so an interrupted installation counts as
-    nothing. So does a copied tree and an exchanged interpreter: an environment works in one place only.
+    The stamp is written last, and its fingerprints are emptied before every change, so an interrupted installation
+    counts as nothing. So does a copied tree and an exchanged interpreter: an environment works in one place only.
     """
     try:
         stamp = json.loads(STAMP.read_text())
-        return dict(stamp["locks"]) if stamp["place"] == place() else {}
+        return dict(stamp["locks"]) if stamp["place"] == place() else dict.fromkeys(stamp["locks"], "")
     except (OSError, ValueError, KeyError):
         return {}
 
@@ -125,20 +134,24 @@ def fingerprint(lock: Path) -> str:
 
 def install(lock: Path) -> None:
     """Bring the environment to `lock`; one that is not whole is made anew. Exits with one line on failure."""
-    if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
+    if importlib.util.find_spec("venv") is None or not pip_wheel():
         sys.exit("feedsite needs Python's venv module (Debian: apt install python3-venv).")
     try:
         with one_at_a_time():
             if is_installed(lock):
                 return
+            check_owner(lock)
             print(f"feedsite: installing {lock.relative_to(ROOT)} into {VENV} ...", file=sys.stderr, flush=True)
-            if not installed_locks():
+            is_new = not any(installed_locks().values())
+            if is_new:
                 make_environment()
-            write_stamp({})
-            if not (lock == DEV_LOCK and fill_by_uv(lock)):
-                fill(lock)
-                compile_packages()
             held = (DEV_LOCK, RUNTIME_LOCK) if lock == DEV_LOCK else (lock,)
+            write_stamp({each.name: "" for each in held})
+            if is_new and (free := shutil.disk_usage(VENV).free >> 20) < ROOM_MB[lock]:
+                sys.exit(f"feedsite: it needs {ROOM_MB[lock]:,} MB, and {free:,} MB are free on the disk of {VENV}.")
+            fill(lock)
+            if lock != RUNTIME_LOCK:  # whose users may write there: the first program that imports a module compiles it
+                compile_packages()
             write_stamp({each.name: fingerprint(each) for each in held})
     except subprocess.CalledProcessError:
         sys.exit(f"feedsite: {lock.relative_to(ROOT)} could not be installed into {VENV}; the reason stands above.")
@@ -146,29 +159,84 @@ def install(lock: Path) -> None:
         sys.exit(f"feedsite: {VENV} cannot be made: {error}")
 
 
+def check_owner(lock: Path) -> None:
+    """Exit with one line where this user may not write the environment."""
+    folder = VENV if VENV.exists() else VENV.parent
+    if not os.access(folder, os.W_OK):
+        name = lock.relative_to(ROOT)
+        venv = f"FEEDSITE_VENV={shlex.quote(str(VENV))} " if "FEEDSITE_VENV" in os.environ else ""
+        code = f'import manage; manage.install(manage.ROOT / "{name}")'
+        sys.exit(
+            f"feedsite: {VENV} does not hold {name}, and this user cannot write there. "
+            f"Run as root: cd {shlex.quote(str(ROOT))} && {venv}python3 -c '{code}'"
+        )
+
+
+def check_port() -> None:
+    """Exit with one line where the port of `up` is taken, before minutes of installing. `up` looks again, by all its
+    rules.
+    """
+    from runtime.ports import PortError, reserved_port
+
+    file = Path(os.environ.get("FEEDSITE_ENV_FILE") or ROOT / ".env")
+    text = ""
+    with contextlib.suppress(OSError):
+        text = file.read_text(errors="replace")
+    said = dict(re.findall(r"""^\s*(?:export\s+)?(PORT|FEEDSITE_HOST)\s*=\s*['"]?([\w.:]+)""", text, re.MULTILINE))
+    said.update(os.environ)
+    port = said.get("PORT") or "8000"
+    try:
+        if port.isdecimal() and int(port) < 2**16:
+            with reserved_port(said.get("FEEDSITE_HOST") or "127.0.0.1", int(port)):
+                pass
+    except PortError as error:
+        sys.exit(f"feedsite: {error}")
+
+
 # The lock names every package, so nothing need be resolved.
 WHOLE = ("--no-deps", "--require-hashes", "--only-binary=:all:")
 
 
 def fill(lock: Path) -> None:
-    """Install what the lock names by pip, which would compile it on one processor. Raises CalledProcessError."""
-    pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input", "--no-compile"]
-    run([*pip, *WHOLE, *offline(), "-r", str(lock)]).check_returncode()
+    """Install pip and what the lock names. Raises CalledProcessError."""
+    if not fill_by_uv(lock):
+        run([*pip(), pip_wheel()]).check_returncode()
+        run([*pip(), *WHOLE, *offline(), "-r", str(lock)]).check_returncode()
 
 
 def fill_by_uv(lock: Path) -> bool:
-    """Whether uv, which the lock names too, installed and compiled it all: in a quarter of pip's time, but by settings
-    of its own. What it does not reach, pip may, whose index and certificates are those of the machine.
+    """Whether uv installed it all: in a quarter of pip's time, but by settings of its own. What it does not reach, pip
+    may, whose index and certificates are those of the machine.
     """
-    found = re.search(r"^uv==.*?(?=^\S|\Z)", lock.read_text(), re.DOTALL | re.MULTILINE)
-    if not found:
+    text = DEV_LOCK.read_text() if DEV_LOCK.exists() else ""  # it is not in an image
+    found = re.search(r"^uv==.*?(?=^\S|\Z)", text, re.DOTALL | re.MULTILINE)
+    if found is None:
         return False
-    first = VENV / "uv.txt"
-    first.write_text(found.group())
-    fill(first)
-    uv = [str(PYTHON), "-m", "uv", "pip", "install", "--quiet", "--no-config", "--compile-bytecode"]
-    command = [*uv, "--python", str(PYTHON), *WHOLE, *offline(), "-r", str(lock)]
-    return run(command, stderr=subprocess.DEVNULL).returncode == 0
+    with tempfile.TemporaryDirectory(dir=VENV) as folder:
+        first = Path(folder, "uv.txt")
+        first.write_text(found.group())
+        uv = [f"{folder}/bin/uv", "pip", "install", "--quiet", "--no-config", "--python", str(PYTHON)]
+        steps = (
+            [*pip(), *WHOLE, *offline(), "--target", folder, "-r", str(first)],
+            [*uv, *WHOLE, *offline(), "-r", str(lock)],
+            [*uv, pip_wheel()],
+        )
+        return all(run(step, stderr=subprocess.DEVNULL).returncode == 0 for step in steps)
+
+
+def pip() -> list[str]:
+    """pip, run from its wheel, and its options."""
+    options = ["-qq", "--disable-pip-version-check", "--no-input", "--no-compile"]
+    return [str(PYTHON), f"{pip_wheel()}/pip", "install", *options]
+
+
+def pip_wheel() -> str:
+    """The wheel of pip that Python brings. Empty if there is none, as on Debian without python3-venv."""
+    found = importlib.util.find_spec("ensurepip")
+    if found is None or found.origin is None:
+        return ""
+    folders = (Path(found.origin).parent / "_bundled", Path(sysconfig.get_config_var("WHEEL_PKG_DIR") or os.devnull))
+    return next((str(wheel) for folder in folders for wheel in folder.glob("pip-*.whl")), "")
 
 
 COMPILE = "import compileall, sysconfig; compileall.compile_dir(sysconfig.get_path('purelib'), quiet=2, workers=0)"
@@ -197,7 +265,7 @@ def make_environment() -> None:
     ours = VENV == ROOT / ".venv" or STAMP.exists() or not VENV.exists() or not any(VENV.iterdir())
     if not ours:
         sys.exit(f"feedsite: {VENV} (FEEDSITE_VENV) is not an environment of this site; it is left alone.")
-    venv.create(VENV, clear=True, symlinks=True, with_pip=True)
+    venv.create(VENV, clear=True, symlinks=True)
 
 
 @contextlib.contextmanager
@@ -224,6 +292,7 @@ def run_command(argv: list[str]) -> None:
     if argv[1:2] == ["up"]:
         run_site(argv[2:])
         return
+    import django
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
@@ -236,6 +305,10 @@ def run_command(argv: list[str]) -> None:
     needs_servers = bool(argv[1:]) and not {argv[1], *argv[2:]} & {"--help", "-h", "--version"}
     try:
         servers = settings.SERVERS
+        gc.disable()  # its rounds would take a fifth of the time of the imports
+        django.setup()
+        gc.freeze()
+        gc.enable()
         if needs_servers and argv[1] not in SERVERLESS_COMMANDS:
             with servers.ensure():
                 execute_from_command_line(argv)
@@ -259,14 +332,17 @@ def run_command(argv: list[str]) -> None:
 
 def run_site(arguments: list[str]) -> None:
     """Run `up`, whose process has no Django."""
+    # With it set, each program would compile the whole site anew at each start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     from runtime import environment, up
     from runtime.embedded import ServerError
+    from runtime.ports import PortError
 
     try:
         up.main(environment.read(ROOT), arguments)
     except environment.OptionsError as error:
         refuse(error)
-    except (up.UpError, ServerError) as error:
+    except (up.UpError, PortError, ServerError) as error:
         sys.exit(f"feedsite: {error}")
 
 

@@ -6,6 +6,9 @@ from typing import Any
 from django.apps import AppConfig
 from django.core import checks
 
+ENVIRONMENT = "environment"
+"""The tag of the check that a start never leaves out."""
+
 
 class RuntimeConfig(AppConfig):
     """The app of embedded servers, supervisor, logs, metrics and commands."""
@@ -18,7 +21,7 @@ class RuntimeConfig(AppConfig):
 
         from runtime import traces
 
-        checks.register(check_names)
+        checks.register(check_names, ENVIRONMENT)
         traces.prepare(is_wanted=settings.TRACES)
 
 

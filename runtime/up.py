@@ -1,14 +1,13 @@
 """`up`: the whole site, from an empty folder to the address in the browser.
 
 This process stays for as long as the site runs, so it has no Django: `manage.py prepare`, a process of its own that
-ends, does all that needs it.
+ends, does all that needs it. It begins while the servers start, and fills an empty site beside the programs.
 
 See docs/decisions.md: An upgrade restarts one program after another.
 """
 
 import argparse
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -20,8 +19,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from runtime.embedded import STOP_SECONDS, Home, ServerError, die_with_parent, lock_file, try_lock
+from runtime.embedded import STOP_SECONDS, Home, ServerError, Servers, die_with_parent, lock_file, try_lock
 from runtime.options import SMALL_MEANS, Options
+from runtime.ports import PortError, reserved_port
 from runtime.programs import METRICS, Definition, Place, programs
 from runtime.supervisor import NEXT, TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
 
@@ -32,6 +32,10 @@ ABOUT = (
 )
 MORE_PORTS = 20
 """How many ports after the site's are tried for the stream process."""
+ROOM_MB, NEW_ROOM_MB = 40, 300
+"""Megabytes that are to be free on the disk of the data folder: for two segments of PostgreSQL's log, or for all of a
+new site.
+"""
 DISK_SECONDS = 60.0
 """In which the version on the disk says which its programs are."""
 
@@ -63,12 +67,15 @@ class Up:
         self.is_stopping = False
 
     def run(self, *, demo: bool) -> None:
-        """Start servers and programs, and keep them until SIGTERM or Ctrl-C. Raises UpError or ServerError."""
+        """Start servers and programs, and keep them until SIGTERM or Ctrl-C. Raises UpError, PortError or
+        ServerError.
+        """
         options = self.options
         # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
         signal.signal(NEXT, self.supervisor.ask_turn)  # which is done when the site is up
+        check_room(options.servers)
         with contextlib.suppress(KeyboardInterrupt), only_one_site(options.servers.home):
             end_leftovers(str(options.data_dir))
             shutil.rmtree(options.metrics_folder, ignore_errors=True)  # the counts are of the last run
@@ -76,24 +83,25 @@ class Up:
                 reserved_port(options.host, options.port),
                 stream_port(options) as stream,
                 grpc_port(options) as grpc,
+                self.preparing(demo=demo or "postgres" in options.servers.names) as process,
                 options.servers.ensure(),
+                ended(process),  # before the servers, which it uses
             ):
                 if options.small:
                     self.say(SMALL_MEANS)
-                words = self.prepare(demo=demo or "postgres" in options.servers.names)
+                self.wait_for_tables(process)
                 if not self.is_stopping:
-                    self.supervise(Place(options.host, options.port, stream, grpc), words)
+                    self.supervise(Place(options.host, options.port, stream, grpc), process)
 
     def on_signal(self, number: int, frame: object) -> None:
         """Interrupt what runs. Where that is lost, in a callback or a destructor, it is remembered."""
         self.is_stopping = True
         raise KeyboardInterrupt
 
-    def prepare(self, *, demo: bool) -> list[str]:
-        """Have database and static files brought up to date; the lines that tell how to come in.
-
-        The process writes what it is at, an empty line, and those lines. Raises SystemExit after it has said on
-        standard error why it failed.
+    @contextlib.contextmanager
+    def preparing(self, *, demo: bool) -> Iterator["subprocess.Popen[str]"]:
+        """The process that brings database and static files up to date. It writes what it is at and an empty line, when
+        the programs may start. Then it may fill the database, and the lines that tell how to come in are its last.
         """
         words = [sys.executable, str(self.options.base_dir / "manage.py"), "prepare", *(["--demo"] if demo else [])]
         process = subprocess.Popen(  # noqa: S603 (ourselves)
@@ -104,31 +112,30 @@ class Up:
             start_new_session=True,  # a Ctrl-C in the terminal reaches this process only
             preexec_fn=die_with_parent(signal.SIGTERM),
         )
-        with process:
-            assert process.stdout is not None  # noqa: S101 (for the type checker)
-            try:
-                for line in iter(process.stdout.readline, "\n"):
-                    if not line:
-                        break
-                    self.say(line.rstrip("\n"))
-                told = process.stdout.read().splitlines()
-            except KeyboardInterrupt:
-                end(process)
-                raise
-        if process.returncode != 0:
-            raise SystemExit(process.returncode)
-        return told
+        with process, ended(process):
+            yield process
 
-    def supervise(self, at: Place, words: list[str]) -> None:
+    def wait_for_tables(self, process: "subprocess.Popen[str]") -> None:
+        """Return when the programs may start. Raises SystemExit if the process failed, which it has told of."""
+        assert process.stdout is not None  # noqa: S101 (for the type checker)
+        for line in iter(process.stdout.readline, "\n"):
+            if not line:
+                raise SystemExit(process.wait() or 1)
+            self.say(line.rstrip("\n"))
+
+    def supervise(self, at: Place, process: "subprocess.Popen[str]") -> None:
         """Run the programs until they are to end. Raises UpError if one does not start."""
         self.supervisor.children = supervised(self.options, at)
         self.supervisor.anew = lambda: supervised_of_disk(self.options, at)
         name = own_name(self.options.allowed_hosts)
+
+        def is_up() -> bool:
+            if process.poll():
+                raise SystemExit(process.returncode)
+            return process.returncode == 0 and answers(at.host, at.port, name)
+
         try:
-            self.supervisor.run(
-                is_up=lambda: answers(at.host, at.port, name),
-                announce=lambda: self.announce(at, words),
-            )
+            self.supervisor.run(is_up=is_up, announce=lambda: self.announce(at, process))
         except ProgramError as error:
             raise UpError(str(error)) from error
 
@@ -145,27 +152,43 @@ class Up:
         except (ServerError, OSError) as error:
             self.say(str(error))
 
-    def announce(self, at: Place, words: list[str]) -> None:
-        """Tell on the terminal where the site and its gRPC are, then the other lines."""
+    def announce(self, at: Place, process: "subprocess.Popen[str]") -> None:
+        """Tell on the terminal where the site and its gRPC are, and how to come in."""
         shown = reachable(at.host)
         self.say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{at.port}/  (Ctrl-C stops it)")
         if at.grpc:
             self.say(f"gRPC for services that rank: {self.options.grpc_host}, port {at.grpc}")
-        for line in words:
+        assert process.stdout is not None  # noqa: S101 (for the type checker)
+        for line in process.stdout.read().splitlines():
             self.say(line)
 
 
 # --- Before anything starts ------------------------------------------------------------------------------
-def end(process: subprocess.Popen[str]) -> None:
-    """Have a child end, and return when it has: it may use the servers, which are to stop next. After an interrupt
-    `with` alone waits for a quarter of a second.
+@contextlib.contextmanager
+def ended(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """Have a child end after the block, and return when it has. After an interrupt `with` alone waits for a quarter of
+    a second.
     """
-    process.terminate()
     try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def check_room(servers: Servers) -> None:
+    """Raises UpError where the disk of the data folder has no room for the site to begin."""
+    folder = servers.home.data_dir
+    is_new = "postgres" in servers.names and not (folder / "postgres").exists()
+    needed = NEW_ROOM_MB if is_new else ROOM_MB
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    free = shutil.disk_usage(there).free >> 20
+    if free < needed:
+        raise UpError(f"It needs {needed} MB to start, and {free} MB are free on the disk of {folder}.")
 
 
 @contextlib.contextmanager
@@ -196,32 +219,8 @@ def turns_file(home: Home) -> Path:
 
 
 @contextlib.contextmanager
-def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None]:
-    """Keep the port for a program of this site. Raises UpError when it is taken.
-
-    granian binds with SO_REUSEPORT, so two sites that start at the same time would both succeed, and share the
-    visitors. A bound socket that does not listen lets granian in beside it, and shows the next site's probe that
-    the port is taken.
-    """
-    try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(place)
-        reservation = socket.socket(family, kind, protocol)
-        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        reservation.bind(place)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise UpError(f"Port {port} of {host} is taken; set {variable} to a free one.") from error
-        raise UpError(f"The site cannot listen on {host}, port {port}: {error.strerror}.") from error
-    with reservation:
-        yield
-
-
-@contextlib.contextmanager
 def stream_port(options: Options) -> Iterator[int]:
-    """Keep a port for the stream: FEEDSITE_STREAM_PORT, or the next free one after the site's. Raises UpError."""
+    """Keep a port for the stream: FEEDSITE_STREAM_PORT, or the next free one after the site's. Raises PortError."""
     if asked := options.stream_port:
         with reserved_port(options.host, asked, "FEEDSITE_STREAM_PORT"):
             yield asked
@@ -230,16 +229,16 @@ def stream_port(options: Options) -> Iterator[int]:
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(reserved_port(options.host, candidate))
-            except UpError:
+            except PortError:
                 continue
             yield candidate
             return
-    raise UpError(f"No port after {options.port} of {options.host} is free; set FEEDSITE_STREAM_PORT to one.")
+    raise PortError(f"No port after {options.port} of {options.host} is free; set FEEDSITE_STREAM_PORT to one.")
 
 
 @contextlib.contextmanager
 def grpc_port(options: Options) -> Iterator[int]:
-    """Keep FEEDSITE_GRPC_PORT; 0 where there is to be no gRPC. Raises UpError."""
+    """Keep FEEDSITE_GRPC_PORT; 0 where there is to be no gRPC. Raises PortError."""
     if not options.grpc_port:
         yield 0
         return

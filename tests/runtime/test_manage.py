@@ -1,11 +1,14 @@
 """manage.py before its environment exists. No package is downloaded: pip is told to look nowhere."""
 
+import hashlib
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,8 @@ import pytest
 from django.conf import settings
 
 import manage as manage_module
-from runtime.embedded import wait_for
+from runtime.embedded import NAMESPACE, can_make_namespace, wait_for
+from tests.support.disks import on_small_disk
 
 LOCKS = ("requirements/runtime.lock", "requirements/dev.lock", "requirements/server.lock")
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
@@ -25,15 +29,17 @@ def tree(tmp_path: Path) -> Path:
     tree = tmp_path / "tree"
     (tree / "requirements").mkdir(parents=True)
     shutil.copy(settings.BASE_DIR / "manage.py", tree)
+    (tree / "runtime").mkdir()
+    shutil.copy(settings.BASE_DIR / "runtime" / "ports.py", tree / "runtime")
     for name in LOCKS:
         (tree / name).write_text("# nothing\n")
     return tree
 
 
-def manage(tree: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+def manage(tree: Path, *arguments: str, prefix: Sequence[str] = (), **more: str) -> subprocess.CompletedProcess[str]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("FEEDSITE_", "DJANGO_"))}
     environ |= {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull} | more
-    command = [BASE_PYTHON, str(tree / "manage.py"), *(arguments or ["version"])]
+    command = [*prefix, BASE_PYTHON, str(tree / "manage.py"), *(arguments or ["version"])]
     return subprocess.run(command, env=environ, check=False, capture_output=True, text=True)
 
 
@@ -91,7 +97,7 @@ def test_environment_is_made_once_and_follows_its_locks(tree: Path) -> None:
 
 SLOW_PIP = """
 import os, pathlib, sys, time
-if "pip" in sys.orig_argv and "SLOW" in os.environ:
+if sys.orig_argv[1].endswith(".whl/pip") and "SLOW" in os.environ:
     pathlib.Path(os.environ["SLOW"]).write_text(str(os.getpid()))
     time.sleep(15)
 """
@@ -183,6 +189,73 @@ def test_an_image_has_no_embedded_servers(tree: Path) -> None:
     subprocess.run([BASE_PYTHON, "-c", code], cwd=tree, env=environ, check=True)
     assert installations(manage(tree)) == 0
     assert installations(manage(tree, "check_all")) == 1
+
+
+def made_of(tree: Path, lock: str) -> None:
+    """An environment that holds the lock, as its stamp says. Nothing is installed, and nothing can run in it."""
+    venv = tree / ".venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").symlink_to(BASE_PYTHON)
+    (venv / "pyvenv.cfg").write_text(f"home = {Path(BASE_PYTHON).parent}\n")
+    place = [str(venv), str(Path(BASE_PYTHON).resolve())]
+    digest = hashlib.sha256((tree / lock).read_bytes()).hexdigest()
+    (venv / "feedsite.json").write_text(json.dumps({"place": place, "locks": {Path(lock).name: digest}}))
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_an_environment_of_the_server_lock_gets_the_new_one(tree: Path, is_interrupted: bool) -> None:
+    made_of(tree, "requirements/server.lock")
+    lock = tree / "requirements/server.lock"
+    lock.write_text("no-such-thing==1.0 --hash=sha256:" + "0" * 64 + "\n")
+    for _ in range(1 + is_interrupted):
+        result = manage(tree)
+        assert "feedsite: installing requirements/server.lock" in result.stderr
+        assert "feedsite: requirements/server.lock could not be installed" in result.stderr
+
+
+@pytest.mark.skipif(not can_make_namespace(), reason="no user namespaces here, and root can write everywhere")
+def test_who_cannot_write_the_environment_is_told_the_command_of_who_can(tree: Path) -> None:
+    made_of(tree, "requirements/server.lock")
+    (tree / "requirements/server.lock").write_text("# another\n")
+    folders = [tree / ".venv", tree]
+    for each in folders:
+        each.chmod(0o555)
+    try:
+        result = manage(tree, prefix=NAMESPACE)
+    finally:
+        for each in folders:
+            each.chmod(0o755)
+    assert result.returncode == 1
+    code = 'import manage; manage.install(manage.ROOT / "requirements/server.lock")'
+    assert result.stderr == (
+        f"feedsite: {tree}/.venv does not hold requirements/server.lock, and this user cannot write there. "
+        f"Run as root: cd {tree} && python3 -c '{code}'\n"
+    )
+
+
+def test_a_disk_without_room_is_told_before_anything_is_made(tree: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = [BASE_PYTHON, str(tree / "manage.py"), "version"]
+    code = f"import subprocess; raise SystemExit(subprocess.run({command!r}).returncode)"
+    result = on_small_disk(disk, code, os.environ | {"FEEDSITE_VENV": str(disk / "venv")}, "50m")
+    assert result.returncode == 1
+    told = rf"feedsite: it needs 1,000 MB, and 4\d MB are free on the disk of {disk}/venv."
+    assert re.fullmatch(told, result.stderr.splitlines()[-1])
+
+
+@pytest.mark.parametrize("is_in_file", [False, True])
+def test_a_taken_port_is_told_before_anything_is_installed(tree: Path, is_in_file: bool) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        if is_in_file:
+            (tree / ".env").write_text(f"export PORT='{port}'\n")
+        result = manage(tree, "up", **({} if is_in_file else {"PORT": port}))
+    assert result.returncode == 1
+    assert result.stderr == f"feedsite: Port {port} of 127.0.0.1 is taken; set PORT to a free one.\n"
+    assert not (tree / ".venv").exists()
 
 
 @pytest.mark.long

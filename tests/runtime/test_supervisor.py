@@ -22,9 +22,10 @@ from django.core.management import call_command
 from runtime import supervisor
 from runtime.embedded import Servers, wait_for
 from runtime.management.commands.check_all import clean_environ
+from runtime.ports import PortError, reserved_port
 from runtime.programs import Place, programs
 from runtime.supervisor import Program, ProgramError, Supervisor, Terminal, listens
-from runtime.up import UpError, own_name, reserved_port
+from runtime.up import own_name
 from tests.support import migrated
 from tests.support.clusters import free_ports
 from tests.support.servers import Valkey, frozen
@@ -437,13 +438,13 @@ def test_it_asks_the_site_by_a_name_that_the_site_answers_to(hosts: list[str], n
 
 def test_reserved_port_is_for_this_sites_web_server_only(port: int) -> None:
     with reserved_port("127.0.0.1", port):
-        with pytest.raises(UpError, match="is taken"), reserved_port("127.0.0.1", port):
+        with pytest.raises(PortError, match="is taken"), reserved_port("127.0.0.1", port):
             pass
         with socket.socket() as web:  # as granian binds
             web.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             web.bind(("127.0.0.1", port))
             web.listen()
-            with pytest.raises(UpError, match="is taken"), reserved_port("127.0.0.1", port):
+            with pytest.raises(PortError, match="is taken"), reserved_port("127.0.0.1", port):
                 pass
     with reserved_port("127.0.0.1", port):
         pass

@@ -1,46 +1,108 @@
 """`prepare`: database and static files of this version, before the programs start."""
 
-import io
+import hashlib
+import os
 from argparse import ArgumentParser
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from runtime.apps import ENVIRONMENT
+from runtime.embedded import START_SECONDS, wait_for
 
 
 class Command(BaseCommand):
-    """All that `up` needs Django for; it ends before the programs begin."""
+    """All that `up` needs Django for; it ends before the site is told to be up.
+
+    What it has done for the same files, the same database and the same static files it does not do again.
+    """
 
     help = "Bring database and static files up to this version, as `up` does before it starts the programs."
+    requires_system_checks: list[str] = []  # below
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The option to fill an empty database."""
         parser.add_argument("--demo", action="store_true", help="Fill an empty database with demo users.")
 
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
-        """Migrate, collect the static files, and write the lines that tell how to come in: the logins that were made
-        now, or a link for the first administrator.
+        """Migrate and collect the static files, and write an empty line. Then fill an empty database, and write the
+        lines that tell how to come in: the logins that were made now, or a link for the first administrator.
         """
+        settings.SERVERS.home.make()
+        record, files = settings.SERVERS.home.run / "prepared", of_files()
+        recorded = record.read_text() if record.exists() else ""
+        self.check(tags=[ENVIRONMENT] if recorded.startswith(files) else None)
+        if not wait_for(settings.SERVERS.running, START_SECONDS):  # `up` starts them meanwhile
+            raise CommandError(f"The servers of {settings.DATA_DIR} do not run.")
         call_command("await_servers")
-        self.stdout.write("migrating the database ...")
+        if recorded != f"{files} {of_results()}":
+            self.tell("migrating the database ...")
+            call_command("migrate", interactive=False, verbosity=0)
+            self.collect()
+            record.write_text(f"{files} {of_results()}")
+        is_empty = demo and not get_user_model().objects.exists()
+        if is_empty:
+            self.tell("making the demo community ...")
+        self.tell("")
+        if is_empty:
+            call_command("demo", "--if-empty", stdout=self.stdout)
+        elif demo and (logins := settings.DATA_DIR / "demo.txt").exists():
+            self.tell(f"The demo logins are in {logins}")
+        call_command("admin_link", "--if-wanted", stdout=self.stdout)
+
+    def tell(self, line: str) -> None:
+        """Write the line for `up`, which waits for it."""
+        self.stdout.write(line)
         self.stdout.flush()
-        call_command("migrate", interactive=False, verbosity=0)
+
+    def collect(self) -> None:
+        """Collect the static files. Raises CommandError where they cannot be written."""
         try:
             call_command("collectstatic", interactive=False, verbosity=0)
         except OSError as error:
             raise CommandError(
                 f"Static files cannot be written to {settings.STATIC_ROOT}: {error.strerror}."
             ) from error
-        words = io.StringIO()
-        if demo:
-            if not get_user_model().objects.exists():
-                self.stdout.write("making the demo community ...")
-                self.stdout.flush()
-            call_command("demo", "--if-empty", stdout=words)
-        call_command("admin_link", "--if-wanted", stdout=words)
-        logins = settings.DATA_DIR / "demo.txt"
-        if demo and logins.exists() and not words.getvalue():
-            words.write(f"The demo logins are in {logins}\n")
-        self.stdout.write(f"\n{words.getvalue()}", ending="")
+
+
+def of_files() -> str:
+    """A hash that changes with the settings and with any file of any app."""
+    folders = {str(settings.BASE_DIR / "feedsite"), *(config.path for config in apps.get_app_configs())}
+    return digest(
+        f"{path} {found.st_size} {found.st_mtime_ns}" for folder in sorted(folders) for path, found in files_in(folder)
+    )
+
+
+def files_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The files below a folder, but what Python compiles."""
+    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                yield from files_in(entry.path)
+        else:
+            yield entry.path, entry.stat()
+
+
+def of_results() -> str:
+    """A hash that changes with the migrations that a database has, and when, and with the collected static files."""
+    applied = MigrationRecorder(connection).applied_migrations()
+    manifest = Path(settings.STATIC_ROOT) / "staticfiles.json"
+    return digest(
+        [
+            *(f"{row} {applied[row].applied}" for row in sorted(applied)),
+            manifest.read_text() if manifest.exists() else "",
+        ]
+    )
+
+
+def digest(lines: Iterable[str]) -> str:
+    """The hash of lines of text."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
