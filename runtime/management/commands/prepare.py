@@ -4,6 +4,7 @@ import hashlib
 import os
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,10 @@ class Command(BaseCommand):
         call_command("await_servers")
         if recorded != f"{files} {of_results()}":
             self.tell("migrating the database ...")
-            call_command("migrate", interactive=False, verbosity=0)
-            self.collect()
+            with ThreadPoolExecutor(1) as beside:
+                collected = beside.submit(self.collect)
+                call_command("migrate", interactive=False, verbosity=0)
+            collected.result()
             record.write_text(f"{files} {of_results()}")
         is_empty = demo and not get_user_model().objects.exists()
         if is_empty:
