@@ -691,4 +691,6 @@ LOGGING = {
         "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["about", "refusals"]}
     },
     "root": {"handlers": ["console"], "level": LOG_LEVEL or "INFO"},
+    # A line of each program at its start, whatever the level of the others.
+    "loggers": {"feedsite.starts": {"level": "INFO"}},
 }

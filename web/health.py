@@ -1,4 +1,4 @@
-"""Is the process alive (`/healthz`), do its servers answer (`/readyz`), and what was counted (`/metrics`)?
+"""Is the process alive (`/healthz`), can it serve pages (`/readyz`), and what was counted (`/metrics`)?
 
 Probes ask by the machine's address, so they are answered whatever Host they name.
 
@@ -15,6 +15,7 @@ from typing import Any
 import redis
 from celery import current_app
 from django.conf import settings
+from django.contrib.staticfiles.storage import staticfiles_storage
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
@@ -24,6 +25,7 @@ from django.views.decorators.http import require_safe
 
 from runtime import metrics
 from runtime.cluster_address import names_cluster, parse
+from storage import site_key
 from storage.connections import client_of
 from storage.postgresql.base import probe
 
@@ -59,7 +61,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """The state of every server as JSON; 503 if one does not answer."""
+    """The state of every server, and of what this process needs besides, as JSON; 503 if one is not ok."""
     servers = latest.states()
     ready = all(state == "ok" for state in servers.values())
     return JsonResponse({"ready": ready, "servers": servers}, status=200 if ready else 503)
@@ -72,7 +74,7 @@ PROBES = {
 
 
 class Latest:
-    """The states of the servers as of `SHARED_SECONDS` ago at most, and the time that a look takes.
+    """The states of the servers and of this process as of `SHARED_SECONDS` ago at most, and the time that a look takes.
 
     However many ask, a process looks once at a time: so no caller can make it open connections and threads without end,
     and a frozen server holds one of its threads.
@@ -82,18 +84,31 @@ class Latest:
         self._looking = threading.Lock()
         self._states: dict[str, str] = {}
         self._fresh_until = 0.0
+        self._has_right_key = False
 
     def states(self) -> dict[str, str]:
-        """The state of every server by name, looked at again when it is old."""
+        """The states by name, looked at again when they are old."""
         # While another thread looks, its last answer is good enough; there is none at the first look only.
         if time.monotonic() >= self._fresh_until and self._looking.acquire(blocking=not self._states):
             try:
                 if time.monotonic() >= self._fresh_until:
-                    self._states = server_states()
+                    servers = server_states()
+                    self._states = servers | self._own_states(servers["postgresql"])
                     self._fresh_until = time.monotonic() + SHARED_SECONDS
             finally:
                 self._looking.release()
         return self._states
+
+    def _own_states(self, postgresql: str) -> dict[str, str]:
+        """What this process has wrong, by name; empty if it can serve pages. The key is compared until it was right."""
+        found = {}
+        if not self._has_right_key and postgresql == "ok":
+            found = {name: state for name, state in probed({"secret key": key_check()}).items() if state != "ok"}
+            self._has_right_key = not found
+        # Read at the start: without them every page is a 500.
+        if not getattr(staticfiles_storage, "hashed_files", True):
+            found["static files"] = "were not collected"
+        return found
 
 
 latest = Latest()
@@ -114,6 +129,12 @@ def server_states() -> dict[str, str]:
     )
 
 
+def key_check() -> Callable[[], object]:
+    """A check that this process has the secret key of the site."""
+    parameters: dict[str, Any] = connection.get_connection_params()
+    return lambda: site_key.compare(*probe(parameters, site_key.QUESTION))
+
+
 def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
     """The result of each check; they run at once, and any exception counts as a failure."""
     states: dict[str, str] = {}
@@ -121,6 +142,8 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
     def probe(name: str, check: Callable[[], object]) -> None:
         try:
             check()
+        except site_key.WrongKeyError as error:
+            states[name] = str(error)
         except Exception as error:  # noqa: BLE001 (whatever a client library raises is the answer)
             states[name] = f"does not answer ({type(error).__name__})"
         else:

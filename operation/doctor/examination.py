@@ -22,6 +22,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration.configuration),
         ("postgresql", postgresql.postgresql),
+        ("site key", postgresql.site_key),
         ("tables", growth.tables),
         ("old rows", growth.old_rows),
         *([("replica", postgresql.replicas)] if replica.is_configured() else []),
@@ -43,7 +44,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("moving", lambda: work.imports_of_archives(now)),
         ("policy", feeds.pushes),
         ("inboxes", lambda: feeds.need_of_inboxes(now)),
-        ("web", lambda: processes.process("web", web)),
+        ("web", lambda: processes.web(web)),
         *([("stream", lambda: processes.process("stream", stream))] if settings.STREAM else []),
         *([("grpc", lambda: processes.grpc_process(grpc_place))] if grpc_place else []),
     ]

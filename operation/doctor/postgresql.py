@@ -9,6 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from operation.doctor.findings import Finding, Findings, clock, judge
 from storage import replica
+from storage import site_key as key_of_site
 from storage.connections import fetch
 
 LEAST_POSTGRESQL = 15
@@ -49,6 +50,16 @@ def postgresql() -> Findings:
     began = time.time()
     theirs = float(fetch("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
     yield clock("postgresql clock", theirs, began, time.time())
+
+
+def site_key() -> Findings:
+    """Check that this machine has the secret key of the site."""
+    try:
+        key_of_site.compare(*fetch(key_of_site.QUESTION)[0])
+        said = "is this machine's"
+    except key_of_site.WrongKeyError:
+        said = "is another than this machine's: it signs out all whom the others signed in"
+    yield judge("site key", said, error="another" in said, todo=key_of_site.ADVICE)
 
 
 def _of_postgresql(values: dict[str, str]) -> Findings:

@@ -1,6 +1,7 @@
 """The processes that answer requests: web, stream and gRPC."""
 
 import http.client
+import json
 from urllib.parse import urlsplit
 
 import grpc
@@ -8,24 +9,54 @@ from django.conf import settings
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
-from operation.doctor.findings import WAIT_SECONDS, Findings, judge
+from operation.doctor.findings import OK, WAIT_SECONDS, Findings, judge
+
+PAGE_SECONDS = 10.0
+"""Seconds that a page gets, on a busy machine."""
 
 
 def process(name: str, url: str) -> Findings:
     """Whether a process answers /healthz."""
-    place = urlsplit(url)
+    status, said = _asked(url, "/healthz", WAIT_SECONDS)
+    yield judge(name, said, warning=status != 200, todo=f"Start it, or say where it listens (--{name} URL).")
+
+
+def web(url: str) -> Findings:
+    """Whether web answers, is ready, and renders a page."""
+    for finding in process("web", url):
+        yield finding
+        if finding.state != OK:
+            return
+    status, said = _asked(url, "/readyz", WAIT_SECONDS)
+    yield judge("web readiness", said, error=status != 200, todo="Mend what it names, then restart web.")
+    status, said = _asked(url, "/about", PAGE_SECONDS)
+    yield judge(
+        "web page",
+        said,
+        error=status != 200,
+        todo="Run `manage.py collectstatic --noinput` and restart web. The log of web has the traceback.",
+    )
+
+
+def _asked(url: str, path: str, seconds: float) -> tuple[int, str]:
+    """The status of an address (0: no answer), as a proxy of the site asks for it, and that in words."""
+    place, shown = urlsplit(url), url if path == "/healthz" else f"{url}{path}"
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
     host = next((each.lstrip(".") for each in settings.ALLOWED_HOSTS if each != "*"), "localhost")
-    session = kind(place.hostname or "", place.port, timeout=WAIT_SECONDS)
+    scheme = "https" if settings.HTTPS else "http"
+    session = kind(place.hostname or "", place.port, timeout=seconds)
     try:
-        session.request("GET", "/healthz", headers={"Host": host})
-        status = session.getresponse().status
-        said = f"{url} answers {status}"
-    except (OSError, http.client.HTTPException) as error:
-        status, said = 0, f"{url} does not answer ({type(error).__name__})"
+        session.request("GET", path, headers={"Host": host, "Forwarded": f"for=127.0.0.1;proto={scheme}"})
+        answer = session.getresponse()
+        said = f"{shown} answers {answer.status}"
+        if path == "/readyz" and answer.status != 200:
+            states = json.loads(answer.read())["servers"]
+            said += "".join(f"; {name} {state}" for name, state in states.items() if state != "ok")
+        return answer.status, said
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return 0, f"{shown} does not answer ({type(error).__name__})"
     finally:
         session.close()
-    yield judge(name, said, warning=status != 200, todo=f"Start it, or say where it listens (--{name} URL).")
 
 
 def grpc_process(place: str) -> Findings:

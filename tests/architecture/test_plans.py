@@ -186,6 +186,7 @@ UNRUN_COMMANDS = {
     "backup": "reads all, by pg_dump",
     "bench": "measures",
     "check_all": "tests",
+    "check_key": "one row",
     "demo": "makes the demo community",
     "discover_index": "loads OpenSearch in parts",
     "await_servers": "asks nothing of tables",

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import redis
 from django.conf import settings
+from django.contrib.staticfiles.storage import staticfiles_storage
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
@@ -43,6 +44,8 @@ from tests.support.clusters import ValkeyCluster
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.servers import Valkey, frozen
 from timeline.models import Delivery
+from web import health
+from web.static_files import StaticStorage
 
 pytestmark = pytest.mark.django_db
 
@@ -339,8 +342,18 @@ def test_grpc_by_its_health() -> None:
 
 
 def test_processes_by_their_healthz(live_server: Any) -> None:
-    assert states(processes.process("web", live_server.url)) == {"web": OK}
+    assert states(processes.web(live_server.url)) == {"web": OK, "web readiness": OK, "web page": OK}
     assert states(processes.process("stream", "http://127.0.0.1:1")) == {"stream": WARNING}
+    assert states(processes.web("http://127.0.0.1:1")) == {"web": WARNING}
+
+
+def test_pages_that_fail(live_server: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As where the static files were not collected: every page is a 500, and /healthz answers 200."""
+    monkeypatch.setattr(staticfiles_storage, "_wrapped", StaticStorage(tmp_path))
+    monkeypatch.setattr(health, "latest", health.Latest())
+    result = found(processes.web(live_server.url))
+    assert [result[name].state for name in ("web", "web readiness", "web page")] == [OK, ERROR, ERROR]
+    assert "static files were not collected" in result["web readiness"].text
 
 
 @pytest.mark.slow

@@ -1,6 +1,9 @@
 """Beat asks PostgreSQL before it sends."""
 
 import errno
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,7 @@ import psycopg
 import pytest
 from celery.beat import PersistentScheduler, ScheduleEntry
 from django.conf import settings
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from feedsite.celery import app
 from items.models import CountChange
@@ -119,3 +122,61 @@ def test_every_frequent_task_has_a_question_that_postgresql_understands() -> Non
     assert app.tasks.keys() >= QUESTIONS.keys()
     for query in QUESTIONS.values():
         assert fetch(f"SELECT EXISTS ({query})")[0][0] in (True, False)
+
+
+# --- One beat ----------------------------------------------------------------------------------------------
+@contextmanager
+def other_beat() -> Iterator[psycopg.Connection[Any]]:
+    """The session of a beat on another machine."""
+    with psycopg.connect(database_url(), autocommit=True) as session:
+        assert session.execute("SELECT pg_try_advisory_lock(%s)", [quiet.LOCK]).fetchone() == (True,)
+        yield session
+
+
+@pytest.mark.sessions
+@pytest.mark.django_db(transaction=True)
+def test_a_second_beat_waits_and_says_so(
+    scheduler: quiet.Scheduler, sent: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with other_beat():
+        for _ in range(3):
+            assert scheduler.tick() == quiet.TURN_SECONDS
+        assert not sent
+        (line,) = [record.getMessage() for record in caplog.records if record.name == "feedsite.starts"]
+        assert re.fullmatch(r"another beat is at work \(this machine, since \d{4}-.* UTC\); this one waits", line)
+    until(lambda: scheduler.tick() > 0 and bool(sent), 30)
+    assert "beat is at work" in caplog.messages
+    with psycopg.connect(database_url(), autocommit=True) as session:
+        taken = session.execute("SELECT pg_try_advisory_lock(%s)", [quiet.LOCK]).fetchone()
+        assert taken == (False,), "it holds the lock now"
+    connection.close()
+
+
+@pytest.mark.sessions
+@pytest.mark.django_db(transaction=True)
+def test_a_beat_whose_session_ended_takes_the_lock_again_or_waits(scheduler: quiet.Scheduler, sent: list[str]) -> None:
+    scheduler.tick()
+    assert scheduler.is_at_work
+    connection.close()  # as when PostgreSQL was restarted
+    with other_beat():
+        assert scheduler.tick() == quiet.TURN_SECONDS
+        assert not scheduler.is_at_work
+    until(lambda: scheduler.tick() is not None and scheduler.is_at_work, 30)
+    connection.close()
+
+
+@pytest.mark.sessions
+@pytest.mark.django_db(transaction=True)
+def test_the_beat_at_work_goes_on_without_postgresql(
+    scheduler: quiet.Scheduler, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler.tick()
+    connection.close()
+    monkeypatch.setattr(quiet, "fetch", failing)
+    assert scheduler._has_lock()
+    scheduler.is_at_work = False
+    assert not scheduler._has_lock(), "one that waited goes on to wait"
+
+
+def failing(*args: Any, **kwargs: Any) -> Any:
+    raise OperationalError("the server closed the connection")

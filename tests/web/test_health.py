@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -11,6 +12,7 @@ from runtime import metrics
 from tests.support.patience import SHORT
 from tests.support.servers import Valkey, dead, frozen
 from web import health
+from web.static_files import StaticStorage
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +55,13 @@ def test_not_ready_without_a_redis(client: Client, name: str, trouble, request: 
     assert set(servers.values()) == {"ok"}
     assert seconds < SHORT
     assert readiness(client)[0] == 200
+
+
+def test_not_ready_without_static_files(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(health, "staticfiles_storage", StaticStorage(tmp_path))
+    status, servers, _ = readiness(client)
+    assert (status, servers.pop("static files")) == (503, "were not collected")
+    assert set(servers.values()) == {"ok"}
 
 
 # --- Callers ---------------------------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """`seal_factors`: seals the secrets of second factors by the secret key of today."""
 
+from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.signing_in import second_factors
+from storage import site_key
 
 
 class Command(BaseCommand):
@@ -14,8 +16,17 @@ class Command(BaseCommand):
         "Seal the secrets of second factors by the secret key of today, so that FEEDSITE_SECRET_KEY_FALLBACKS can go."
     )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Whether the old key is lost."""
+        parser.add_argument(
+            "--new-key", action="store_true", help="The old key is lost: from now on this machine's is the site's."
+        )
+
+    def handle(self, *args: Any, new_key: bool, **options: Any) -> None:
         """Seal them. Raises CommandError if there are some that no key opens."""
+        if new_key:
+            site_key.forget()
+            site_key.check()
         changed, lost = second_factors.seal_anew()
         self.stdout.write(f"Sealed anew: {changed}.")
         if lost:

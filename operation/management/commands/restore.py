@@ -13,6 +13,7 @@ from tqdm import tqdm
 from accounts.levels import policy
 from operation.backup import BackupError, restore
 from runtime.up import UpError, only_one_site
+from storage import site_key
 
 
 class Command(BaseCommand):
@@ -50,6 +51,7 @@ class Command(BaseCommand):
             except BackupError as error:
                 raise CommandError(str(error)) from error
             call_command("migrate", interactive=False, verbosity=0)
+            site_key.forget()  # the next start notes its own, whichever of the two that is
             policy.renew()  # windows that a feeds server brings back from its own disk are of another past
         for sentence in manifest.get("left_out", []):
             self.stderr.write(self.style.WARNING(sentence))

@@ -51,6 +51,7 @@ class Command(BaseCommand):
                 call_command("migrate", interactive=False, verbosity=0)
             collected.result()
             record.write_text(f"{files} {of_results()}")
+        call_command("check_key")
         is_empty = demo and not get_user_model().objects.exists()
         if is_empty:
             self.tell("making the demo community ...")

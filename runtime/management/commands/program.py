@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
 from runtime.programs import NAMES, mark_program, place, programs
@@ -32,6 +33,7 @@ class Command(BaseCommand):
         if name not in found:
             self.stdout.write("There is no gRPC to run: FEEDSITE_GRPC_PORT is not set.")
             return
+        call_command("check_key")
         settings.SERVERS.home.make()
         mark_program(settings.SERVERS.home)
         os.chdir(settings.BASE_DIR)

@@ -1,0 +1,28 @@
+"""`check_key`: whether the secret key of this machine is the site's."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import InterfaceError, OperationalError, ProgrammingError
+
+from storage import site_key
+from storage.connections import is_of_another_version
+
+
+class Command(BaseCommand):
+    """Every program begins with it."""
+
+    help = "Fail with exit code 2 if the secret key of this machine is not that of the site."
+    requires_system_checks: list[str] = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Compare the keys. Before the first migration, and without PostgreSQL, `/readyz` compares them later."""
+        try:
+            site_key.check()
+        except site_key.WrongKeyError as error:
+            raise CommandError(f"The secret key of this machine {error}. {site_key.ADVICE}", returncode=2) from error
+        except ProgrammingError as error:
+            if not is_of_another_version(error):
+                raise
+        except (OperationalError, InterfaceError) as error:
+            self.stderr.write(f"The secret key was not compared with the site's: {error}")

@@ -1,0 +1,64 @@
+"""The site's secret key, told from others by its fingerprint in PostgreSQL.
+
+A machine with another key signs everybody out and opens no second factor, and nothing else about it looks wrong. So
+every program compares its key at its start, `/readyz` and `doctor` too.
+"""
+
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.crypto import salted_hmac
+
+from storage.models import SiteKey
+
+QUESTION = "SELECT (SELECT fingerprint FROM feedsite_sitekey)"
+ADVICE = (
+    "Give this machine the FEEDSITE_SECRET_KEY of the others, or their file secret_key of the data folder. If you "
+    "changed the key, name the old one in FEEDSITE_SECRET_KEY_FALLBACKS. If the old one is lost, run `manage.py "
+    "seal_factors --new-key`."
+)
+
+
+class WrongKeyError(Exception):
+    """This process has another secret key than the site."""
+
+    def __init__(self) -> None:
+        super().__init__("is not that of the site")
+
+
+def fingerprint(key: str) -> str:
+    """Tells nothing of the key."""
+    return salted_hmac("storage.site_key", "fingerprint", secret=key, algorithm="sha256").hexdigest()
+
+
+def compare(noted: str | None) -> None:
+    """Raise WrongKeyError if the note is of another key. An earlier one counts until a program has started."""
+    if noted not in (None, *_fingerprints([settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
+        raise WrongKeyError
+
+
+@transaction.atomic
+def check() -> None:
+    """Compare this process's key with the note, which the first start makes, and the first with a changed key
+    replaces. Raises WrongKeyError.
+    """
+    noted = SiteKey.objects.values_list("fingerprint", flat=True).first()
+    if noted == fingerprint(settings.SECRET_KEY):
+        return
+    if noted is None:
+        SiteKey.objects.bulk_create([SiteKey(fingerprint=fingerprint(settings.SECRET_KEY))], ignore_conflicts=True)
+    else:
+        earlier = SiteKey.objects.filter(fingerprint__in=_fingerprints(settings.SECRET_KEY_FALLBACKS))
+        earlier.update(fingerprint=fingerprint(settings.SECRET_KEY))
+    if not SiteKey.objects.filter(fingerprint=fingerprint(settings.SECRET_KEY)).exists():
+        raise WrongKeyError
+
+
+def forget() -> None:
+    """Have the next program that starts note its own key."""
+    SiteKey.objects.all().delete()
+
+
+def _fingerprints(keys: Iterable[str]) -> list[str]:
+    return [fingerprint(key) for key in keys]
