@@ -112,6 +112,7 @@ MIDDLEWARE = [
     "web.health.ProbeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "corsheaders.middleware.CorsMiddleware",
+    "accounts.about.read_only.ReadOnlyMiddleware",
     "feedsite.api_path.ApiMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "web.compression.CompressionMiddleware",

@@ -29,6 +29,7 @@ from grpc_health.v1.health_pb2 import HealthCheckResponse
 from grpc_reflection.v1alpha import reflection
 from rest_framework.exceptions import AuthenticationFailed
 
+from accounts.about.site import current
 from accounts.models import User
 from accounts.signing_in.tokens import TokenAuthentication
 from runtime import metrics
@@ -198,6 +199,8 @@ def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Req
     try:
         caller = _caller(context)
         check_time(context)
+        if (why := current().read_only_why) and not isinstance(request, FilterRequest):
+            raise RefusedError(grpc.StatusCode.UNAVAILABLE, f"The site is read-only: {why}", retry_after=60)
         return work(request, caller)
     except RefusedError as error:
         refusal = error

@@ -59,17 +59,22 @@ def _problem(request: HttpRequest, status: int, detail: str) -> HttpResponse:
     return FeedResponse((_view(request) or ApiView).problem(detail), status=status)
 
 
-def unavailable(request: HttpRequest) -> HttpResponse:
-    """A moment's outage: when to come back, and nothing that needs a server of ours."""
+READ_ONLY_SECONDS = 60
+"""Seconds that a client is asked to wait in the read-only mode."""
+
+
+def unavailable(request: HttpRequest, why: str = "") -> HttpResponse:
+    """A moment's outage: when to come back, and nothing that needs a server of ours. `why`: the site is read-only."""
     if _is_api(request):
-        response = _problem(request, 503, OutageError.default_detail)
+        detail = f"The site can be read, and takes no changes for now: {why}" if why else OutageError.default_detail
+        response = _problem(request, 503, detail)
     else:
         try:  # without context processors: they would ask for the session
-            page = loader.get_template("503.html").render(nonce(request))
+            page = loader.get_template("503.html").render({"why": why, **nonce(request)})
         except TemplateDoesNotExist:
             page = f"<!doctype html><title>Unavailable</title><h1>{OutageError.default_detail}</h1>"
         response = HttpResponse(page, status=503)
-    response["Retry-After"] = str(RETRY_SECONDS)
+    response["Retry-After"] = str(READ_ONLY_SECONDS if why else RETRY_SECONDS)
     return response
 
 

@@ -49,7 +49,7 @@ class Looking(models.TextChoices):
 class SiteSettings(models.Model):
     """The words of the site on itself, and who may look and join. One row; a site without one has the defaults.
 
-    The columns that programs write, `user_count` and below, are no part of the admin's form.
+    `read_only_why` and the columns that programs write are no part of the admin's form.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
@@ -143,6 +143,10 @@ class SiteSettings(models.Model):
     announcement_until = models.DateTimeField(
         _("announced until"), null=True, blank=True, help_text=_("Empty: until you remove it.")
     )
+    read_only_why = models.CharField(
+        max_length=SHORT_LENGTH, blank=True, default="", db_default="", validators=[one_line], editable=False
+    )
+    """The reason for the read-only mode (accounts.about.read_only); empty: it is off."""
     changed_at = models.DateTimeField(_("changed"), db_default=Now(), editable=False)
     user_count = models.BigIntegerField(default=0, db_default=0, editable=False)
     active_count = models.BigIntegerField(default=0, db_default=0, editable=False)

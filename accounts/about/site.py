@@ -58,6 +58,8 @@ class Site(msgspec.Struct, frozen=True):
     members_invite: bool = False
     announcement: str = ""
     announcement_until: datetime | None = None
+    read_only_why: str = ""
+    """The reason for the read-only mode; empty: it is off."""
     changed_at: datetime | None = None
     """When an admin changed the site last."""
     user_count: int = 0
@@ -83,7 +85,9 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def news(self) -> str:
-        """The announcement, while it counts."""
+        """The reason for the read-only mode, else the announcement while it counts."""
+        if self.read_only_why:
+            return self.read_only_why
         until = self.announcement_until
         return self.announcement if until is None or until > timezone.now() else ""
 
@@ -103,6 +107,7 @@ COLUMNS = (
     "members_invite",
     "announcement",
     "announcement_until",
+    "read_only_why",
     "changed_at",
     "user_count",
     "active_count",

@@ -5,6 +5,7 @@ import stat
 from django.conf import settings
 from django.core import checks
 
+from accounts.about.site import read
 from operation.doctor.findings import Finding, Findings, judge
 from runtime import environment, traces
 
@@ -17,6 +18,13 @@ def configuration() -> Findings:
     yield _names()
     yield from _secret_key()
     yield from _of_the_web(public)
+    why = read().read_only_why
+    yield judge(
+        "read-only mode",
+        f"is on: {why}" if why else "is off",
+        warning=bool(why),
+        todo="`manage.py readonly off` ends it.",
+    )
     if public:
         yield from _deployment()
 

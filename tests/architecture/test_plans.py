@@ -202,6 +202,7 @@ UNRUN_COMMANDS = {
     "played_grpc": "a server",
     "played_migrate": "reads a file",
     "policy": "one row",
+    "readonly": "one row",
     "reindex": "reads all items in parts",
     "restore": "writes all",
     "runserver": "",

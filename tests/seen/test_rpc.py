@@ -24,6 +24,7 @@ from google.protobuf import descriptor_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from accounts.about import site
 from accounts.actions import delete_account, issue_token
 from accounts.models import User
 from accounts.signing_in.tokens import TokenAuthentication
@@ -155,6 +156,16 @@ def test_what_was_played_or_issued_is_left_out_in_order(seen: SeenStub, ann: Use
     assert ids_left(seen, who, 3, 4) == []
     assert unseen(ann.pk, [3, 4, 5], now=timezone.now()) == [5]
     assert ids_left(seen, token(UserFactory.create()), 3) == [3]
+
+
+def test_the_read_only_mode_takes_nothing(seen: SeenStub, ann: User) -> None:
+    who = token(ann)
+    site.kept.set(site.Site(read_only_why="We move."))
+    for call, request in calls(seen)[1:]:
+        refusal = refused(call, request(ids=[3]), metadata=who)
+        assert (refusal.code(), refusal.details()) == (CODE.UNAVAILABLE, "The site is read-only: We move.")
+        assert dict(refusal.trailing_metadata())["retry-after"] == "60"
+    assert ids_left(seen, who, 3) == [3]
 
 
 def test_as_many_as_may_be(seen: SeenStub, ann: User) -> None:

@@ -1,0 +1,34 @@
+"""`readonly on --why TEXT | off`: the read-only mode."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.about.actions import change
+from accounts.about.site import SECONDS, read
+
+
+class Command(BaseCommand):
+    """`readonly`: turns the read-only mode on or off, or says whether it is on."""
+
+    help = "Let pages be read and nothing be changed (on), or end that (off). Without a word: say whether it is on."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """The wanted state, and the reason."""
+        parser.add_argument("state", choices=["on", "off"], nargs="?")
+        parser.add_argument("--why", default="", help="the reason, which every page shows and every refusal names")
+
+    def handle(self, *args: Any, state: str | None, why: str, **options: Any) -> None:
+        """Change the mode. Raises CommandError without a reason, or for one that is too long."""
+        if state == "on" and not why.strip():
+            raise CommandError('Say why, for those who read it: readonly on --why "We move to another server."')
+        if state:
+            try:
+                change(read_only_why=why.strip() if state == "on" else "")
+            except ValidationError as error:
+                raise CommandError(" ".join(error.messages)) from error
+            self.stdout.write(f"Every process knows it within {SECONDS:.0f} seconds.")
+        now = read().read_only_why
+        self.stdout.write(f"The site is read-only: {now}" if now else "The site takes changes.")

@@ -1,0 +1,92 @@
+"""The read-only mode: pages go on, and nothing is changed."""
+
+import io
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts.about import site
+from accounts.actions import issue_token
+from accounts.models import User
+from items.models import Item
+from operation.doctor import configuration
+from tests.support.clients import token_of
+from tests.support.factories import ItemFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+WHY = "We move to another server until 9 o'clock <b>UTC</b>."
+
+
+def readonly(*args: str) -> str:
+    """The command, and what this process then knows."""
+    out = io.StringIO()
+    call_command("readonly", *args, stdout=out)
+    site.kept.set(site.read())
+    return out.getvalue()
+
+
+def test_pages_go_on_and_say_why(client: Client) -> None:
+    item = ItemFactory()
+    assert "takes changes" in readonly()
+    assert WHY in readonly("on", "--why", WHY)
+    client.force_login(UserFactory())
+    for path in ("/", f"/items/{item.pk}", "/search?q=word", "/about"):
+        page = client.get(path)
+        assert page.status_code == 200
+        assert "until 9 o&#x27;clock &lt;b&gt;" in page.content.decode().replace("&#39;", "&#x27;"), path
+
+
+def test_forms_are_refused_with_the_reason(client: Client, ann: User) -> None:
+    client.force_login(ann)
+    readonly("on", "--why", WHY)
+    refused = client.post("/items/new", {"text": "too late"})
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "60")
+    page = refused.content.decode()
+    assert "takes no changes for now: We move to another server" in page
+    assert page.count("We move to another server") == 2, "in both languages"
+    assert "<b>" not in page
+    assert client.post("/login", {"username": "ann", "password": "x"}).status_code == 503
+    assert client.post("/announcement/dismiss").status_code == 302, "a cookie alone"
+    assert "takes changes" in readonly("off")
+    assert client.post("/login", {"username": "ann", "password": "x"}).status_code != 503
+
+
+def test_both_apis_refuse_with_the_reason(ann: User) -> None:
+    own, apps = APIClient(), APIClient()
+    own.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
+    apps.credentials(HTTP_AUTHORIZATION=f"Bearer {token_of(ann)}")
+    readonly("on", "--why", WHY)
+    said = f"The site can be read, and takes no changes for now: {WHY}"
+    for method in ("post", "patch", "put", "delete"):
+        answer = getattr(own, method)("/api/v1/items/1", {}, format="json")
+        assert (answer.status_code, answer.json(), answer.headers["Retry-After"]) == (503, {"detail": said}, "60")
+    answer = own.post("/api/v1/items", {"text": "too late"}, format="json")
+    assert answer.status_code == 503
+    answer = apps.post("/api/v1/statuses", {"status": "too late"}, format="json")
+    assert (answer.status_code, answer.json()) == (503, {"error": said})
+    assert not Item.objects.exists()
+    assert own.get("/api/v1/timeline/home").status_code == 200
+    assert apps.get("/api/v1/timelines/home").status_code == 200
+    assert own.post("/api/v1/seen/filter", {"ids": ["1"]}, format="json").status_code == 200, "it only asks"
+    readonly("off")
+    assert apps.post("/api/v1/statuses", {"status": "in time"}, format="json").status_code == 200
+
+
+def test_it_wants_a_reason_of_one_line() -> None:
+    for wrong in ((), ("--why", " "), ("--why", "x" * 201), ("--why", "two\nlines")):
+        with pytest.raises(CommandError):
+            readonly("on", *wrong)
+    assert site.read().read_only_why == ""
+
+
+def test_the_doctor_says_so() -> None:
+    def state() -> Any:
+        return next(each for each in configuration.configuration() if each.name == "read-only mode").state
+
+    assert state() == "ok"
+    readonly("on", "--why", WHY)
+    assert state() == "warning"
