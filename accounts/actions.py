@@ -8,6 +8,7 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -40,6 +41,8 @@ TOO_SHORT = ngettext_lazy(
     "This password is too short. It must contain at least %d characters.",
     8,
 )
+MODERATORS = "Moderators"
+"""The group that the first migration of moderation makes."""
 HELD_NAME_LIFE = timedelta(days=30)
 SCRUBBED = [
     "username",
@@ -208,10 +211,7 @@ def delete_account(*, user: User) -> bool:
 
     See docs/decisions.md: A deleted account is renamed, and its name held for 30 days.
     """
-    if user.is_superuser:  # locked in the order of ids: of the last two, one stays
-        superusers = User.objects.active().filter(is_superuser=True).order_by("pk").select_for_update()
-        if not any(other.pk != user.pk for other in superusers):
-            raise LastSuperuserError
+    _keep_a_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)
     if user.deleted_at is not None:
         return False
@@ -234,6 +234,45 @@ def delete_account(*, user: User) -> bool:
     Deletion.objects.create(user=user)
     transaction.on_commit(partial(_after_deletion, user.pk))
     return True
+
+
+def _keep_a_superuser(user: User) -> None:
+    """Raise LastSuperuserError if the user is the last. They are locked in the order of ids: of the last two, one
+    stays.
+    """
+    if user.is_superuser:
+        superusers = User.objects.active().filter(is_superuser=True).order_by("pk").select_for_update()
+        if not any(other.pk != user.pk for other in superusers):
+            raise LastSuperuserError
+
+
+@transaction.atomic
+def promote(*, user: User, as_moderator: bool = False) -> bool:
+    """Make an active user an administrator, or a moderator; True if they were not."""
+    user = User.objects.active().select_for_update().get(pk=user.pk)
+    group = Group.objects.get(name=MODERATORS)
+    if user.is_staff and (user.groups.filter(pk=group.pk).exists() if as_moderator else user.is_superuser):
+        return False
+    user.is_staff = True
+    if as_moderator:
+        user.groups.add(group)
+    else:
+        user.is_superuser = True
+    user.save(update_fields=["is_staff", "is_superuser"])
+    return True
+
+
+@transaction.atomic
+def demote(*, user: User) -> bool:
+    """Take every power from a user: they are a member like others; True if they had one. Raises LastSuperuserError."""
+    _keep_a_superuser(user)
+    user = User.objects.select_for_update().get(pk=user.pk)
+    had = user.is_staff or user.is_superuser or user.groups.exists() or user.user_permissions.exists()
+    user.is_staff = user.is_superuser = False
+    user.save(update_fields=["is_staff", "is_superuser"])
+    user.groups.clear()
+    user.user_permissions.clear()
+    return had
 
 
 def forget_security(user: User) -> None:

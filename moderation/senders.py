@@ -13,13 +13,13 @@ from moderation.models import SenderKind, SenderRule, Verb
 REASON_LENGTH = 200
 
 
-def may_be_banned(user: User, by: User) -> bool:
-    """Whether `by` may ban the user: staff, and `by` themself, may not be banned."""
-    return not (user.is_staff or user.is_superuser or user.pk == by.pk)
+def may_be_banned(user: User, by: User | None) -> bool:
+    """Whether `by`, or the operator (None), may ban the user: staff, and `by` themself, may not be banned."""
+    return not (user.is_staff or user.is_superuser or user == by)
 
 
 @transaction.atomic
-def ban(*, user: User, by: User, reason: str = "") -> bool:
+def ban(*, user: User, by: User | None, reason: str = "") -> bool:
     """Deactivate a user, end their sessions and tokens, and note the ban as their rule; True if they were not banned.
 
     All they said is gone on the next request, and so are they. Raises PermissionError for staff and for oneself.
@@ -45,7 +45,7 @@ def ban(*, user: User, by: User, reason: str = "") -> bool:
 
 
 @transaction.atomic
-def unban(*, user: User, by: User, reason: str = "") -> bool:
+def unban(*, user: User, by: User | None, reason: str = "") -> bool:
     """Let a banned user come back; True if they were banned. Rejected items stay so, and a deleted account too."""
     rule = _rule_of(User.objects.held().get(pk=user.pk))
     if rule is None or rule.kind != SenderKind.BAN:
@@ -98,6 +98,6 @@ def _rule_of(user: User) -> SenderRule | None:
     return SenderRule.objects.filter(user=user).first()
 
 
-def _put_rule(user: User, kind: str, by: User, reason: str) -> SenderRule:
+def _put_rule(user: User, kind: str, by: User | None, reason: str) -> SenderRule:
     fields = {"kind": kind, "by": by, "reason": reason[:REASON_LENGTH]}
     return SenderRule.objects.update_or_create(user=user, defaults=fields)[0]

@@ -230,7 +230,7 @@ UNASKED = {
     "api/v1/tags/<str:tag>/unfollow": "the same",
     "api/v1/follow_requests/<str:account_id>/authorize": "the own API's verb and statements",
     "api/v1/follow_requests/<str:account_id>/reject": "the same",
-    "first-admin/<str:token>": "the question of `admin_link`, and a sign-up",
+    "first-admin/<str:token>": "the question of `account first-admin`, and a sign-up",
     "live/<int:session_id>/<slug:verb>": "the API's verbs",
 }
 UNRUN_TASKS = {

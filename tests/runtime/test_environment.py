@@ -294,7 +294,7 @@ def test_every_command_refuses_in_the_same_words(tmp_path: Path, command: list[s
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "command", some(2, [["admin_link"], ["migrate"], ["backup", "site.backup"], ["big_v", "mira", "on"]])
+    "command", some(2, [["account", "first-admin"], ["migrate"], ["backup", "site.backup"], ["big_v", "mira", "on"]])
 )
 def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path, command: list[str]) -> None:
     unreachable = {"FEEDSITE_DATABASE_URL": "postgresql://127.0.0.1:1/x"}
@@ -332,7 +332,7 @@ def test_migrate_waits_for_a_database_that_starts_later(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_database_that_is_not_migrated_is_one_line(tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "manage.py", "admin_link"],
+        [sys.executable, "manage.py", "account", "first-admin"],
         cwd=ROOT,
         env=clean_environ(tmp_path / "var"),
         capture_output=True,

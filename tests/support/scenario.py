@@ -497,7 +497,7 @@ def play(scenario: Scenario) -> None:
         ["big_v", "user700", "on"],
         ["timeline_check", "star"],
         ["played_status"],
-        ["admin_link", "--if-wanted"],
+        ["account", "first-admin", "--if-wanted"],
         ["explain_home", "star", "--item", str(scenario.site.busy.pk)],
     ):
         scenario.command(*command)

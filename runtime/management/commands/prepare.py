@@ -60,7 +60,7 @@ class Command(BaseCommand):
             call_command("demo", "--if-empty", stdout=self.stdout)
         elif demo and (logins := settings.DATA_DIR / "demo.txt").exists():
             self.tell(f"The demo logins are in {logins}")
-        call_command("admin_link", "--if-wanted", stdout=self.stdout)
+        call_command("account", "first-admin", "--if-wanted", stdout=self.stdout)
 
     def tell(self, line: str) -> None:
         """Write the line for `up`, which waits for it."""

@@ -1,0 +1,164 @@
+"""`account VERB NAME`: what an operator does with one account, by the verbs of the admin."""
+
+import secrets
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+from django.urls import reverse
+
+from accounts.actions import LastSuperuserError, delete_account, demote, promote
+from accounts.joining import first_admin
+from accounts.joining.actions import sign_up
+from accounts.models import User
+from accounts.signing_in import addresses, recovery, second_factors
+from moderation import senders
+
+BY_COMMAND = "By a command of the operator"
+VERBS = {
+    "make": "make an account, and print a link by which its owner sets a password",
+    "promote": "make a user an administrator, or with --moderator a moderator",
+    "demote": "take every power from an administrator or moderator",
+    "reset-link": "print a link by which the owner sets another password, within 4 hours",
+    "remove-factors": "let a user who lost them log in by the password alone; a letter tells them",
+    "ban": "sign a user out, and hide them and all they said",
+    "unban": "let a banned user come back",
+    "delete": "delete an account for good, as its owner would",
+    "first-admin": "print a link by which the site's first administrator is made: once, within 24 hours",
+}
+
+
+class Command(BaseCommand):
+    """`account`: one account."""
+
+    help = "Make, promote, demote, ban or delete one account, or let its owner in again."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """A verb, and most have a name."""
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+        each = {verb: verbs.add_parser(verb, help=text, description=text) for verb, text in VERBS.items()}
+        for verb in each.keys() - {"first-admin"}:
+            each[verb].add_argument("name", metavar="NAME", help="a username, with or without @")
+        each["first-admin"].add_argument("--if-wanted", action="store_true", help="say nothing where there is one")
+        each["make"].add_argument("--email", default="", help="the address, which counts as proven")
+        each["promote"].add_argument("--moderator", action="store_true", help="and not an administrator")
+        for verb in ("ban", "unban"):
+            each[verb].add_argument("--why", default="", help="the reason, for the log of decisions")
+        each["delete"].add_argument("--yes", action="store_true", help="do not ask")
+
+    def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        """Do it. Raises CommandError where it cannot be done."""
+        if verb == "first-admin":
+            self.first_admin(is_asked=not options["if_wanted"])
+        elif verb == "make":
+            self.make(options["name"], options["email"])
+        else:
+            name = options["name"].removeprefix("@")
+            user = User.objects.named(name).first()
+            if user is None:
+                raise CommandError(f"There is no user {name}.")
+            getattr(self, verb.replace("-", "_"))(user, **options)
+
+    def first_admin(self, *, is_asked: bool) -> None:
+        """The link for a site that has no administrator."""
+        if first_admin.is_wanted():
+            link = settings.SITE_URL + reverse("first-admin", args=[first_admin.token()])
+            self.stdout.write(
+                f"This site has no administrator yet. Within 24 hours, this page makes the first one: {link}"
+            )
+        elif is_asked:
+            raise CommandError("There is an administrator already; `manage.py account promote NAME` makes another.")
+
+    def make(self, name: str, email: str) -> None:
+        """An account that nobody can log in to before its password is set."""
+        try:
+            with transaction.atomic():
+                user = sign_up(username=name, password=secrets.token_urlsafe(32))
+                if email:
+                    user.email = email
+                    user.save(update_fields=["email"])
+                    addresses.entered(user=user)
+                if addresses.proven(user) != email.lower():
+                    raise CommandError(f"{email} is no e-mail address, or that of another account.")
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        self.log(user, "made the account")
+        self.stdout.write(
+            f"{user.username} is made. Within 4 hours, this page sets the password: {recovery.link(user)}"
+        )
+
+    def promote(self, user: User, *, moderator: bool, **options: Any) -> None:
+        """Powers over the site."""
+        self.must_be_active(user)
+        role = "a moderator" if moderator else "an administrator"
+        is_new = promote(user=user, as_moderator=moderator)
+        self.done(user, is_new, f"made {role}", f"is {role}", f"is {role} already")
+
+    def demote(self, user: User, **options: Any) -> None:
+        """A member like others."""
+        try:
+            had = demote(user=user)
+        except LastSuperuserError:
+            raise CommandError(f"{user.username} is the last administrator. Promote another first.") from None
+        self.done(user, had, "took all powers", "is a member like others", "had no power")
+
+    def reset_link(self, user: User, **options: Any) -> None:
+        """For an owner without a proven address."""
+        self.must_be_active(user)
+        self.log(user, "printed a link that sets a password")
+        self.stdout.write(f"Within 4 hours, this page sets another password of {user.username}: {recovery.link(user)}")
+
+    def remove_factors(self, user: User, **options: Any) -> None:
+        """For an owner who lost them."""
+        is_done = second_factors.forget(user=user)
+        self.done(user, is_done, "removed second factors", "logs in by the password alone", "had no second factor")
+
+    def ban(self, user: User, *, why: str, **options: Any) -> None:
+        """The log of decisions has it."""
+        try:
+            is_new = senders.ban(user=user, by=None, reason=self.reason(why))
+        except PermissionError:
+            raise CommandError(f"{user.username} is staff, who is not banned: demote them first.") from None
+        self.done(user, is_new, "", "is banned", "was banned already")
+
+    def unban(self, user: User, *, why: str, **options: Any) -> None:
+        """The log of decisions has it."""
+        is_done = senders.unban(user=user, by=None, reason=self.reason(why))
+        self.done(user, is_done, "", "may come back", "was not banned")
+
+    def delete(self, user: User, *, yes: bool, **options: Any) -> None:
+        """Asks first."""
+        name = user.username
+        if not yes and input(f"This deletes {name} and all they wrote, for good. Type the name: ") != name:
+            raise CommandError("Nothing was done.")
+        try:
+            is_done = delete_account(user=user)
+        except LastSuperuserError:
+            raise CommandError(f"{name} is the last administrator. Promote another first.") from None
+        user.refresh_from_db()
+        self.done(user, is_done, "deleted the account", "is deleted", "was deleted before", name=name)
+
+    # --- Words
+    def done(self, user: User, is_done: bool, logged: str, now: str, before: str, *, name: str = "") -> None:
+        """Log what was done, and say how it is."""
+        if is_done and logged:
+            self.log(user, logged)
+        self.stdout.write(f"{name or user.username} {now if is_done else before}.")
+
+    def log(self, user: User, text: str) -> None:
+        """In the history of the account in the admin, where a command acts in the account's own name."""
+        LogEntry.objects.log_actions(user.pk, [user], CHANGE, f"{BY_COMMAND}: {text}.")
+
+    def reason(self, why: str) -> str:
+        """As the log of decisions keeps it."""
+        return f"{BY_COMMAND}: {why}" if why else f"{BY_COMMAND}."
+
+    def must_be_active(self, user: User) -> None:
+        """Raises CommandError."""
+        if not user.is_active:
+            raise CommandError(f"{user.username} is deactivated, banned or deleted.")
