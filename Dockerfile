@@ -8,6 +8,12 @@ COPY requirements/server.lock requirements/
 RUN python -c "import manage; manage.install(manage.SERVER_LOCK)"
 
 FROM python:3.13-slim
+# pg_dump must not be older than the server, and Debian's is of 17: for `backup`, `restore` and `upgrade`.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates postgresql-common \
+    && /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y \
+    && apt-get install --yes --no-install-recommends postgresql-client-18 \
+    && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --uid 10001 --home-dir /site --shell /usr/sbin/nologin feedsite \
     && install --directory --owner=feedsite --mode=0700 /data /metrics
 COPY --from=environment /venv /venv

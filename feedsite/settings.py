@@ -322,6 +322,12 @@ CELERY_BEAT_SCHEDULE |= {
     "compare with the oracle": _every(60.0, "timeline.check_sample"),
 }
 
+# Where the site keeps backups that it makes by itself (operation/kept_backups.py), and of how many days and weeks.
+BACKUP_TO_SECRET = env.backup_to
+BACKUP_DAYS, BACKUP_WEEKS = env.backup_days, 4
+if BACKUP_TO_SECRET:
+    CELERY_BEAT_SCHEDULE["back up"] = _every(600.0, "operation.back_up")
+
 # --- Mail: a server, a folder or the log (runtime/mail_address.py) -------------------------------------------
 _MAIL = mail_address.parse(env.email_url)
 EMAIL_BACKEND = _MAIL.backend

@@ -55,7 +55,7 @@ class Bucket:
         return f"<Bucket {self.address!r}>"
 
     @cached_property
-    def _client(self) -> Any:
+    def client(self) -> Any:
         """boto3's, which threads share. It is made as django-storages makes it for each thread."""
         config = Config(
             signature_version="s3v4",
@@ -84,14 +84,14 @@ class Bucket:
         """Keep a file of `incoming` under a name (`Store.save`)."""
         kind = TYPES[name.rpartition(".")[2]]
         with self._asking(), source.open("rb") as file:
-            self._client.put_object(**self._named(name), Body=file, ContentType=kind, CacheControl=CACHING)
+            self.client.put_object(**self._named(name), Body=file, ContentType=kind, CacheControl=CACHING)
         source.unlink(missing_ok=True)
 
     def move(self, name: str, to: str) -> None:
         """Give a file another name (`Store.move`): it is copied within the store, then removed."""
         try:
             with self._asking():
-                self._client.copy_object(**self._named(to), CopySource={"Bucket": self.address.name, "Key": name})
+                self.client.copy_object(**self._named(to), CopySource={"Bucket": self.address.name, "Key": name})
         except FileNotFoundError:
             return
         self.delete(name)
@@ -99,7 +99,7 @@ class Bucket:
     def delete(self, name: str) -> None:
         """Remove a file, if it is there (`Store.delete`)."""
         with self._asking():
-            self._client.delete_object(**self._named(name))
+            self.client.delete_object(**self._named(name))
 
     def open(self, name: str) -> IO[bytes]:
         """The file, to be read (`Store.open`). Reading raises StoreError too."""
@@ -109,7 +109,7 @@ class Bucket:
         """Whether the file is there (`Store.has`)."""
         try:
             with self._asking():
-                self._client.head_object(**self._named(name))
+                self.client.head_object(**self._named(name))
         except FileNotFoundError:
             return False
         return True
@@ -121,7 +121,7 @@ class Bucket:
         asked: dict[str, Any] = {"Bucket": self.address.name, "Prefix": f"{prefix}/", "MaxKeys": LISTED_AT_ONCE}
         while True:
             with self._asking():
-                page = self._client.list_objects_v2(**asked)
+                page = self.client.list_objects_v2(**asked)
             now = datetime.now(UTC)
             for each in page.get("Contents", ()):
                 if NAME.fullmatch(each["Key"]):
@@ -134,7 +134,7 @@ class Bucket:
         """The body of a file from there on, and the bytes that the whole file has. Raises FileNotFoundError too."""
         asked = {"Range": f"bytes={begin}-"} if begin else {}
         with self._asking():
-            answer = self._client.get_object(**self._named(name), **asked)
+            answer = self.client.get_object(**self._named(name), **asked)
         return answer["Body"], begin + answer["ContentLength"]
 
     def read(self, body: Any, size: int) -> bytes:
@@ -149,7 +149,7 @@ class Bucket:
     def _asking(self) -> Iterator[None]:
         """Ask the store behind the breaker. Raises StoreError and FileNotFoundError, in whose words is no secret."""
         try:
-            with breaker.asking(self._timeout), _errors():
+            with breaker.asking(self._timeout), errors():
                 yield
         except OpenError as error:
             raise AwayError(str(error)) from error
@@ -159,7 +159,8 @@ class Bucket:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
+def errors() -> Iterator[None]:
+    """Turn what boto3 raises into StoreError and FileNotFoundError, in whose words is no secret."""
     try:
         yield
     except ClientError as error:

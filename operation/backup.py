@@ -16,6 +16,8 @@ See docs/decisions.md: A backup is a zip of stored members.
 
 import json
 import os
+import re
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import msgspec
+import psycopg
 from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
@@ -54,6 +57,8 @@ TIMEOUT = b"SET transaction_timeout = 0;\n"
 """A line of pg_restore's heading, whatever the server."""
 TIMEOUTS_SINCE = 170_000
 """The first PostgreSQL that knows it."""
+DEBIAN = Path("/usr/lib/postgresql")
+"""Where Debian has each major version's programs."""
 HEADING_BYTES = 1024
 """Bytes that the heading has at least, and that hold this line."""
 
@@ -79,6 +84,16 @@ DELETED_AT_ONCE = 500
 
 Progress = Callable[[str, int], None]
 """Is told the member that is at work, and how many bytes more of it are done."""
+
+
+def progress_on(bar: Any) -> Progress:
+    """Shows it on a bar of tqdm."""
+
+    def progress(member: str, size: int) -> None:
+        bar.set_description(member, refresh=False)
+        bar.update(size)
+
+    return progress
 
 
 FILTERS_LEFT_OUT = (
@@ -274,6 +289,19 @@ def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
 
 
 def _check(manifest: dict[str, Any], members: set[str]) -> None:
+    _check_version(manifest, members)
+    if "accounts_user" in connection.introspection.table_names() and User.objects.exists():
+        raise BackupError("This site is not empty; a restore overwrites nothing. Give it an empty database.")
+    if others := _others():
+        raise BackupError(
+            f"The database holds what is not this site's ({others[0]}), and a restore empties it first. "
+            "Give the site a database of its own."
+        )
+    if "played.mdb" in members and settings.PLAYED_STORE_URL:
+        raise BackupError("The backup has filters of plays for LMDB; restore it without FEEDSITE_PLAYED_STORE_URL.")
+
+
+def _check_version(manifest: dict[str, Any], members: set[str]) -> None:
     if manifest["format"] != FORMAT:
         raise BackupError("The backup was made by a newer version of the site; restore it with that one.")
     if not {"database.dump", "plays"} <= members:
@@ -289,15 +317,6 @@ def _check(manifest: dict[str, Any], members: set[str]) -> None:
         raise BackupError(
             f"The backup was made by a newer version of the site (it has {newer[0]}); restore it with that."
         )
-    if "accounts_user" in connection.introspection.table_names() and User.objects.exists():
-        raise BackupError("This site is not empty; a restore overwrites nothing. Give it an empty database.")
-    if others := _others():
-        raise BackupError(
-            f"The database holds what is not this site's ({others[0]}), and a restore empties it first. "
-            "Give the site a database of its own."
-        )
-    if "played.mdb" in members and settings.PLAYED_STORE_URL:
-        raise BackupError("The backup has filters of plays for LMDB; restore it without FEEDSITE_PLAYED_STORE_URL.")
 
 
 def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
@@ -351,11 +370,16 @@ def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
         for (statement,) in fetch(EMPTY, (f"^({labels})_",)):
             cursor.execute(statement)
     connection.close()
+    _run_statements(archive, progress)
+
+
+def _run_statements(archive: zipfile.ZipFile, progress: Progress, database: str = "") -> None:
+    """Run the dump in one transaction, in the site's database or another of its server."""
     # pg_restore itself would set what servers before TIMEOUTS_SINCE do not know, and end.
     psql = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]
     with (
         archive.open("database.dump") as member,
-        _client(psql, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process,
+        _client(psql, database, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process,
         closing(_script(member, progress)) as script,
         suppress(BrokenPipeError),  # psql ended, and says why
     ):
@@ -422,13 +446,80 @@ def _replace(path: Path, content: bytes) -> None:
     sync(path.parent)
 
 
+# --- A restore on trial ---------------------------------------------------------------------------------
+COUNTS = """
+    SELECT (SELECT count(*) FROM accounts_user), (SELECT count(*) FROM items_item),
+        (SELECT count(*) FROM relations_follow), (SELECT count(*) FROM media_mediafile)
+"""
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What a backup holds, counted in a database that was restored from it."""
+
+    made_at: str
+    users: int
+    items: int
+    follows: int
+    media: int
+    files: int
+    """Of media, in the archive."""
+
+
+def check(path: Path, *, progress: Progress) -> Checked:
+    """Restore the database of a backup into one that goes afterwards, on the same server, count there, and read all
+    else. The site may run. Raises BackupError.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
+            members = archive.namelist()
+            _check_version(manifest, set(members))
+            for member in members:
+                if member != "database.dump":
+                    with archive.open(member) as file, Path(os.devnull).open("wb") as nowhere:
+                        _copy(_chunks(file), nowhere, "media" if member.startswith(MEDIA) else member, progress)
+            with _scratch_database() as name:
+                _run_statements(archive, progress, name)
+                with psycopg.connect(**{**connection.get_connection_params(), "dbname": name}) as session:
+                    users, items, follows, media_files = session.execute(COUNTS).fetchone() or (0, 0, 0, 0)
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise BackupError(f"{path} is not a whole backup: {error}") from error
+    except OSError as error:
+        raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from error
+    if users < manifest["users"]:  # accounts come meanwhile, and rows of deleted ones stay
+        raise BackupError(f"The backup says that it has {manifest['users']:,} users, and {users:,} are in it.")
+    files = sum(member.startswith(MEDIA) for member in members)
+    return Checked(manifest["made_at"], users, items, follows, media_files, files)
+
+
+@contextmanager
+def _scratch_database() -> Iterator[str]:
+    """A new database on the site's server, inside the block. Raises BackupError."""
+    name = f"{connection.settings_dict['NAME']}_check_{secrets.token_hex(4)}"
+    quoted = connection.ops.quote_name(name)
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as session:
+        try:
+            session.execute(f"CREATE DATABASE {quoted} TEMPLATE template0 ENCODING 'UTF8'")
+        except psycopg.errors.InsufficientPrivilege as error:
+            role = session.info.user
+            raise BackupError(
+                f"The role {role} may make no database to try the backup in. A superuser of PostgreSQL allows it by "
+                f"`ALTER ROLE {role} CREATEDB`."
+            ) from error
+        try:
+            yield name
+        finally:
+            session.execute(f"DROP DATABASE {quoted} WITH (FORCE)")
+
+
 # --- Programs and bytes ----------------------------------------------------------------------------------
 @contextmanager
-def _client(command: list[str], **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
+def _client(command: list[str], database: str = "", **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
     """A program of PostgreSQL's, connected as the site is. Raises BackupError with its last words."""
     parameters = connection.get_connection_params()
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
     environ = os.environ | {names[name]: str(value) for name, value in parameters.items() if name in names and value}
+    environ |= {"PGDATABASE": database} if database else {}
     environ |= {f"PG{name.upper()}": str(parameters[name]) for name in ("sslmode", "sslrootcert") if name in parameters}
     with subprocess.Popen(
         [_binary(command[0]), *command[1:]], env=environ, stderr=subprocess.PIPE, **streams
@@ -455,13 +546,42 @@ def _client(command: list[str], **streams: Any) -> Iterator["subprocess.Popen[by
 
 
 def _binary(name: str) -> str:
-    """The program of the embedded PostgreSQL, else the one that is installed."""
+    """A program of PostgreSQL's that is not older than the server: of the embedded one, or one that is installed.
+    Raises BackupError with the package that is missing.
+    """
+    server = int(fetch("SHOW server_version_num")[0][0]) // 10_000
+    found = []
     with suppress(ServerError):
-        if (brought := postgres_binaries() / name).exists():
-            return str(brought)
-    if found := shutil.which(name):
-        return found
-    raise BackupError(f"{name} is not installed; install PostgreSQL's client programs.")
+        found.append(postgres_binaries() / name)
+    found += sorted(DEBIAN.glob(f"[1-9][0-9]/bin/{name}"), reverse=True)
+    if elsewhere := shutil.which(name):
+        found.append(Path(elsewhere))
+    majors = {path: _major(path) for path in found if path.exists()}
+    for path, major in majors.items():
+        if major >= server:
+            return str(path)
+    newest = f"; the newest here is of {max(majors.values())}" if majors else ""
+    raise BackupError(
+        f"{name} of PostgreSQL {server} or newer is missing{newest}. Install the package postgresql-client-{server} "
+        "(from apt.postgresql.org where the system has an older one)."
+    )
+
+
+def missing_client() -> str:
+    """Why this machine can make no backup: its client of PostgreSQL is missing or too old. Empty if it can."""
+    try:
+        for name in ("pg_dump", "pg_restore", "psql"):
+            _binary(name)
+    except BackupError as error:
+        return str(error)
+    return ""
+
+
+def _major(path: Path) -> int:
+    """The major version that a program says it is of; 0 if it says none."""
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    match = re.search(r"\(PostgreSQL\) (\d+)", done.stdout)
+    return int(match[1]) if match else 0
 
 
 def _chunks(stream: IO[bytes] | None) -> Iterator[bytes]:

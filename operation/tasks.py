@@ -1,9 +1,14 @@
 """The workers' tasks for the site's operators."""
 
+import logging
+
 from celery import shared_task
 
-from operation import gauges
+from operation import gauges, kept_backups
+from operation.backup import BackupError
 from storage.connections import database_now
+
+logger = logging.getLogger(__name__)
 
 
 @shared_task(name="operation.observe")
@@ -16,3 +21,12 @@ def observe() -> None:
 def census() -> None:
     """Count the users and their levels."""
     gauges.census()
+
+
+@shared_task(name="operation.back_up")
+def back_up() -> None:
+    """Make the backup of the day when it is due. A failure is logged, and tried again at the next period."""
+    try:
+        kept_backups.tend(now=database_now())
+    except BackupError as error:
+        logger.error("no backup was made: %s", error)

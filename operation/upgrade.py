@@ -20,7 +20,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
-from operation.backup import most_bytes
+from operation.backup import missing_client, most_bytes
 from runtime.embedded import check_major
 from runtime.supervisor import NEXT
 from runtime.up import turns_file
@@ -155,6 +155,12 @@ def _room(folder: Path, needed: int) -> str:
     if free < needed:
         raise UpgradeError(f"{said}: remove old backups and logs, or give `--backup` a file on another disk.")
     return said
+
+
+def check_client() -> None:
+    """Raises UpgradeError where this machine can make no backup."""
+    if missing := missing_client():
+        raise UpgradeError(missing)
 
 
 def check_postgresql() -> None:

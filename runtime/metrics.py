@@ -199,6 +199,7 @@ queue_length = _latest("feedsite_queue_length", "Messages that wait for a worker
 users = _latest("feedsite_users", "Users by level.", "level")
 big_vs = _latest("feedsite_big_vs", "Users whose items are pulled by most followers.")
 sampled_at = _latest("feedsite_sampled_seconds", "Unix time of the last look at the gauges.")
+backup_made_at = _latest("feedsite_backup_made_seconds", "Unix time of the newest backup that the site keeps.")
 replica_up = _latest("feedsite_replica_up", "Whether a replica answers and is one of the primary.", "server")
 replica_lag_seconds = _latest("feedsite_replica_lag_seconds", "How far it is behind, where it answers.")
 live_sessions = _latest("feedsite_live_sessions", "Live sessions.", "state")

@@ -110,6 +110,14 @@ def _check_opensearch(url: str) -> None:
         raise ValueError("it ends in no name of small letters, digits, . _ or -")
 
 
+def _check_backups(place: str) -> str:
+    if place.startswith("s3://"):
+        bucket_address.parse(place)
+    elif place and not re.fullmatch(r"/[^\0\r\n]*", place):
+        raise ValueError("it does not begin with a slash")
+    return place
+
+
 _REDIS = ("redis", "rediss", "unix")
 # `repr=False` marks a setting that may hold a secret: its value is never shown.
 Postgresql = Annotated[
@@ -148,6 +156,13 @@ Bucket = Annotated[
     str,
     _address(("s3",), bucket_address.parse),
     Field(title="an address such as s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org", repr=False),
+]
+Backups = Annotated[
+    str,
+    AfterValidator(_check_backups),
+    Field(
+        title="a folder such as /srv/backups, or a bucket such as s3://key:secret@s3.example.org/backups", repr=False
+    ),
 ]
 Mail = Annotated[
     str,

@@ -18,11 +18,13 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from runtime import bucket_address
 from runtime.cluster_address import names_cluster
 from runtime.embedded import Servers
 from runtime.option_kinds import (
     AccelPath,
     AdminPath,
+    Backups,
     Broker,
     Bucket,
     Feeds,
@@ -96,6 +98,7 @@ SECTIONS = {
     "moderation_link_days": ("Moderation", "Items held for review before they are published. 0 turns a rule off."),
     "discover_seen": ("Discover and notifications", ""),
     "media_image_mb": ("Pictures and videos", ""),
+    "backup_to": ("Backups", ""),
     "played_store_url": ("Played history", ""),
 }
 """The first setting of each section of the documents → title and text of the section."""
@@ -277,6 +280,11 @@ class Options(BaseSettings):
         "are for stores that need them.",
         otherwise="the data folder", example="s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org")
 
+    backup_to: Backups = option("", "The folder or bucket where the site keeps a backup of each night. Backups hold "
+        "secrets: nobody else may read it.",
+        otherwise="the site makes no backups by itself", example="/var/lib/feedsite/backups")
+    backup_days: int = option(7, "The newest backup of each of this many days is kept, and of four weeks.", ge=1, le=3660)
+
     played_store_url: Redis = option("", "The store of the month filters: Kvrocks, or another server of the Redis "
         "protocol that keeps strings on disk.", otherwise="LMDB in the data folder",
         example="redis://kvrocks.internal:6666/0")
@@ -336,6 +344,16 @@ class Options(BaseSettings):
             raise broken(f"Set {name} to a single server: FEEDSITE_REDIS_URL names a cluster, which is for feeds only.")
         return url
 
+    @field_validator("backup_to")
+    @classmethod
+    def _backups_are_not_public(cls, place: str, info: ValidationInfo) -> str:
+        media = info.data.get("media_store", "")
+        if place.startswith("s3://") and media and _bucket_of(place) == _bucket_of(media):
+            raise broken(
+                "FEEDSITE_BACKUP_TO is the bucket of FEEDSITE_MEDIA_STORE. Backups hold secrets: give them their own."
+            )
+        return place
+
     @field_validator("hsts_preload")
     @classmethod
     def _preload_is_allowed(cls, preload: bool, info: ValidationInfo) -> bool:
@@ -360,6 +378,11 @@ class Options(BaseSettings):
             if self.small and name not in self.model_fields_set:
                 setattr(self, name, value)
         return self
+
+
+def _bucket_of(url: str) -> tuple[str, str]:
+    address = bucket_address.parse(url)
+    return address.endpoint, address.name
 
 
 SMALL_VALUES = {

@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from datetime import datetime, timedelta
 from itertools import islice, takewhile
 
 from django.conf import settings
@@ -10,10 +11,13 @@ from media import store as media
 from media.files import PREFIXES
 from media.models import MediaFile
 from media.sweeping import without_row
+from operation import kept_backups
+from operation.backup import missing_client
 from operation.doctor.findings import Findings, judge
 from seen.lmdb_store import LmdbStore
 from seen.store import store
 
+NO_CLIENT = "Neither `backup`, `restore` nor `upgrade` works here without it."
 GIB = 2**30
 MEDIA_LOOKED_AT = 500
 """Rows of media whose files are looked for, and files whose rows are asked for at once."""
@@ -34,6 +38,24 @@ def disk() -> Findings:
         error=usage.free < GIB / 4 or share < 0.02,
         warning=usage.free < 2 * GIB or share < 0.1,
         todo="Make room: without it PostgreSQL stops.",
+    )
+
+
+def backups(now: datetime) -> Findings:
+    """Check that this machine can make backups, and the age of the newest that the site keeps."""
+    missing = missing_client()
+    yield judge("postgresql client", missing or "is not older than the server", warning=bool(missing), todo=NO_CLIENT)
+    if not settings.BACKUP_TO_SECRET:
+        yield judge("backups", "are not made by the site itself (FEEDSITE_BACKUP_TO)")
+        return
+    newest = next(iter(kept_backups.kept(kept_backups.place())), None)
+    age = now - newest.made_at if newest else timedelta.max
+    yield judge(
+        "backups",
+        f"the newest is {age.total_seconds() / 3600:.0f} hours old: {newest.name}" if newest else "there is none",
+        error=age > 3 * kept_backups.LATE,
+        warning=age > kept_backups.LATE,
+        todo="The log of the worker has the reason (operation.tasks). `manage.py backup` makes one at once.",
     )
 
 

@@ -32,6 +32,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("impressions", feeds.impressions_fill),
         ("played store", disks.played_store),
         ("disk", disks.disk),
+        ("backups", lambda: disks.backups(now)),
         ("old files", growth.old_files),
         ("media", disks.media_files),
         ("traces", configuration.tracing),

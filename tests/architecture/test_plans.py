@@ -234,6 +234,7 @@ UNASKED = {
     "live/<int:session_id>/<slug:verb>": "the API's verbs",
 }
 UNRUN_TASKS = {
+    "operation.back_up": "reads all, by pg_dump",
     "discover.index": "OpenSearch's own queue",
     "notifications.announce": "what an announcement of a request asks, of one user",
     "notifications.put_away": "what clearing asks in its request, once more",

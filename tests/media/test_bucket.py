@@ -67,7 +67,7 @@ def send(client: APIClient, data: bytes) -> Any:
 def head(name: str) -> Any:
     """The facts that the bucket has of a file."""
     kept: Any = store()
-    return kept._client.head_object(Bucket=kept.address.name, Key=name)
+    return kept.client.head_object(Bucket=kept.address.name, Key=name)
 
 
 def get(path: str, method: str = "GET", **headers: str) -> tuple[str, dict[str, str], bytes]:
@@ -131,7 +131,7 @@ def test_files_without_a_row_go(
 ) -> None:
     monkeypatch.setattr(bucket, "LISTED_AT_ONCE", 2)
     kept = actions.upload(owner_id=ann.pk, file=upload(jpeg()))
-    client, name = store()._client, store().address.name  # type: ignore[attr-defined]
+    client, name = store().client, store().address.name  # type: ignore[attr-defined]
     prefix = kept.name[:3]
     others = {f"{prefix}readme.txt", "backup.tar", f"{prefix}{'0' * 30}.exe"}
     strays = [f"{prefix}{number:030x}.jpg" for number in range(5)]

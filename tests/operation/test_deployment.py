@@ -186,6 +186,11 @@ def test_the_image_is_small_private_and_watched() -> None:
     assert {".git", ".env", ".venv", "var", "tests"} <= set(ignored), "secrets and what is not of the site stay outside"
 
 
+def test_the_image_has_the_programs_of_the_servers_postgresql() -> None:
+    server = str(SERVICES["postgres"]["image"]).partition(":")[2]
+    assert any(f" postgresql-client-{server} " in line for line in DOCKERFILE), "an older pg_dump refuses the server"
+
+
 def test_the_environment_of_the_image_is_made_by_manage() -> None:
     """The Dockerfile calls these by name."""
     import manage

@@ -21,7 +21,7 @@ from tests.support.environments import given, refusal
 
 ROOT = Path(settings.BASE_DIR)
 SECRET = "hunter2"
-MOST_SETTINGS = 85
+MOST_SETTINGS = 86
 
 
 WRONG = [

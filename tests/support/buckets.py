@@ -50,7 +50,7 @@ class BucketServer:
         """The address of a new bucket, as the setting takes it."""
         address = f"s3://someone:a%2Fsecret+of=thirteen@127.0.0.1/{name}?endpoint={self.url}"
         bucket = Bucket(parse(address), 30)
-        bucket._client.create_bucket(Bucket=name)
+        bucket.client.create_bucket(Bucket=name)
         return address
 
     def publish(self, address: str) -> None:
@@ -59,7 +59,7 @@ class BucketServer:
         files = f"arn:aws:s3:::{bucket.address.name}/*"
         allowed = [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": files}]
         policy = json.dumps({"Version": "2012-10-17", "Statement": allowed})
-        bucket._client.put_bucket_policy(Bucket=bucket.address.name, Policy=policy)
+        bucket.client.put_bucket_policy(Bucket=bucket.address.name, Policy=policy)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -78,5 +78,5 @@ class BucketServer:
 def names_in(address: str) -> set[str]:
     """The names of all files of a bucket."""
     bucket = Bucket(parse(address), 30)
-    found = bucket._client.list_objects_v2(Bucket=bucket.address.name)
+    found = bucket.client.list_objects_v2(Bucket=bucket.address.name)
     return {each["Key"] for each in found.get("Contents", ())}

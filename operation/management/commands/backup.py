@@ -1,4 +1,4 @@
-"""`backup FILE`: all that cannot be made anew, in one file."""
+"""`backup [FILE]`: all that cannot be made anew, in one file."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -8,32 +8,36 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from tqdm import tqdm
 
-from operation.backup import BackupError, backup, left_out
+from operation.backup import BackupError, backup, left_out, progress_on
+from operation.kept_backups import make_kept
 
 
 class Command(BaseCommand):
-    """`backup FILE`: writes a backup of the site."""
+    """`backup [FILE]`: writes a backup of the site."""
 
     help = "Write database, plays and secret key to one file; the site may run meanwhile."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The file to write."""
-        parser.add_argument("file", type=Path, help="which must not exist; it appears when it is whole")
+        parser.add_argument(
+            "file",
+            type=Path,
+            nargs="?",
+            help="which must not exist; it appears when it is whole. Without it: a new one in FEEDSITE_BACKUP_TO",
+        )
 
-    def handle(self, *args: Any, file: Path, **options: Any) -> None:
+    def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
         """Write the backup, and show its progress. Raises CommandError if it fails; no file is left then."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
-
-            def progress(member: str, size: int) -> None:
-                bar.set_description(member, refresh=False)
-                bar.update(size)
-
+            progress = progress_on(bar)
             try:
-                backup(file, now=timezone.now(), progress=progress)
+                if file is not None:
+                    backup(file, now=timezone.now(), progress=progress)
+                    said = f"{file}: {file.stat().st_size:,} bytes"
+                else:
+                    said = make_kept(now=timezone.now(), progress=progress)
             except BackupError as error:
                 raise CommandError(str(error)) from error
         for sentence in left_out():
             self.stderr.write(self.style.WARNING(sentence))
-        self.stdout.write(
-            f"{file}: {file.stat().st_size:,} bytes. It holds secrets and whatever users wrote: keep it safe."
-        )
+        self.stdout.write(f"{said}. It holds secrets and whatever users wrote: keep it safe.")

@@ -1,5 +1,6 @@
-"""`restore FILE`: an empty site becomes the one that was backed up."""
+"""`restore FILE`: an empty site becomes the one that was backed up; with `--check` a backup is tried."""
 
+import contextlib
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from accounts.levels import policy
-from operation.backup import BackupError, restore
+from operation.backup import BackupError, check, progress_on, restore
+from operation.kept_backups import NAME, place
 from runtime.up import UpError, only_one_site
 from storage import site_key
 
@@ -19,20 +21,44 @@ from storage import site_key
 class Command(BaseCommand):
     """`restore FILE`: fills an empty site from a backup."""
 
-    help = "Fill an empty site from a file that `backup` wrote, and bring the database up to this version."
+    help = (
+        "Fill an empty site from a file that `backup` wrote, and bring the database up to this version. With --check: "
+        "restore it on trial while the site runs, and count."
+    )
     requires_system_checks: list[str] = []  # there is no database yet
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The file to read."""
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", help="a file, or the name of a backup in the place of FEEDSITE_BACKUP_TO")
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="restore into a database that is dropped afterwards, count what is in it, and read the rest",
+        )
 
-    def handle(self, *args: Any, file: Path, **options: Any) -> None:
+    def handle(self, *args: Any, file: str, check: bool, **options: Any) -> None:
         """Restore the backup, then migrate the database. Raises CommandError while the site runs, or if it fails."""
         try:
-            with only_one_site(settings.SERVERS.home):
-                self.restore(file)
-        except UpError as error:
+            with contextlib.ExitStack() as stack:
+                path = Path(file)
+                if NAME.fullmatch(str(file)) and not path.exists():
+                    path = stack.enter_context(place().file(file))
+                if check:
+                    self.try_out(path)
+                    return
+                stack.enter_context(only_one_site(settings.SERVERS.home))
+                self.restore(path)
+        except (UpError, BackupError) as error:
             raise CommandError(str(error)) from error
+
+    def try_out(self, file: Path) -> None:
+        """Try the backup, and tell what is in it."""
+        with tqdm(unit="B", unit_scale=True, disable=None) as bar:
+            found = check(file, progress=progress_on(bar))
+        self.stdout.write(
+            f"{file} is whole, as of {found.made_at}: {found.users:,} users, {found.items:,} items, "
+            f"{found.follows:,} follows, {found.media:,} pictures and videos in {found.files:,} files."
+        )
 
     def restore(self, file: Path) -> None:
         """Restore the backup while no `up` can begin."""
@@ -42,14 +68,7 @@ class Command(BaseCommand):
             if answers:
                 raise CommandError("Workers of this site run; stop them, and the web processes, first.")
 
-            def progress(member: str, size: int) -> None:
-                bar.set_description(member, refresh=False)
-                bar.update(size)
-
-            try:
-                manifest = restore(file, progress=progress)
-            except BackupError as error:
-                raise CommandError(str(error)) from error
+            manifest = restore(file, progress=progress_on(bar))
             call_command("migrate", interactive=False, verbosity=0)
             site_key.forget()  # the next start notes its own, whichever of the two that is
             policy.renew()  # windows that a feeds server brings back from its own disk are of another past

@@ -15,6 +15,7 @@ from django.utils import timezone
 from media.files import StoreError
 from operation.upgrade import (
     UpgradeError,
+    check_client,
     check_postgresql,
     check_room,
     restart_by_turns,
@@ -153,6 +154,8 @@ class Command(BaseCommand):
         refuse_older(connection)
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
             raise UpgradeError(f"{file.parent} is no folder: make it, or mount its disk.")
+        if file is not None:
+            check_client()
         said = io.StringIO()
         call_command("check", deploy=True, stdout=said, stderr=said)
         warnings = said.getvalue().count("\n?: ")

@@ -1,0 +1,69 @@
+"""A bucket in which the site keeps its backups (operation.kept_backups)."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from boto3.exceptions import Boto3Error
+from django.conf import settings
+
+from media.bucket import Bucket, errors
+from media.files import StoreError
+from operation.backup import BackupError
+from operation.kept_backups import FolderPlace, disk_errors
+from runtime import bucket_address
+
+BUCKET_SECONDS = 60.0
+"""Seconds that the bucket may take for an answer, and for each part of a file."""
+
+
+class BucketPlace:
+    """A bucket. A backup is made in the data folder first, and stays there for as long as it takes to send it."""
+
+    def __init__(self, url: str) -> None:
+        self.bucket = Bucket(bucket_address.parse(url), BUCKET_SECONDS)
+        self.draft = FolderPlace(settings.DATA_DIR / "backups" / "unsent")
+
+    def names(self) -> list[str]:
+        """The names of all files there (`Place.names`)."""
+        with _bucket_errors():
+            pages = self.bucket.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket.address.name)
+            return [each["Key"] for page in pages for each in page.get("Contents", ())]
+
+    def make(self, name: str, make: Callable[[Path], None]) -> None:
+        """Have a backup made, and keep it under the name (`Place.make`)."""
+        for left in self.draft.names():
+            self.draft.delete(left)
+        self.draft.make(name, make)
+        try:
+            with _bucket_errors():
+                self.bucket.client.upload_file(str(self.draft.folder / name), self.bucket.address.name, name)
+        finally:
+            self.draft.delete(name)
+
+    def delete(self, name: str) -> None:
+        """Remove a backup (`Place.delete`)."""
+        with _bucket_errors():
+            self.bucket.client.delete_object(Bucket=self.bucket.address.name, Key=name)
+
+    @contextlib.contextmanager
+    def file(self, name: str) -> Iterator[Path]:
+        """A backup as a file of this machine (`Place.file`)."""
+        with disk_errors(self.draft.folder):
+            self.draft.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.draft.folder / f"fetched-{name}"
+        try:
+            with _bucket_errors():
+                self.bucket.client.download_file(self.bucket.address.name, name, str(path))
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _bucket_errors() -> Iterator[None]:
+    try:
+        with errors():
+            yield
+    except (StoreError, FileNotFoundError, Boto3Error) as error:
+        raise BackupError(f"The bucket of FEEDSITE_BACKUP_TO failed: {error}") from error

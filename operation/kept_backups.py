@@ -1,0 +1,150 @@
+"""The backups that the site makes by itself: once a day into a folder or a bucket (FEEDSITE_BACKUP_TO), of which the
+newest of some days and weeks are kept.
+
+A backup of another name there is left alone. See docs/operations.md, Backup.
+"""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from django.conf import settings
+from django.db import transaction
+
+from operation.backup import BackupError, Progress, backup
+from runtime import metrics
+from storage.connections import fetch
+
+NAME = re.compile(r"feedsite-(\d{8}T\d{6})Z\.backup")
+TIME = "%Y%m%dT%H%M%S"
+HOUR = 3
+"""Of the site's time zone, after which the day's backup is made."""
+LATE = timedelta(hours=30)
+"""Age of the newest backup beyond which something is wrong."""
+TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('operation.kept_backups'))"
+
+
+class Kept(NamedTuple):
+    """A backup, by the time of its making."""
+
+    made_at: datetime
+    name: str
+
+
+class Place(Protocol):
+    """Where backups are kept. Each method raises BackupError."""
+
+    def names(self) -> list[str]:
+        """The names of all files there."""
+
+    def make(self, name: str, make: Callable[[Path], None]) -> None:
+        """Have a backup made, and keep it under the name."""
+
+    def delete(self, name: str) -> None:
+        """Remove a backup."""
+
+    @contextlib.contextmanager
+    def file(self, name: str) -> Iterator[Path]:
+        """A backup as a file of this machine, inside the block."""
+
+
+class FolderPlace:
+    """A folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def names(self) -> list[str]:
+        """The names of all files there (`Place.names`)."""
+        with disk_errors(self.folder):
+            return [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
+
+    def make(self, name: str, make: Callable[[Path], None]) -> None:
+        """Have a backup made, and keep it under the name (`Place.make`)."""
+        with disk_errors(self.folder):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for left in self.folder.glob("feedsite-*.backup.*.part"):  # by a process that was killed
+                left.unlink(missing_ok=True)
+        make(self.folder / name)
+
+    def delete(self, name: str) -> None:
+        """Remove a backup (`Place.delete`)."""
+        with disk_errors(self.folder):
+            (self.folder / name).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def file(self, name: str) -> Iterator[Path]:
+        """A backup as a file of this machine (`Place.file`)."""
+        yield self.folder / name
+
+
+@contextlib.contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Turn errors of the disk into BackupError."""
+    try:
+        yield
+    except OSError as error:
+        raise BackupError(f"{folder} (FEEDSITE_BACKUP_TO) cannot be used: {error.strerror}.") from error
+
+
+def place() -> Place:
+    """Where this site keeps its backups. Raises BackupError where it keeps none."""
+    where: str = settings.BACKUP_TO_SECRET
+    if not where:
+        raise BackupError("Name a file, or set FEEDSITE_BACKUP_TO to the folder or bucket where backups are kept.")
+    if not where.startswith("s3://"):
+        return FolderPlace(Path(where))
+    from operation.backup_bucket import BucketPlace  # boto3 takes 20 MB
+
+    return BucketPlace(where)
+
+
+def kept(where: Place) -> list[Kept]:
+    """The backups there, the newest first. Raises BackupError."""
+    found = [match for match in map(NAME.fullmatch, where.names()) if match]
+    return sorted((Kept(datetime.strptime(each[1], TIME).replace(tzinfo=UTC), each[0]) for each in found), reverse=True)
+
+
+def is_due(newest: Kept | None, now: datetime) -> bool:
+    """Whether the backup of the day is missing, in the site's time zone."""
+    local = now.astimezone(settings.SITE_ZONE)
+    due = local.replace(hour=HOUR, minute=0, second=0, microsecond=0)
+    due -= timedelta(days=local < due)
+    return newest is None or newest.made_at < due
+
+
+def superfluous(found: list[Kept], *, days: int, weeks: int) -> list[Kept]:
+    """The backups that are none of the newest of so many days and weeks."""
+    wanted = {each.name for each in found[:1]}
+    for period, most in (("%Y-%m-%d", days), ("%G-%V", weeks)):
+        newest = {}
+        for each in reversed(found):
+            newest[each.made_at.astimezone(settings.SITE_ZONE).strftime(period)] = each.name
+        wanted |= {newest[key] for key in sorted(newest, reverse=True)[:most]}
+    return [each for each in found if each.name not in wanted]
+
+
+def make_kept(*, now: datetime, progress: Progress) -> str:
+    """Make a backup, and remove what is not to be kept any longer; its name. Raises BackupError."""
+    where, name = place(), f"feedsite-{now.astimezone(UTC):{TIME}}Z.backup"
+    with transaction.atomic():
+        if not fetch(TRY_LOCK)[0][0]:
+            raise BackupError("Another process makes a backup just now.")
+        where.make(name, partial(backup, now=now, progress=progress))
+    for each in superfluous(kept(where), days=settings.BACKUP_DAYS, weeks=settings.BACKUP_WEEKS):
+        where.delete(each.name)
+    metrics.backup_made_at.set(now.timestamp())
+    return name
+
+
+def tend(*, now: datetime) -> None:
+    """Make the backup of the day when it is due, and have the gauge tell of the newest. Raises BackupError."""
+    newest = next(iter(kept(place())), None)
+    if newest is not None:
+        metrics.backup_made_at.set(newest.made_at.timestamp())
+    if is_due(newest, now):
+        make_kept(now=now, progress=lambda member, size: None)
