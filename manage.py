@@ -292,6 +292,12 @@ def run_command(argv: list[str]) -> None:
     if argv[1:2] == ["up"]:
         run_site(argv[2:])
         return
+    if argv[1:] in ([], ["help"], ["--help"], ["-h"]):
+        from runtime import commands
+
+        print(commands.page())
+        return
+    argv = [word for word in argv if word != "--all"] if argv[1:2] == ["help"] else argv
     import django
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured

@@ -283,7 +283,8 @@ class Options(BaseSettings):
     backup_to: Backups = option("", "The folder or bucket where the site keeps a backup of each night. Backups hold "
         "secrets: nobody else may read it.",
         otherwise="the site makes no backups by itself", example="/var/lib/feedsite/backups")
-    backup_days: int = option(7, "The newest backup of each of this many days is kept, and of four weeks.", ge=1, le=3660)
+    backup_days: int = option(7, "The newest backup of each of this many days is kept, and of four weeks.",
+        ge=1, le=3660)
 
     played_store_url: Redis = option("", "The store of the month filters: Kvrocks, or another server of the Redis "
         "protocol that keeps strings on disk.", otherwise="LMDB in the data folder",

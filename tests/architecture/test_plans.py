@@ -194,6 +194,7 @@ UNRUN_COMMANDS = {
     "document_layout": "asks nothing",
     "document_settings": "asks nothing",
     "doctor": "looks at servers",
+    "flush": "removes all",
     "generateschema": "",
     "load": "loads a data set",
     "messages": "",

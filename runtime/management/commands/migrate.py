@@ -13,10 +13,12 @@ from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as MigrateCommand
 from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.exceptions import AmbiguityError
 from django.db.migrations.executor import MigrationExecutor
 from psycopg.errors import LockNotAvailable
 
 from runtime.arguments import seconds
+from runtime.members import refuse_with_members
 from runtime.older_database import refuse_older
 
 PAUSE_SECONDS = 2.0
@@ -52,6 +54,8 @@ class Command(MigrateCommand):
         connection = connections[options["database"]]
         self._connect(connection, time.monotonic() + options["wait"])
         refuse_older(connection)
+        if options["migration_name"] and _goes_back(connection, options["app_label"], options["migration_name"]):
+            refuse_with_members(connection, "migrate")
         if settings.POOLED:
             _need_nothing(connection)
             super().handle(*args, **options)
@@ -93,6 +97,16 @@ class Command(MigrateCommand):
                 time.sleep(PAUSE_SECONDS)
             else:
                 return
+
+
+def _goes_back(connection: BaseDatabaseWrapper, app: str, name: str) -> bool:
+    """Whether to go to this migration of the app takes tables or columns away."""
+    executor = MigrationExecutor(connection)
+    try:
+        goal = None if name == "zero" else executor.loader.get_migration_by_prefix(app, name).name
+    except (AmbiguityError, KeyError):
+        return False  # Django says so
+    return any(is_backwards for _, is_backwards in executor.migration_plan([(app, goal)]))
 
 
 def _need_nothing(connection: BaseDatabaseWrapper) -> None:

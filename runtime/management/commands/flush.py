@@ -1,0 +1,17 @@
+"""`flush`, which spares a site with members."""
+
+from typing import Any
+
+from django.core.management.commands.flush import Command as FlushCommand
+from django.db import connections
+
+from runtime.members import refuse_with_members
+
+
+class Command(FlushCommand):
+    """Django's `flush` removes every row of the database."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Raises CommandError where there are members."""
+        refuse_with_members(connections[options["database"]], "flush")
+        super().handle(*args, **options)
