@@ -688,6 +688,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "filters": {
         "about": {"()": "runtime.logs.AboutFilter"},
+        "outages": {"()": "runtime.logs.OutageFilter"},
         "refusals": {"()": "runtime.logs.RefusalFilter"},
     },
     "formatters": {
@@ -695,7 +696,11 @@ LOGGING = {
         "json": {"()": "runtime.logs.JsonFormatter"},
     },
     "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["about", "refusals"]}
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": LOG_FORMAT,
+            "filters": ["about", "outages", "refusals"],
+        }
     },
     "root": {"handlers": ["console"], "level": LOG_LEVEL or "INFO"},
     # A line of each program at its start, whatever the level of the others.

@@ -11,6 +11,8 @@ import json
 import logging
 import random
 import re
+import threading
+import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
@@ -42,14 +44,90 @@ class AboutFilter(logging.Filter):
         return True
 
 
-class RefusalFilter(logging.Filter):
-    """Takes the traceback off Django's line on a request that was refused, or that a server failed which is away: the
-    answer is meant, and the line names the address. Of an outage it names the cause, too.
+class Outage:
+    """An outage of PostgreSQL, as this process meets it: told once when it begins, and once when it is over."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._since: float | None = None
+        self._left_out = 0
+
+    def begins(self) -> bool:
+        """Whether this is the first news of it. Others are counted."""
+        with self._lock:
+            is_first = self._since is None
+            if is_first:
+                self._since, self._left_out = time.monotonic(), 0
+            else:
+                self._left_out += 1
+        return is_first
+
+    def ends(self) -> None:
+        """PostgreSQL gave this process a session."""
+        if self._since is None:
+            return
+        with self._lock:
+            if self._since is None:
+                return
+            seconds, self._since = time.monotonic() - self._since, None
+        logging.getLogger("postgresql").warning(
+            "PostgreSQL answers again, after %.0f s. %d further lines about it were left out.", seconds, self._left_out
+        )
+
+
+outage = Outage()
+
+
+class OutageFilter(logging.Filter):
+    """Lets one line of an outage of PostgreSQL pass, without its traceback. Each request, task and question that fails
+    meanwhile would be one more.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Take the traceback from records of answers other than 500. Every record passes."""
+        """Whether the record is no news of an outage, or the first."""
+        told = [record.exc_info[1] if record.exc_info else None]
+        told += [each for each in record.args or () if isinstance(each, BaseException)]
+        cause = next((cause for error in told if error and (cause := cause_away(error))), None)
+        if cause is None:
+            return True
+        if not outage.begins():
+            return False
+        what, why = (" ".join(str(each).split()) for each in (record.getMessage().partition("Traceback")[0], cause))
+        record.msg, record.args = f"PostgreSQL does not answer: {why}. So this failed: {what}", ()
+        record.exc_info = record.exc_text = None
+        return True
+
+
+AWAY = ("08", "57P", "25006", "25P03", "25P04")
+"""The beginnings of the codes of errors by which PostgreSQL says that it cannot serve just now."""
+
+
+def cause_away(error: BaseException) -> BaseException | None:
+    """The error of psycopg that says that PostgreSQL is away, among the causes of an error."""
+    import psycopg  # which the supervisor, that has this module too, does without
+
+    for _ in range(5):
+        if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+            return error if (error.sqlstate or "08").startswith(AWAY) else None
+        cause = error.__cause__ or error.__context__
+        if cause is None:
+            return None
+        error = cause
+    return None
+
+
+class RefusalFilter(logging.Filter):
+    """Leaves out Django's line on an answer 404 or 503, which the access log has.
+
+    Takes the traceback off its line on a request that was refused, or that a server failed which is away: the answer
+    is meant, and the line names the address. Of an outage it names the cause, too.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Take the traceback from records of answers other than 500."""
         status = getattr(record, "status_code", 500)
+        if record.name == "django.request" and status in (404, 503) and not record.exc_info:
+            return False
         if record.name.startswith("django.") and record.exc_info and status != 500:
             if status > 500:
                 cause = " ".join(str(record.exc_info[1]).split())

@@ -17,6 +17,7 @@ import psycopg
 from django.conf import settings
 from django.db.backends.postgresql import base
 
+from runtime.logs import outage
 from storage.breaker import BREAKER_SECONDS, Breaker, OpenError
 
 Waiting = Generator[Any, Any, Any]
@@ -99,15 +100,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
         """A new connection. Raises psycopg.OperationalError at once while the server is left alone."""
         if math.isinf(self.seconds):
-            return as_ours(super().get_new_connection(conn_params))
+            return self._come(super().get_new_connection(conn_params))
         breaker = outage_of(self.alias)
         try:
             with breaker.asking(conn_params["connect_timeout"]):
-                connection = as_ours(super().get_new_connection(conn_params))
+                connection = self._come(super().get_new_connection(conn_params))
         except OpenError as error:
             raise psycopg.OperationalError(str(error)) from error
         connection.seconds, connection.breaker = self.seconds + GRACE_SECONDS, breaker
         return connection
+
+    def _come(self, connection: Any) -> Connection:
+        if self.alias != REPLICA:
+            outage.ends()
+        return as_ours(connection)
 
     def bound(self, seconds: float) -> None:
         """Bound the statements of this thread, on the connection that it has and those that it makes."""

@@ -186,6 +186,32 @@ def has_ended(session: "psycopg.Connection[tuple[int, ...]]") -> bool:
     return False
 
 
+def test_an_outage_is_told_once_at_its_start_and_once_at_its_end(site: Site) -> None:
+    """By each process of web and worker, whatever fails meanwhile."""
+    ann = site.sign_up("ann")
+    site.worker.start()
+    assert site.web.publish(ann).status == 201
+    until(site.is_delivered, 150)
+    log = site.folder / "worker.log"
+    for _ in range(2):
+        before, begun = log.read_text(), len(site.web.said())
+        site.postgres.stop()
+        ended = time.monotonic() + 8  # beat goes on to send tasks, four a second
+        while time.monotonic() < ended:
+            assert site.web.ask(f"{API}/timeline/home", ann).status == 503
+            assert site.web.ask(f"{API}/nowhere").status == 404
+            time.sleep(0.1)
+        site.start_postgres()
+        until(lambda: site.web.publish(ann).status == 201, 60)
+        until(site.is_delivered, 150)
+        for said in (log.read_text()[len(before) :], site.web.said()[begun:]):
+            assert "Traceback" not in said
+            starts, ends = said.count("PostgreSQL does not answer"), said.count("PostgreSQL answers again")
+            assert 1 <= starts <= 4, said
+            assert 1 <= ends <= starts, said
+            assert len(said.splitlines()) <= starts + ends + 2, said
+
+
 @pytest.mark.long
 def test_fault_4_postgresql_restarted(site: Site) -> None:
     """503 with Retry-After while PostgreSQL is away or recovers, and nothing but answers from 5 s after it is back;

@@ -1,5 +1,6 @@
 """Lines of the log: whose they are, and that they are one JSON object each."""
 
+import io
 import json
 import logging
 import os
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.signals import request_finished
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.test import Client
 
+from accounts.about import site
 from feedsite.celery import app
 from runtime import logs
 from runtime.supervisor import relayed
+from storage.postgresql import base
 from storage.queue import enqueue
 from tests.support.factories import UserFactory
 
@@ -192,3 +195,67 @@ def test_enqueueing_carries_the_id_through_a_real_broker() -> None:
         message = queue.get(timeout=60)
         queue.close()
         assert message.headers["request_id"] == "r1"
+
+
+# --- An outage of PostgreSQL -------------------------------------------------------------------------------
+@pytest.fixture
+def console(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What the site's handler writes of all loggers."""
+    monkeypatch.setattr(logs, "outage", logs.Outage())
+    monkeypatch.setattr(base, "outage", logs.outage)
+    stream, handler = io.StringIO(), logging.StreamHandler()
+    handler.setStream(stream)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    for each in (logs.AboutFilter(), logs.OutageFilter(), logs.RefusalFilter()):
+        handler.addFilter(each)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    return stream
+
+
+def fail() -> None:
+    """As Django does where no PostgreSQL listens."""
+    wrapper = base.DatabaseWrapper(connection.settings_dict | {"HOST": "127.0.0.1", "PORT": "1"})
+    wrapper.ensure_connection()
+
+
+def test_an_outage_is_one_line_at_its_start_and_one_at_its_end(console: io.StringIO) -> None:
+    logger = logging.getLogger("celery.app.trace")
+    for _ in range(40):
+        try:
+            fail()
+        except OperationalError as error:
+            logger.exception("Task %s raised unexpected: %r", "items.fold_counts", error)
+            logger.warning("the site's description could not be read: %s", error)
+    first, *others = console.getvalue().splitlines()
+    assert first.startswith("ERROR celery.app.trace: PostgreSQL does not answer: connection failed: ")
+    assert ". So this failed: Task items.fold_counts raised unexpected" in first
+    assert "Connection refused" in first
+    assert not others
+    another = base.DatabaseWrapper(connection.settings_dict)
+    another.ensure_connection()
+    another.close()
+    _first, last = console.getvalue().splitlines()
+    assert last == "WARNING postgresql: PostgreSQL answers again, after 0 s. 79 further lines about it were left out."
+    another.ensure_connection()
+    another.close()
+    assert len(console.getvalue().splitlines()) == 2, "an end is told once"
+
+
+def test_faults_of_statements_keep_their_tracebacks(console: io.StringIO, db: None) -> None:
+    for statement in ("SELECT FROM nowhere", "SET LOCAL statement_timeout = '1ms'; SELECT pg_sleep(1)"):
+        try:
+            with transaction.atomic():
+                connection.cursor().execute(statement)
+        except DatabaseError:
+            logging.getLogger("x").exception("failed")
+    assert console.getvalue().count("Traceback") >= 2
+    assert "does not answer" not in console.getvalue()
+
+
+def test_404_and_503_are_lines_of_the_access_log_alone(console: io.StringIO, client: Client, settings: Any) -> None:
+    settings.ACCESS_LOG = True
+    client.get("/nowhere")
+    site.kept.set(site.Site(read_only_why="We move."))
+    client.post("/login")
+    said = [line for line in console.getvalue().splitlines() if "django.request" in line]
+    assert said == []
