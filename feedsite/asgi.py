@@ -81,6 +81,7 @@ class Application:
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         await self._hub().has_begun()
+        logging.getLogger("feedsite.starts").info("stream is at work, for %s connections", settings.STREAM_CAP)
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._hub().stop()

@@ -1,6 +1,7 @@
 """The Celery application. The broker is a hint: the delivery table is the queue of record (storage/queue.py)."""
 
 import gc
+import logging
 import os
 import signal
 from typing import Any
@@ -24,6 +25,12 @@ def share_memory(**kwargs: Any) -> None:
     """Before a worker forks beat and its processes, have the collector leave alone what they share."""
     gc.collect()
     gc.freeze()
+
+
+@signals.worker_ready.connect
+def tell_of_start(sender: Any, **kwargs: Any) -> None:
+    """One line at the start, whatever the level of the others."""
+    logging.getLogger("feedsite.starts").info("worker is at work, with %s processes", sender.controller.concurrency)
 
 
 # --- Beat as a child of the worker -----------------------------------------------------------------------

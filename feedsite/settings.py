@@ -133,6 +133,7 @@ MIDDLEWARE = [
 ]
 # What requests of the API without a session pass instead of those after ApiMiddleware.
 API_MIDDLEWARE = [
+    "web.compression.CompressionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "accounts.about.looking.LookingMiddleware",
     "accounts.levels.presence.PresenceMiddleware",

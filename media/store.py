@@ -15,6 +15,9 @@ from runtime import bucket_address
 from runtime.disk import sync
 from web import uploads
 
+READABLE = 0o640
+"""The mode of the files: a server in the group of the site may send them (FEEDSITE_MEDIA_ACCEL_PATH)."""
+
 
 class Folder:
     """The files of a folder of this machine."""
@@ -29,6 +32,7 @@ class Folder:
         with _errors():
             target = self.root / name
             target.parent.mkdir(parents=True, exist_ok=True)
+            source.chmod(READABLE)
             sync(source)
             source.rename(target)
             sync(target.parent)

@@ -8,6 +8,9 @@ from django.core import checks
 
 ENVIRONMENT = "environment"
 """The tag of the check that a start never leaves out."""
+KEY_LENGTH, KEY_CHARACTERS = 32, 10
+"""The least length of a secret key, and how many characters of it differ at least."""
+TOKEN_LENGTH = 16
 
 
 class RuntimeConfig(AppConfig):
@@ -22,6 +25,7 @@ class RuntimeConfig(AppConfig):
         from runtime import traces
 
         checks.register(check_names, ENVIRONMENT)
+        checks.register(check_secrets, ENVIRONMENT)
         traces.prepare(is_wanted=settings.TRACES)
 
 
@@ -31,3 +35,17 @@ def check_names(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
 
     hint = "docs/settings.md lists all of them."
     return [checks.Warning(f"{each}.", hint=hint, id="feedsite.W001") for each in environment.unknown()]
+
+
+def check_secrets(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Refuse secrets that can be guessed, as `up`, `check` and `migrate` begin."""
+    from django.conf import settings
+
+    found: list[checks.CheckMessage] = []
+    if len(settings.SECRET_KEY) < KEY_LENGTH or len(set(settings.SECRET_KEY)) < KEY_CHARACTERS:
+        hint = "Set 50 random characters, or unset it to have one made in the data folder."
+        found.append(checks.Error("FEEDSITE_SECRET_KEY can be guessed.", hint=hint, id="feedsite.E001"))
+    if 0 < len(settings.METRICS_TOKEN) < TOKEN_LENGTH:
+        hint = f"Set {TOKEN_LENGTH} random characters or more, or unset it: then this machine alone may read /metrics."
+        found.append(checks.Error("FEEDSITE_METRICS_TOKEN can be guessed.", hint=hint, id="feedsite.E002"))
+    return found

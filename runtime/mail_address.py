@@ -56,6 +56,8 @@ def parse(url: str) -> MailAddress:
     if not parts.hostname or parts.path.strip("/"):
         raise ValueError("it names no host, or something after it")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if port == PORTS["smtps"] and parts.scheme != "smtps":
+        raise ValueError(f"port {port} is TLS from the first byte, which smtps:// speaks")
     if bool(user) != bool(password):
         raise ValueError("it names a user without a password, or the reverse")
     return MailAddress(parts.scheme, parts.hostname, port or PORTS[parts.scheme], user, password)

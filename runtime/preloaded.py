@@ -35,10 +35,10 @@ def queue(module: ModuleType) -> None:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Whether a line of granian is to be written: the one that finds its threads many is not, for they are doors alone
-    (runtime/shedding.py).
+    """Whether a line of granian is to be written. Its threads are many because they are doors alone
+    (runtime/shedding.py), and docs/operations.md says what the sysctl does.
     """
-    return not str(record.msg).startswith("Configuration allows spawning up to")
+    return not str(record.msg).startswith(("Configuration allows spawning up to", "Workers respawn is configured, but"))
 
 
 def load_pages() -> None:

@@ -5,7 +5,6 @@ import stat
 from django.conf import settings
 from django.core import checks
 
-from accounts.about.site import read
 from operation.doctor.findings import Finding, Findings, judge
 from runtime import environment, traces
 
@@ -18,13 +17,8 @@ def configuration() -> Findings:
     yield _names()
     yield from _secret_key()
     yield from _of_the_web(public)
-    why = read().read_only_why
-    yield judge(
-        "read-only mode",
-        f"is on: {why}" if why else "is off",
-        warning=bool(why),
-        todo="`manage.py readonly off` ends it.",
-    )
+    if settings.MEDIA_ACCEL_PATH and not settings.MEDIA_STORE_SECRET_URL:
+        yield _sent_by_nginx()
     if public:
         yield from _deployment()
 
@@ -90,10 +84,22 @@ def _of_the_web(public: list[str]) -> Findings:
     )
 
 
+def _sent_by_nginx() -> Finding:
+    """Whether a server in the site's group may read the files that it is told to send."""
+    folders = [settings.DATA_DIR, settings.MEDIA_DIR, settings.MEDIA_ROOT]
+    closed = [str(each) for each in folders if each.exists() and not each.stat().st_mode & 0o010]
+    return judge(
+        "media files for nginx",
+        f"are closed to the site's group by {', '.join(closed)}" if closed else "are open to the site's group",
+        error=bool(closed),
+        todo=f"chmod g+x {' '.join(closed)}, and add nginx's user to the group: else it answers 403 for each file.",
+    )
+
+
 def _deployment() -> Findings:
     """The findings of Django's own checks of a public site."""
     for message in checks.run_checks(include_deployment_checks=True):
-        if not message.is_silenced():
+        if not message.is_silenced() and not str(message.id).startswith("feedsite."):  # told above
             todo = message.hint or "See `manage.py check --deploy`."
             yield judge(message.id or "check", message.msg, warning=True, todo=todo)
 

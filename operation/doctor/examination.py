@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 
 from django.conf import settings
-from django.db import ProgrammingError
+from django.db import InterfaceError, OperationalError, ProgrammingError
 
 from operation.doctor import configuration, disks, feeds, growth, postgresql, processes, redis_servers, work
 from operation.doctor.findings import ERROR, OK, WARNING, Finding, Findings
@@ -13,6 +13,7 @@ from runtime.cluster_address import names_cluster
 from storage import replica
 from storage.connections import is_of_another_version
 
+NOT_LOOKED_AT = "; not looked at for it: "
 STATEMENT_SECONDS = 10.0
 """Seconds that a statement may take. A frozen server holds up each check for this long."""
 
@@ -22,7 +23,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration.configuration),
         ("postgresql", postgresql.postgresql),
-        ("site key", postgresql.site_key),
+        ("site", postgresql.site),
         ("tables", growth.tables),
         ("old rows", growth.old_rows),
         *([("replica", postgresql.replicas)] if replica.is_configured() else []),
@@ -49,12 +50,20 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         *([("stream", lambda: processes.process("stream", stream))] if settings.STREAM else []),
         *([("grpc", lambda: processes.grpc_process(grpc_place))] if grpc_place else []),
     ]
-    return [finding for name, check in looked for finding in safely(name, check)]
+    outages: Outages = {}
+    return [finding for name, check in looked for finding in safely(name, check, outages)]
 
 
-def safely(name: str, check: Callable[[], Findings]) -> list[Finding]:
-    """The findings of a check, and what it raises as one more. Raises ProgrammingError for a fault of a statement."""
+Outages = dict[str, Finding]
+"""Servers that do not answer, by what their clients say → the finding that tells it."""
+
+
+def safely(name: str, check: Callable[[], Findings], outages: Outages | None = None) -> list[Finding]:
+    """The findings of a check, and what it raises as one more. An outage is told once, and then names what could not be
+    looked at. Raises ProgrammingError for a fault of a statement.
+    """
     found: list[Finding] = []
+    outages = {} if outages is None else outages
     try:
         found.extend(check())
     except ProgrammingError as error:
@@ -64,9 +73,13 @@ def safely(name: str, check: Callable[[], Findings]) -> list[Finding]:
         found.append(Finding(name, ERROR, f"the database is not of this version ({said})", "Run `manage.py migrate`."))
     except Exception as error:  # noqa: BLE001 (any error of a client library is a finding)
         said = (str(error).strip().splitlines() or [""])[0]
-        found.append(
-            Finding(name, ERROR, f"does not answer ({type(error).__name__}: {said})", "Start it, or mend its address.")
-        )
+        outage = "postgresql" if isinstance(error, (OperationalError, InterfaceError)) else said
+        if outage in outages:
+            outages[outage].text += f", {name}" if NOT_LOOKED_AT in outages[outage].text else f"{NOT_LOOKED_AT}{name}"
+        else:
+            text = f"does not answer ({type(error).__name__}: {said})"
+            outages[outage] = Finding(name, ERROR, text, "Start it, or mend its address.")
+            found.append(outages[outage])
     return found
 
 

@@ -7,9 +7,9 @@ from django.conf import settings
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from accounts.about.site import read
 from operation.doctor.findings import Finding, Findings, clock, judge
-from storage import replica
-from storage import site_key as key_of_site
+from storage import replica, site_key
 from storage.connections import fetch
 
 LEAST_POSTGRESQL = 15
@@ -26,8 +26,7 @@ def postgresql() -> Findings:
         "postgresql version",
         f"{number // 10000}.{number % 10000}",
         error=number < LEAST_POSTGRESQL * 10_000,
-        warning=number < 180_000,
-        todo=f"{LEAST_POSTGRESQL} is the least, and the site is tested on 18: upgrade the server.",
+        todo=f"{LEAST_POSTGRESQL} is the least: upgrade the server.",
     )
     values = dict(fetch("SELECT name, setting FROM pg_settings"))
     yield from _of_postgresql(values)
@@ -52,14 +51,21 @@ def postgresql() -> Findings:
     yield clock("postgresql clock", theirs, began, time.time())
 
 
-def site_key() -> Findings:
-    """Check that this machine has the secret key of the site."""
+def site() -> Findings:
+    """Check that this machine has the secret key of the site, and that the site takes changes."""
     try:
-        key_of_site.compare(*fetch(key_of_site.QUESTION)[0])
+        site_key.compare(*fetch(site_key.QUESTION)[0])
         said = "is this machine's"
-    except key_of_site.WrongKeyError:
+    except site_key.WrongKeyError:
         said = "is another than this machine's: it signs out all whom the others signed in"
-    yield judge("site key", said, error="another" in said, todo=key_of_site.ADVICE)
+    yield judge("site key", said, error="another" in said, todo=site_key.ADVICE)
+    why = read().read_only_why
+    yield judge(
+        "read-only mode",
+        f"is on: {why}" if why else "is off",
+        warning=bool(why),
+        todo="`manage.py readonly off` ends it.",
+    )
 
 
 def _of_postgresql(values: dict[str, str]) -> Findings:

@@ -12,7 +12,7 @@ from accounts.about import site
 from accounts.actions import issue_token
 from accounts.models import User
 from items.models import Item
-from operation.doctor import configuration
+from operation.doctor import postgresql
 from tests.support.clients import token_of
 from tests.support.factories import ItemFactory, UserFactory
 
@@ -85,7 +85,7 @@ def test_it_wants_a_reason_of_one_line() -> None:
 
 def test_the_doctor_says_so() -> None:
     def state() -> Any:
-        return next(each for each in configuration.configuration() if each.name == "read-only mode").state
+        return next(each for each in postgresql.site() if each.name == "read-only mode").state
 
     assert state() == "ok"
     readonly("on", "--why", WHY)

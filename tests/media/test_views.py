@@ -129,3 +129,13 @@ def test_a_file_that_is_gone(ann: User, media_folder: Any) -> None:
     for path in media_folder.rglob("*.jpg"):
         path.unlink()
     assert of("view_item").get(address(medium)).status_code == 404
+
+
+def test_a_server_in_the_group_of_the_site_may_read_the_files(ann: User, media_folder: Any) -> None:
+    """As nginx is, which answers 403 otherwise (FEEDSITE_MEDIA_ACCEL_PATH)."""
+    sent(ann)
+    files = [path for path in (media_folder / "files").rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        assert path.stat().st_mode & 0o777 == 0o640
+        assert path.parent.stat().st_mode & 0o050 == 0o050

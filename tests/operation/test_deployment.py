@@ -96,10 +96,11 @@ def test_services_run_what_there_is(name: str) -> None:
             check(shlex.split(part))
     elif command:
         check(command)
-    assert service["env_file"] == [{"path": ".env", "required": False}], "what it sets reaches the processes"
+    assert service["env_file"] == [".env"], "what it sets reaches the processes, also with an older compose"
+    assert service["environment"]["PGPASSWORD"] == SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
     for name, value in service["environment"].items():
-        if name in {"FEEDSITE_DATA_DIR", "FEEDSITE_VENV", "FEEDSITE_ENV_FILE", "FEEDSITE_HOST", "PORT"}:
-            continue  # places in the image
+        if name in {"FEEDSITE_DATA_DIR", "FEEDSITE_VENV", "FEEDSITE_ENV_FILE", "FEEDSITE_HOST", "PORT", "PGPASSWORD"}:
+            continue  # places in the image, and what libpq reads
         assert name in VARIABLES
         default = re.fullmatch(rf"\$\{{{name}:([-?])(.*)\}}", value)
         assert default, "what .env sets wins"
@@ -206,6 +207,11 @@ def instance_of(unit: Path) -> str:
 
 def commands_of(unit: Path) -> list[list[str]]:
     return [shlex.split(words) for words in re.findall(r"^ExecStart=(.*)$", unit.read_text(), re.MULTILINE)]
+
+
+def test_nginx_may_reach_the_files_of_media() -> None:
+    for unit in UNITS:
+        assert "StateDirectoryMode=0710" in unit.read_text().splitlines(), "systemd gives the folder each unit's mode"
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import redis
 from django.conf import settings
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.core.management import call_command
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from community.archives.models import ArchiveImport
@@ -336,6 +337,43 @@ def test_the_store_of_the_filters(settings: Any) -> None:
     assert "what users played in months is lost" in result["play store appendonly"].todo
 
 
+@pytest.mark.django_db(transaction=True)
+def test_an_outage_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the first check that met it, with the names of those that could not look for it."""
+
+    def away(*args: Any, **kwargs: Any) -> Any:
+        raise OperationalError("the server does not answer\nin time")
+
+    monkeypatch.setattr("storage.postgresql.base.DatabaseWrapper.get_new_connection", away)
+    connection.close()
+    nowhere = "http://127.0.0.1:1"
+    result = examination.examine(now=timezone.now(), web=nowhere, stream=nowhere, grpc_place="")
+    (told,) = [finding for finding in result if "the server does not answer" in finding.text]
+    assert told.name == "postgresql"
+    assert "not looked at for it: site, tables, old rows, " in told.text
+    assert "in time" not in told.text
+
+
+@pytest.mark.parametrize("number", [150_018, 160_004, 180_001])
+def test_versions_of_postgresql_that_are_no_lasting_warning(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    real = postgresql.fetch
+    monkeypatch.setattr(
+        postgresql, "fetch", lambda query, *args: [(number,)] if "version_num" in query else real(query, *args)
+    )
+    assert found(postgresql.postgresql())["postgresql version"].state == OK
+
+
+def test_files_that_nginx_may_not_read(settings: Any, tmp_path: Path) -> None:
+    settings.MEDIA_ACCEL_PATH = "/kept-media/"
+    settings.DATA_DIR, settings.MEDIA_DIR, settings.MEDIA_ROOT = tmp_path, tmp_path / "media", tmp_path / "media/files"
+    settings.MEDIA_ROOT.mkdir(parents=True)
+    tmp_path.chmod(0o700)
+    result = found(configuration.configuration())["media files for nginx"]
+    assert (result.state, f"chmod g+x {tmp_path}," in result.todo) == (ERROR, True)
+    tmp_path.chmod(0o710)
+    assert found(configuration.configuration())["media files for nginx"].state == OK
+
+
 def test_grpc_by_its_health() -> None:
     (finding,) = processes.grpc_process("127.0.0.1:1")
     assert (finding.state, "UNAVAILABLE" in finding.text) == (WARNING, True)
@@ -367,8 +405,15 @@ def test_the_command_tells_people_and_programs() -> None:
     assert exit_of_people.value.code == 1
     assert DatabaseWrapper.seconds == math.inf, "the patience of the command alone"
     assert "  error  workers: none answers\n         → Start `manage.py up`" in told.getvalue()
+    *_, last = told.getvalue().splitlines()
+    assert re.fullmatch(r"\d\d looked at, \d+ errors, \d+ warnings\.", last)
+    assert "     ok  " not in told.getvalue(), "what is well is counted"
     answer = json.loads(written.getvalue())
     assert answer["state"] == ERROR
+    everything = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("doctor", "--all", stdout=everything, no_color=True)
+    assert "     ok  migrations: are applied" in everything.getvalue()
     by_name = {finding["name"]: finding for finding in answer["findings"]}
     assert by_name["workers"]["state"] == by_name["beat"]["state"] == ERROR
     assert by_name["stream"]["text"] == "http://127.0.0.1:1 does not answer (ConnectionRefusedError)"

@@ -8,7 +8,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from django.conf import settings
+from django.conf import LazySettings, settings
+from django.core import checks
 
 from runtime.environment import OptionsError, allowed, read, unknown
 from runtime.management.commands.check_all import clean_environ
@@ -359,3 +360,32 @@ def test_an_unknown_name_is_a_warning(tmp_path: Path, command: list[str]) -> Non
         check=False,
     )
     assert "FEEDSITE_DATABSE_URL is not read by the site; the nearest name is FEEDSITE_DATABASE_URL" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "refusals"),
+    [
+        ({"SECRET_KEY": "changeme"}, {"feedsite.E001"}),
+        ({"SECRET_KEY": "a" * 64}, {"feedsite.E001"}),
+        ({"METRICS_TOKEN": "abc"}, {"feedsite.E002"}),
+        ({"METRICS_TOKEN": "0123456789abcdef"}, set()),
+    ],
+)
+def test_secrets_that_can_be_guessed_are_refused(
+    settings: LazySettings, values: dict[str, str], refusals: set[str]
+) -> None:
+    for name, value in values.items():
+        setattr(settings, name, value)
+    errors = [each for each in checks.run_checks() if each.level >= checks.ERROR]
+    assert {each.id for each in errors} == refusals
+    assert not any(value in str(each) for each in errors for value in values.values())
+
+
+@pytest.mark.long
+def test_up_does_not_start_with_a_secret_key_that_can_be_guessed(tmp_path: Path) -> None:
+    environ = clean_environ(tmp_path / "var") | {"FEEDSITE_SECRET_KEY": "changeme"}
+    run = subprocess.run(
+        [sys.executable, "manage.py", "migrate"], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    assert "FEEDSITE_SECRET_KEY can be guessed." in run.stderr

@@ -35,6 +35,8 @@ def test_its_parts() -> None:
         ("smtp://site@mail.example.org", "without a password"),
         ("smtp://site:s3cret@mail.example.org/path", "something after"),
         ("smtp://", "names no host"),
+        ("smtp://site:s3cret@mail.example.org:465", "smtps://"),
+        ("smtp+tls://site:s3cret@mail.example.org:465", "smtps://"),
         ("filemail://letters", "three slashes"),
         ("filemail:///", "three slashes"),
         ("pigeon://mail.example.org", "begins with pigeon"),

@@ -146,7 +146,14 @@ def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], m
         assert after["web"].processes == 2, "granian and one process"
 
 
-@pytest.mark.parametrize(("words", "is_written"), [("Configuration allows spawning up to 33", False), ("Other", True)])
+@pytest.mark.parametrize(
+    ("words", "is_written"),
+    [
+        ("Configuration allows spawning up to 33", False),
+        ("Workers respawn is configured, but the net.ipv4.tcp_migrate_req sysctl is not", False),
+        ("Other", True),
+    ],
+)
 def test_granian_does_not_count_the_doors(words: str, is_written: bool) -> None:
     record = logging.LogRecord("_granian", logging.WARNING, "", 0, f"{words} Python threads", None, None)
     assert preloaded.is_news(record) == is_written

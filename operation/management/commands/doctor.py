@@ -22,6 +22,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The form of the output, and where the programs are served."""
         web, stream, grpc = addresses()
+        parser.add_argument("--all", action="store_true", help="tell what is well, too")
         parser.add_argument("--json", action="store_true", help="for programs: {state, findings}")
         parser.add_argument("--web", default=web, metavar="URL", help=f"where pages are served ({web})")
         parser.add_argument("--stream", default=stream, metavar="URL", help=f"where streams are served ({stream})")
@@ -38,7 +39,7 @@ class Command(BaseCommand):
             self.stdout.write(msgspec.json.encode({"state": state, "findings": findings}).decode())
         else:
             styles = {OK: self.style.SUCCESS, WARNING: self.style.WARNING, ERROR: self.style.ERROR}
-            for finding in findings:
+            for finding in findings if options["all"] else [each for each in findings if each.state != OK]:
                 self.stdout.write(f"{styles[finding.state](f'{finding.state:>7}')}  {finding.name}: {finding.text}")
                 if finding.todo:
                     self.stdout.write(f"         → {finding.todo}")
