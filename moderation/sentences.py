@@ -12,11 +12,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from items.templatetags.reading import full_time
 
 from accounts.models import User
 from accounts.people import badge_of, handle_of
 from items.models import Status
+from items.reading import full_time
 from moderation.models import Decision, PictureAction, SenderKind, State, Verb
 
 NUMBER = re.compile(r"\d+")
