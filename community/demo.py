@@ -327,7 +327,7 @@ def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str
             name += f"-{taken[name]}"
         profiles.append((name, f"{given} {surname}", chance.choice(BIOS)))
     # Nobody guesses 68 random bits, whatever a hash takes. Django renews it when its user signs in.
-    quick = copy(get_hasher())
+    quick: Any = copy(get_hasher())
     quick.iterations = 1000
     unusable = make_password(None)
     users = []
