@@ -13,6 +13,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.hashers import get_hasher, make_password
