@@ -196,7 +196,7 @@ TOLD = {
 
 def beforehand(until: datetime) -> str:
     """The notice for an author whose posts with links are looked at first."""
-    words = _("Your account is new: until %(time)s, moderators look at posts with links before others see it.")
+    words = _("Your account is new: until %(time)s, moderators look at posts with links before others see them.")
     return words % {"time": full_time(until)}
 
 
