@@ -25,6 +25,7 @@ from web.rest import ApiView
 
 TARGET = 2.5
 APPS_TARGET = 1.25
+HOME_TARGET, PAGES_TARGET = 4, 5
 PAGE = "/api/v1/timeline/home"
 APPS_PAGE = "/api/v1/timelines/home"
 PLAIN = "plain constant"
@@ -78,6 +79,10 @@ def run(community: Community) -> Report:
         report.ratio(f"{name} / counted constant (CPU)", page.worker / counted.worker)
         report.ratio(f"{name} / counted constant (CPU of all)", page.total / counted.total)
         report.ratio(f"{for_apps(name)} / the own API's (CPU)", for_app.worker / page.worker, at_most=APPS_TARGET)
+    api = found[f"home, {FOLLOWEES} followees"]
+    for name in pages:
+        most = HOME_TARGET if name == "HTML: home" else PAGES_TARGET
+        report.ratio(f"{name} / the API's home (CPU)", found[name].worker / api.worker, at_most=most)
     return report
 
 
