@@ -1,5 +1,6 @@
 """The queue of applications and the invitations, in the admin and in the settings."""
 
+import re
 from typing import Any
 
 import pytest
@@ -99,7 +100,9 @@ def test_members_make_invitations_where_the_site_lets_them(client: Client) -> No
     assert client.post("/settings/invitations", {"most_uses": "3", "days": "7"}).status_code == 302
     row = Invitation.objects.get()
     assert (row.made_by, row.most_uses) == (ann, 3)
-    assert f"http://testserver/invite/{row.code}" in client.get("/settings/invitations").content.decode()
+    shown = client.get("/settings/invitations").content.decode()
+    assert f"http://testserver/invite/{row.code}" in shown
+    assert re.search(r"good until \d+ \w+ \d{4}, \d\d:\d\d<", shown)
     for fields in ({"most_uses": "11", "days": "7"}, {"most_uses": "1", "days": ""}, {"most_uses": "x", "days": "2"}):
         assert client.post("/settings/invitations", fields).status_code == 422
     other = Client()

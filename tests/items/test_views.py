@@ -163,6 +163,7 @@ def test_a_reply_stands_under_what_it_is_about(client: Client, reader: Any, othe
     page = response.content.decode()
     assert "Replies in between" in page
     assert "the first" not in page
+    assert "In reply to a post" not in page
     assert [card.item.text for card in client.get(f"/items/{first.pk}").context["above"]] == ["the root"]
     assert "Replies in between" not in client.get(f"/items/{second.pk}").content.decode()
 
