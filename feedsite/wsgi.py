@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 from media.serving import served
+from runtime.slow_senders import slow_senders
 from storage import postgresql
 from web import uploads
 from web.content_type import readable
@@ -32,9 +33,9 @@ class Measured:
 
     No more is read than Django takes, or of a form with files than `web.uploads` says; that is written to the disk as
     it comes. A body that says it is longer, and files of callers without a good token or session, are not read at all:
-    the API answers that by itself. A client may send its body as slowly as it likes, so at most `readers` threads wait
-    for bodies at a time; the one that is left goes on answering requests without a body. Of these, all but one may be
-    taken by files, for as long as the site works on them.
+    the API answers that by itself. A body that breaks off is refused. A slow one has its time (runtime.slow_senders).
+    At most `readers` threads wait for bodies at a time; the one that is left goes on answering requests without a body.
+    Of these, all but one may be taken by files, for as long as the site works on them.
     """
 
     def __init__(self, application: Application, readers: int, is_known: Callable[[str, str], bool]) -> None:
@@ -63,9 +64,12 @@ class Measured:
         if not self.places.acquire(timeout=WAIT_SECONDS):
             return busy(start_response)
         try:
-            body = environ["wsgi.input"].read(size or self.most + 1)
+            with slow_senders.watched():
+                body = environ["wsgi.input"].read(size or self.most + 1)
         finally:
             self.places.release()
+        if len(body) < size:
+            return broken_off(start_response)
         environ["wsgi.input"] = io.BytesIO(body)
         if is_chunked:
             environ["CONTENT_LENGTH"] = str(len(body))
@@ -100,6 +104,8 @@ class Measured:
                     came = uploads.spooled(environ["wsgi.input"], size or allowed + 1, file)
                 finally:
                     self.places.release()
+                if came < size:
+                    return broken_off(start_response)
                 file.seek(0)
                 environ["wsgi.input"], environ["CONTENT_LENGTH"] = file, str(size or came)
                 return self.application(environ, start_response)
@@ -117,6 +123,11 @@ def measured(application: Application, readers: int = READERS) -> Application:
 def busy(start_response: Callable[..., Any]) -> Iterable[bytes]:
     """The answer where there is no room for a body."""
     return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
+
+
+def broken_off(start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """The answer to a body that ended before its length, which nobody waits for: part of a form is no form."""
+    return refuse(start_response, "400 Bad Request")
 
 
 def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str, str]) -> Iterable[bytes]:

@@ -17,6 +17,8 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 
+from runtime.slow_senders import slow_senders
+
 LISTS = "/settings/import-export"
 ARCHIVES = "/settings/import-archive"
 LIST_BYTES = 1 << 20
@@ -121,7 +123,11 @@ class FileHandler(FileUploadHandler):
 def spooled(stream: IO[bytes], size: int, file: IO[bytes]) -> int:
     """Write at most `size` bytes of a body to a file; how many came."""
     came = 0
-    while came < size and (part := stream.read(min(1 << 18, size - came))):
+    while came < size:
+        with slow_senders.watched():
+            part = stream.read(min(1 << 18, size - came))
+        if not part:
+            break
         file.write(part)
         came += len(part)
     return came

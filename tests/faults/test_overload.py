@@ -1,6 +1,5 @@
 """More requests than the site can answer: the rest is refused at once, and no write is lost or done in secret."""
 
-import sys
 import threading
 import time
 from collections import Counter
@@ -13,13 +12,12 @@ from django.db import connection, transaction
 
 from accounts.models import User
 from items.models import Item
-from runtime import shedding
 from runtime.embedded import wait_for
 from tests.support.api import API
 from tests.support.at_once import HERE
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
-from tests.support.web import Answer, WebServer, tokens_of
+from tests.support.web import Answer, Queueing, tokens_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -28,23 +26,6 @@ POSTS = tries(6, 30)
 """Of each client."""
 WAIT = 0.2
 RETURN_SECONDS = 10
-
-
-class Queueing(WebServer):
-    """web as `up` runs it, with one process."""
-
-    def command(self) -> list[str]:
-        command = [sys.executable, "-m", "runtime.preloaded", "granian", "--interface", "wsgi", "--no-ws"]
-        command += ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1", "--blocking-threads"]
-        return [
-            *command,
-            str(shedding.DOORS),
-            "--log-level",
-            "warning",
-            "--workers-kill-timeout",
-            "1",
-            "feedsite.wsgi:application",
-        ]
 
 
 @pytest.fixture

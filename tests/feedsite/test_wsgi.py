@@ -110,6 +110,21 @@ def test_slow_bodies_leave_a_thread_to_those_who_send_none(rf: RequestFactory) -
     assert statuses == ["503 Service Unavailable"]
 
 
+@pytest.mark.parametrize(
+    "kind", ["application/x-www-form-urlencoded", "application/json", "multipart/form-data; boundary=x"]
+)
+def test_a_body_that_breaks_off_is_refused(rf: RequestFactory, kind: str, media_folder: Path) -> None:
+    """What came of it may look like a whole form."""
+    asked: list[str] = []
+    statuses: list[str] = []
+    token = issue_token(user=UserFactory.create())
+    environ = rf.generic("POST", "/items/new", b"text=half", kind, HTTP_AUTHORIZATION=f"Token {token}").environ
+    serve = measured(lambda environ, start_response: asked.append("Django") or [])
+    body = {"CONTENT_LENGTH": "99", "wsgi.input": io.BytesIO(b"text=half")}
+    list(serve(environ | body, lambda status, headers: statuses.append(status)))
+    assert (statuses, asked) == (["400 Bad Request"], [])
+
+
 def form(rf: RequestFactory, token: str, data: bytes, path: str = "/api/v1/me/media") -> dict[str, Any]:
     """A form with a file, as a client sends it."""
     credentials = {"HTTP_AUTHORIZATION": f"Token {token}"} if token else {}

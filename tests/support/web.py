@@ -13,6 +13,7 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken, set_token_value
 
 from accounts.models import ClientApp, User
+from runtime import shedding
 from tests.support.api import API
 from tests.support.streams import StreamServer
 
@@ -67,6 +68,23 @@ class WebServer(StreamServer):
         """The first page of each, asked for by so many clients at the same time."""
         with ThreadPoolExecutor(at_once) as pool:
             return list(pool.map(lambda token: self.ask(f"{API}/timeline/home", token), tokens))
+
+
+class Queueing(WebServer):
+    """web as `up` runs it, with one process."""
+
+    def command(self) -> list[str]:
+        command = [sys.executable, "-m", "runtime.preloaded", "granian", "--interface", "wsgi", "--no-ws"]
+        command += ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1", "--blocking-threads"]
+        return [
+            *command,
+            str(shedding.DOORS),
+            "--log-level",
+            "warning",
+            "--workers-kill-timeout",
+            "1",
+            "feedsite.wsgi:application",
+        ]
 
 
 def tokens_of(users: Sequence[User]) -> list[str]:

@@ -1,0 +1,138 @@
+"""Connections of web whose bodies do not come are closed.
+
+granian has no time limit for bodies, and nothing interrupts a read that waits. So the connection is closed under it:
+the read ends, and its thread is free. granian does not say which connection a request came by, but the kernel knows how
+much each has brought and got. While a read takes longer than `SECONDS`, the connections to the site that have brought
+less than `ENOUGH` in that time, and got nothing, are closed. Idle ones may be among them, which clients open again, and
+one whose answer takes as long.
+
+Only Linux says so. Elsewhere, and on a Unix socket, the proxy bounds its clients (deploy/).
+
+See docs/decisions.md: A slow body is ended by closing its connection.
+"""
+
+import fcntl
+import logging
+import os
+import socket
+import struct
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 30.0
+ENOUGH = 64 * 1024
+"""Bytes that a connection has to bring in `SECONDS`."""
+OPEN_FILES = Path("/proc/self/fd")
+TCP_INFO = struct.Struct("=24xI92xQQ8xI")
+"""Of Linux's struct tcp_info: packets under way, bytes that arrived there and here, bytes that were not sent yet."""
+
+
+class Traffic(NamedTuple):
+    """The bytes of a connection so far."""
+
+    got: int
+    brought: int
+    is_busy: bool
+    """Whether the site is at work for it: bytes wait here to be sent or read."""
+
+    @classmethod
+    def of(cls, connection: socket.socket) -> "Traffic":
+        """The traffic of a connection now. Raises OSError."""
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size)
+        under_way, got, brought, unsent = TCP_INFO.unpack(info)
+        unread = int.from_bytes(fcntl.ioctl(connection, termios.FIONREAD, bytes(4)), sys.byteorder)
+        return cls(got, brought, bool(under_way or unsent or unread))
+
+
+@dataclass
+class Seen:
+    """A connection, and since when it has had no more traffic than this."""
+
+    since: float
+    traffic: Traffic
+
+
+class SlowSenders:
+    """The reads of bodies of this process, and a thread that looks after them, which starts with the first."""
+
+    def __init__(self, seconds: float = SECONDS, enough: int = ENOUGH) -> None:
+        self.seconds, self.enough = seconds, enough
+        self._reads: dict[object, float] = {}
+        self._seen: dict[Any, Seen] = {}
+        self._lock = threading.Lock()
+        self._is_started = not sys.platform.startswith("linux")
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """A read of a body, or of a part of it, that has to bring `enough` in time."""
+        read = object()
+        with self._lock:
+            self._reads[read] = time.monotonic()
+            is_first, self._is_started = not self._is_started, True
+        if is_first:
+            threading.Thread(target=self._work, name="slow-senders", daemon=True).start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._reads[read]
+
+    def _work(self) -> None:
+        while True:
+            time.sleep(self.seconds / 4)
+            try:
+                self.look(time.monotonic())
+            except OSError:
+                logger.exception("Slow senders are not looked for")
+
+    def look(self, now: float) -> None:
+        """Note the traffic of all connections, and close the slow ones if a read is late. Raises OSError."""
+        with self._lock:
+            oldest = min(self._reads.values(), default=None)
+        if oldest is None:
+            self._seen.clear()
+            return
+        with _connections() as connections:
+            before, self._seen = self._seen, {}
+            for name, connection in connections.items():
+                with suppress(OSError):  # it ended meanwhile
+                    seen = self._seen[name] = self._noted(before.get(name), Traffic.of(connection), now)
+                    if now - max(oldest, seen.since) >= self.seconds:
+                        connection.shutdown(socket.SHUT_RDWR)
+                        logger.warning("The connection of a slow sender was closed: %s", name[1][0])
+
+    def _noted(self, seen: Seen | None, traffic: Traffic, now: float) -> Seen:
+        if seen is None or traffic.is_busy or traffic.got != seen.traffic.got:
+            return Seen(now, traffic)
+        return Seen(now, traffic) if traffic.brought - seen.traffic.brought >= self.enough else seen
+
+
+@contextmanager
+def _connections() -> Iterator[dict[Any, socket.socket]]:
+    """The connections to the ports on which this process listens, by descriptor and peer. Raises OSError."""
+    with ExitStack() as stack:
+        connected, ports = {}, set()
+        for file in OPEN_FILES.iterdir():
+            with suppress(OSError):  # it was closed meanwhile, or is no socket of TCP
+                if not str(file.readlink()).startswith("socket:"):
+                    continue
+                one = stack.enter_context(socket.socket(fileno=os.dup(int(file.name))))
+                if one.type != socket.SOCK_STREAM or one.family not in (socket.AF_INET, socket.AF_INET6):
+                    continue
+                if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    ports.add(one.getsockname()[1])
+                else:
+                    connected[file.name, one.getpeername()] = one
+        yield {name: one for name, one in connected.items() if one.getsockname()[1] in ports}
+
+
+slow_senders = SlowSenders()
