@@ -74,8 +74,18 @@ def tint(username: str) -> int:
 @lru_cache(4096)
 def drawn_url(username: str, name: str) -> str:
     """The address of the drawn avatar; the letter is spelled by its code points, so no sign has to be quoted."""
+    return f"/avatars/v{DRAWING}/{tint(username)}-{_spelled(_drawn(name))}.svg"
+
+
+def letter_of_name(name: str) -> str:
+    """The letter that a page draws by itself; empty for a letter whose upper case has several characters."""
+    letter = _drawn(name)
+    return letter if len(letter) == 1 else ""
+
+
+def _drawn(name: str) -> str:
     letter = initial(name)[:LETTERS]
-    return f"/avatars/v{DRAWING}/{tint(username)}-{_spelled(letter if letter.isprintable() else '?')}.svg"
+    return letter if letter.isprintable() else "?"
 
 
 def _spelled(letter: str) -> str:

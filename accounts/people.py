@@ -7,7 +7,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from accounts.avatars import drawn_url, tint
+from accounts.avatars import drawn_url, letter_of_name, tint
 from accounts.avatars import small as small_url
 
 
@@ -46,13 +46,17 @@ class Face(NamedTuple):
     """The address of the small avatar."""
     large: str
     tint: int
+    letter: str
+    """The letter of a drawn avatar; empty where it is a picture."""
 
 
 def face(person: Person) -> Face:
     """The face of a person."""
-    large = person.avatar_url or drawn_url(person.username, person.name)
+    drawn = drawn_url(person.username, person.name)
+    large = person.avatar_url or drawn
     names = (profile_address(person.username), person.name, person.username)
-    return Face(*names, person.is_big_v, small_url(large), large, tint(person.username))
+    letter = letter_of_name(person.name) if large == drawn else ""
+    return Face(*names, person.is_big_v, small_url(large), large, tint(person.username), letter)
 
 
 def profile_address(username: str) -> str:
@@ -111,9 +115,15 @@ def lock_of(person: Person) -> SafeString:
 
 def avatar(person: Person, size: int = 42) -> SafeString:
     """The avatar of a person, `size` pixels wide unless the style sheet says otherwise. It says nothing to readers who
-    do not see it: the name stands beside it. Its place is kept, in the person's colour, until it is loaded.
+    do not see it: the name stands beside it. Its place is kept, in the person's colour, until it is loaded. One that is
+    a letter is drawn by site.css, without a request.
     """
-    large = person.avatar_url or drawn_url(person.username, person.name)
+    drawn = drawn_url(person.username, person.name)
+    large = person.avatar_url or drawn
+    letter = letter_of_name(person.name)
+    if letter and large == drawn:
+        form = '<span class="avatar tint-{}" data-letter="{}" aria-hidden="true"></span>'
+        return format_html(form, tint(person.username), letter)
     small = small_url(large)
     sources = (
         SafeString() if small == large else format_html(' srcset="{} 160w, {} 400w" sizes="{}px"', small, large, size)

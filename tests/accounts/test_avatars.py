@@ -1,5 +1,7 @@
 """Drawn avatars: the address holds everything, and costs no statement."""
 
+import html
+import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -10,6 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.avatars import DRAWING, TINTS, banner_url, drawing, drawn_url, initial, letter_of, tint
+from accounts.models import User
+from items.actions import publish
 from tests.support.factories import UserFactory
 
 NAMES = ["Ann", "作者", "ß", "ŉ", "ΐ", "/", "&", "<b>", "🦊", "🦊 fox", "_", "-a", "...", "'", "\u200d?", "ﬃ", "é"]
@@ -87,7 +91,18 @@ def test_avatars_are_not_counted(client: Client, db: None, settings: Any) -> Non
 
 
 def test_pages_keep_the_place_of_an_avatar(client: Client, db: None) -> None:
-    ann = UserFactory.create(username="ann", display_name="Ann")
+    UserFactory.create(username="ann", display_name="ßnn")
     page = client.get("/@ann").content.decode()
-    place = f'src="{drawn_url(ann.username, ann.name)}" width="76" height="76" alt="" loading="lazy"'
-    assert place in page
+    assert f'src="{drawn_url("ann", "ßnn")}" width="76" height="76" alt="" loading="lazy"' in page
+
+
+def test_pages_draw_one_letter_by_themselves(client: Client, db: None) -> None:
+    ann = UserFactory.create(username="ann", display_name="Ann")
+    publish(sender=ann, content={"text": "words"})
+    for name, letter in {"ann": "A", "< >": "<", "'": "'", "\u202e": "?", "曉": "曉"}.items():
+        User.objects.filter(pk=ann.pk).update(display_name=name)
+        page = client.get("/@ann", {"whole": "1"}).content.decode()  # a page with a query is not kept
+        drawn = re.findall(r'<span class="avatar tint-\d" data-letter="([^"]*)"', page)
+        assert {html.unescape(one) for one in drawn} == {letter}
+        assert len(drawn) == 2, "the page's head and the card"
+        assert 'src="/avatars/' not in page
