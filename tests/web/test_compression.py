@@ -94,7 +94,7 @@ def test_the_length_of_a_page_does_not_tell_its_words() -> None:
 def test_what_stays_as_it_is(answer: HttpResponseBase) -> None:
     before = dict(answer.headers)
     assert dict(asked(answer).headers) == before
-    assert b"".join(answer).strip(b"w") == b""  # type: ignore[arg-type]
+    assert b"".join(answer).strip(b"w") == b""
 
 
 def asked(answer: Any) -> HttpResponseBase:
