@@ -8,6 +8,7 @@ from django.core.cache import cache
 from kombu.exceptions import ChannelError
 
 from accounts.about import actions as about
+from accounts.mail.models import Letter, State
 from accounts.models import Level
 from runtime import metrics
 from storage import keys, replica
@@ -51,11 +52,12 @@ def last_observed() -> datetime | None:
 
 
 def census() -> None:
-    """Count the users of each level: a walk over all of them, so seldom."""
+    """Count the users of each level, a walk over all of them, so seldom; and letters that were given up."""
     rows = replica.lagging(None, lambda on: fetch(CENSUS, on=on), seconds=CENSUS_SECONDS)
     found = {level: (users, big_vs) for level, users, big_vs in rows}
     for level in Level.values:
         metrics.users.labels(str(level)).set(found.get(level, (0, 0))[0])
+    metrics.letters_failed.set(Letter.objects.filter(state=State.FAILED).count())
     metrics.big_vs.set(sum(big_vs for _, big_vs in found.values()))
     ((items,),) = fetch(ITEMS)
     users = sum(users for users, _ in found.values())

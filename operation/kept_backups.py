@@ -144,7 +144,6 @@ def make_kept(*, now: datetime, progress: Progress) -> str:
 def tend(*, now: datetime) -> None:
     """Make the backup of the day when it is due, and have the gauge tell of the newest. Raises BackupError."""
     newest = next(iter(kept(place())), None)
-    if newest is not None:
-        metrics.backup_made_at.set(newest.made_at.timestamp())
+    metrics.backup_made_at.set(newest.made_at.timestamp() if newest else 0)
     if is_due(newest, now):
         make_kept(now=now, progress=lambda member, size: None)

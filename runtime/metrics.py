@@ -198,6 +198,7 @@ delivery_oldest = _latest("feedsite_delivery_oldest_seconds", "Age of the oldest
 queue_length = _latest("feedsite_queue_length", "Messages that wait for a worker.", "queue")
 users = _latest("feedsite_users", "Users by level.", "level")
 big_vs = _latest("feedsite_big_vs", "Users whose items are pulled by most followers.")
+letters_failed = _latest("feedsite_letters_failed", "Letters that were given up, of the last week.")
 sampled_at = _latest("feedsite_sampled_seconds", "Unix time of the last look at the gauges.")
 backup_made_at = _latest("feedsite_backup_made_seconds", "Unix time of the newest backup that the site keeps.")
 replica_up = _latest("feedsite_replica_up", "Whether a replica answers and is one of the primary.", "server")

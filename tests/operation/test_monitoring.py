@@ -16,6 +16,9 @@ from django.core.management import get_commands
 from runtime import metrics
 
 DOCS = Path(settings.BASE_DIR) / "docs"
+PROMETHEUS = Path(settings.BASE_DIR) / "deploy" / "prometheus"
+OTHERS = ("up{", "probe_success{", "min(probe_ssl_")
+"""The beginnings of expressions that ask what Prometheus and its blackbox exporter know."""
 NAME = re.compile(r"\bfeedsite_[a-z0-9_]+")
 METRICS = {
     name: set(metric._labelnames)
@@ -58,14 +61,14 @@ def test_every_panel_of_grafana_asks_for_what_there_is() -> None:
 
 
 def test_every_alert_asks_for_what_there_is() -> None:
-    (group,) = yaml.safe_load((DOCS / "prometheus" / "alerts.yml").read_text())["groups"]
+    (group,) = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"]
     names = [rule["alert"] for rule in group["rules"]]
     assert len(set(names)) == len(names) >= 10
     for rule in group["rules"]:
-        assert NAME.search(rule["expr"]) or rule["expr"].startswith("up{")
+        assert NAME.search(rule["expr"]) or rule["expr"].startswith(OTHERS)
         assert rule["annotations"]["summary"]
         assert rule["labels"]["severity"] in {"page", "ticket"}
-        if not rule["expr"].startswith("up{"):
+        if not rule["expr"].startswith(OTHERS):
             check(rule["expr"])
 
 
@@ -102,11 +105,23 @@ FAULTS: dict[str, dict[str, str]] = {
     "FeedsiteQueueLong": {'feedsite_queue_length{queue="celery",instance="a"}': "0 0 20000x300"},
     "FeedsiteErrors": {"feedsite_http_failures_total": "0+2x300", "feedsite_http_seconds_count": "0+100x300"},
     "FeedsiteSheds": {"feedsite_web_shed_total": "0+20x300", "feedsite_http_seconds_count": "0+100x300"},
+    "FeedsiteUnreachable": {'probe_success{job="feedsite-https",instance="https://example.org/healthz"}': "1 1 0x300"},
+    "FeedsiteCertificateEnds": {'probe_ssl_earliest_cert_expiry{job="feedsite-https"}': f"{13 * 86400}x300"},
     "FeedsiteSlow": {
-        'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="0.5"}': "0+60x300",
-        'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="1.0"}': "0+90x300",
-        'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="+Inf"}': "0+90x300",
+        # Browsers alone: the API is quick.
+        'feedsite_http_seconds_bucket{route="/",le="0.5"}': "0+60x300",
+        'feedsite_http_seconds_bucket{route="/",le="1.0"}': "0+90x300",
+        'feedsite_http_seconds_bucket{route="/",le="+Inf"}': "0+90x300",
+        'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="0.5"}': "0+9000x300",
+        'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="1.0"}': "0+9000x300",
+        'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="+Inf"}': "0+9000x300",
     },
+    "FeedsiteRefusals": {
+        'feedsite_http_seconds_count{status="429"}': "0+20x300",
+        'feedsite_http_seconds_count{status="200"}': "0+100x300",
+    },
+    "FeedsiteMailFails": {'feedsite_letters_failed{instance="a"}': "0 0 1x300"},
+    "FeedsiteBackupOld": {'feedsite_backup_made_seconds{instance="a"}': f"{-31 * 3600}x300"},
     "FeedsiteWindowsMissed": {
         'feedsite_home_misses_total{reason="missing"}': "0+50x300",
         'feedsite_home_pages_total{sources="sql"}': "0+100x300",
@@ -146,11 +161,17 @@ SOUND = {
     'feedsite_played_up{server="plays"}': "1x300",
     'feedsite_played_merges_total{result="done"}': "0+50x300",
     'feedsite_disk_free_ratio{instance="a"}': "0.5x300",
+    'probe_success{job="feedsite-https",instance="https://example.org/healthz"}': "1x300",
+    'probe_ssl_earliest_cert_expiry{job="feedsite-https"}': f"{60 * 86400}x300",
+    'feedsite_http_seconds_count{status="429"}': "0+2x300",
+    'feedsite_letters_failed{instance="a"}': "0x300",
+    'feedsite_backup_made_seconds{instance="b"}': f"{-90 * 3600}x300",
+    'feedsite_backup_made_seconds{instance="a"}': f"{-3 * 3600}x300",
 }
 
 
 def alerts() -> list[dict[str, Any]]:
-    (group,) = yaml.safe_load((DOCS / "prometheus" / "alerts.yml").read_text())["groups"]
+    (group,) = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"]
     rules: list[dict[str, Any]] = group["rules"]
     return rules
 
@@ -173,6 +194,28 @@ def judged(name: str, series: dict[str, str], *, fires: bool) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's package prometheus")
+def test_prometheus_takes_the_configuration() -> None:
+    path = PROMETHEUS / "prometheus.yml"
+    done = subprocess.run(["promtool", "check", "config", str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    jobs = {job["job_name"] for job in yaml.safe_load(path.read_text())["scrape_configs"]}
+    asked = {job for rule in alerts() for job in re.findall(r'job="([^"]+)"', rule["expr"])}
+    assert asked == jobs, "an alert about a job that nothing scrapes would never fire"
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's package prometheus")
+def test_no_target_at_all_is_a_site_that_is_down(tmp_path: Path) -> None:
+    test = judged("FeedsiteDown", {}, fires=True)
+    rules = str(PROMETHEUS / "alerts.yml")
+    (tmp_path / "tests.yml").write_text(yaml.safe_dump({"rule_files": [rules], "tests": [test]}))
+    done = subprocess.run(["promtool", "test", "rules", str(tmp_path / "tests.yml")], capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's package prometheus")
@@ -180,7 +223,7 @@ def test_every_alert_fires_at_its_fault_and_at_nothing_else(tmp_path: Path) -> N
     assert FAULTS.keys() == {rule["alert"] for rule in alerts()}
     tests = [judged(name, series, fires=True) for name, series in FAULTS.items()]
     tests.append(judged("", SOUND, fires=False))
-    rules = DOCS / "prometheus" / "alerts.yml"
+    rules = PROMETHEUS / "alerts.yml"
     (tmp_path / "tests.yml").write_text(yaml.safe_dump({"rule_files": [str(rules)], "tests": tests}))
     done = subprocess.run(
         ["promtool", "test", "rules", str(tmp_path / "tests.yml")], capture_output=True, text=True, check=False

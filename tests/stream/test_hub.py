@@ -478,3 +478,7 @@ def test_a_task_ends_whose_cancellation_is_dropped() -> None:
     turns, is_cancelled = on_a_loop(stop())
     assert is_cancelled
     assert turns == (["answered"] if sys.version_info < (3, 12) else [])
+
+
+def test_the_process_says_that_it_is_at_work(streams: StreamServer) -> None:
+    assert "feedsite.starts: stream is at work, for 10000 connections" in streams.said()
