@@ -481,4 +481,4 @@ def test_a_task_ends_whose_cancellation_is_dropped() -> None:
 
 
 def test_the_process_says_that_it_is_at_work(streams: StreamServer) -> None:
-    assert "feedsite.starts: stream is at work, for 10000 connections" in streams.said()
+    assert "feedsite.starts: stream is at work, for 5 connections" in streams.said()
