@@ -35,6 +35,7 @@ from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.deletions import settle
 from tests.support.factories import PASSWORD, UserFactory
+from web.times import written
 
 pytestmark = pytest.mark.django_db
 
@@ -256,7 +257,10 @@ def test_a_new_invitation_is_told_with_its_link(inviting: tuple[User, Client]) -
     _, client = inviting
     page = client.post("/settings/invitations", {"most_uses": "1", "days": "7"}, follow=True).content.decode()
     said = page[page.index('<ul class="messages"') : page.index('id="new-invitation"')]
-    assert f"/invite/{Invitation.objects.get().code}" in said
+    made = Invitation.objects.get()
+    assert f"/invite/{made.code}" in said
+    assert made.expires_at is not None
+    assert f"good until {written(made.expires_at, 'DATETIME_FORMAT')}<" in page
 
 
 @pytest.mark.slow
