@@ -69,7 +69,8 @@ def main() -> None:
         print("feedsite: " + reason, file=sys.stderr)
         sys.exit(2)
     lock = DEV_LOCK if DEV_COMMANDS.intersection(sys.argv[1:2]) else RUNTIME_LOCK
-    if lock == RUNTIME_LOCK and SERVER_LOCK.name in installed_locks():
+    is_set_up = sys.argv[1:2] == ["setup"] and not installed_locks()  # it has servers of its own
+    if lock == RUNTIME_LOCK and (is_set_up or SERVER_LOCK.name in installed_locks()):
         lock = SERVER_LOCK
     if is_installed(lock) and Path(sys.prefix).resolve() == VENV.resolve():
         run_command(sys.argv)
@@ -292,6 +293,9 @@ def run_command(argv: list[str]) -> None:
     if argv[1:2] == ["up"]:
         run_site(argv[2:])
         return
+    if argv[1:2] == ["setup"]:
+        set_up(argv[2:])
+        return
     if argv[1:] in ([], ["help"], ["--help"], ["-h"]):
         from runtime import commands
 
@@ -349,6 +353,18 @@ def run_site(arguments: list[str]) -> None:
     except environment.OptionsError as error:
         refuse(error)
     except (up.UpError, PortError, ServerError) as error:
+        sys.exit(f"feedsite: {error}")
+
+
+def set_up(arguments: list[str]) -> None:
+    """Run `setup`, which has no Django."""
+    from runtime import environment, setup
+
+    try:
+        setup.main(arguments)
+    except environment.OptionsError as error:
+        refuse(error)
+    except setup.SetupError as error:
         sys.exit(f"feedsite: {error}")
 
 

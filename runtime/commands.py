@@ -2,6 +2,7 @@
 
 BY_PURPOSE = {
     "Run the site": {
+        "setup": "prepare a public site: its variables, keys and database",
         "up": "run all of it: servers, migrations, programs",
         "program": "run one program of it, for systemd or containers",
         "migrate": "bring the database up to this version",

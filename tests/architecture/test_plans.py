@@ -210,6 +210,7 @@ UNRUN_COMMANDS = {
     "program": "becomes another program, and asks nothing",
     "seal_factors": "reads all second factors in parts, by hand",
     "sendtestemail": "asks the mail server",
+    "setup": "makes a role and a database, without Django",
     "spectacular": "",
     "up": "a server",
 }

@@ -75,8 +75,9 @@ def caddy(folder: Path, port: int, web: int, stream: int) -> list[str]:
 def nginx(folder: Path, port: int, web: int, stream: int) -> list[str]:
     text = (DEPLOY / "nginx.conf").read_text()
     changes = [
-        (r"listen 443 ssl", f"listen 127.0.0.1:{port}"),
-        (r"\n +(http2|ssl_[a-z]+) [^\n]*", ""),
+        (r"(?s)server {\n    listen 80;.*?\n}\n", ""),
+        (r"listen 443 ssl http2", f"listen 127.0.0.1:{port}"),
+        (r"\n +ssl_[a-z]+ [^\n]*", ""),
         (r"127\.0\.0\.1:8000", f"127.0.0.1:{web}"),
         (r"127\.0\.0\.1:8001", f"127.0.0.1:{stream}"),
     ]

@@ -16,7 +16,8 @@ ROOT = Path(settings.BASE_DIR)
 
 
 def printed(*words: str) -> str:
-    run = subprocess.run([sys.executable, "manage.py", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    code = "import sys, manage; manage.run_command(['manage.py', *sys.argv[1:]])"  # without its installation
+    run = subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True, check=True)
     return run.stdout
 
 

@@ -259,6 +259,16 @@ def test_a_taken_port_is_told_before_anything_is_installed(tree: Path, is_in_fil
 
 
 @pytest.mark.long
+def test_setup_begins_without_the_embedded_servers(tree: Path) -> None:
+    assert "installing requirements/server.lock" in manage(tree, "setup").stderr
+    assert installations(manage(tree, "version")) == 0, "the environment stays of that lock"
+
+
+def test_setup_leaves_an_environment_as_it_is(tree: Path) -> None:
+    assert "installing requirements/runtime.lock" in manage(tree, "version").stderr
+    assert installations(manage(tree, "setup")) == 0
+
+
 def test_failed_installation_is_one_line_after_pips_own(tree: Path) -> None:
     (tree / LOCKS[0]).write_text("no-such-thing==1.0 --hash=sha256:" + "0" * 64 + "\n")
     result = manage(tree)

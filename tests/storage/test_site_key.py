@@ -57,7 +57,8 @@ def test_another_key_is_refused(settings: Any, client: Client, monkeypatch: pyte
 def test_no_program_starts_with_another_key(name: str) -> None:
     call_command("check_key")
     environ = os.environ | {"FEEDSITE_SECRET_KEY": OTHER, "FEEDSITE_DATABASE_URL": database_url(), "PORT": "1"}
-    command = [sys.executable, "manage.py", "program", name]
+    code = f"import manage; manage.run_command(['manage.py', 'program', '{name}'])"  # without its installation
+    command = [sys.executable, "-c", code]
     ended = subprocess.run(command, cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
     assert "Give this machine the FEEDSITE_SECRET_KEY of the others" in ended.stderr

@@ -1,0 +1,23 @@
+"""`setup` in the list of commands. `manage.py setup` runs runtime/setup.py without Django."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from runtime import setup
+
+
+class Command(BaseCommand):
+    """Write the file of variables, and make role and database."""
+
+    help = setup.ABOUT
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """The options of `setup`."""
+        setup.add_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Raises CommandError: this process has settings already."""
+        raise CommandError("Run it by manage.py.")

@@ -1,0 +1,165 @@
+"""`setup`: what a public site on servers of its own needs before its first start: the file of variables with its keys,
+and its role and database in PostgreSQL. docs/install.md has the steps around it.
+
+It has no Django: there is nothing to read its settings from yet.
+"""
+
+import argparse
+import contextlib
+import os
+import pwd
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from runtime import environment
+
+ABOUT = (
+    "Prepare a public site on servers of its own: write the file of variables, with its keys, and make its role and "
+    "database in PostgreSQL. See docs/install.md."
+)
+USER = "feedsite"
+"""The user of the system under which the programs run, and by default the role and the database."""
+DOMAIN_ASKED = "The site's domain (feeds.example.org): "
+MAIL_ASKED = "The mail server (smtp+tls://user:password@mail.example.org:587; empty: letters go to the log): "
+NOT_MADE = """\
+The role and the database are not made yet. Have a superuser of PostgreSQL run this, then go on:
+{statements}"""
+
+
+class SetupError(RuntimeError):
+    """The site cannot be prepared. The message is one line for the person at the terminal."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is not given is asked for at a terminal, or has a default."""
+    parser.add_argument("--domain", help="the site's host name")
+    parser.add_argument("--mail", help="FEEDSITE_EMAIL_URL")
+    parser.add_argument("--file", type=Path, default=Path("/etc/feedsite.env"), help="the file of variables")
+    parser.add_argument("--database", default=USER, help="the name of the role and of the database")
+    parser.add_argument(
+        "--postgresql", default="127.0.0.1:5432", metavar="HOST[:PORT]", help="where PostgreSQL listens"
+    )
+    parser.add_argument(
+        "--superuser", metavar="URL", help="an address by which role and database are made; else as the user postgres"
+    )
+    parser.add_argument("--feeds", default="redis://127.0.0.1:6379/0", metavar="URL", help="the Redis of feeds")
+    parser.add_argument("--plays", default="redis://127.0.0.1:6380/1", metavar="URL", help="the Redis of plays")
+    parser.add_argument("--broker", default="redis://127.0.0.1:6381/0", metavar="URL", help="the Redis of the queue")
+    parser.add_argument("--backups", default="/var/lib/feedsite/backups", help="FEEDSITE_BACKUP_TO")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run `setup` with the arguments of its command line. Raises SetupError and OptionsError."""
+    parser = argparse.ArgumentParser(prog="manage.py setup", description=ABOUT)
+    add_arguments(parser)
+    asked = parser.parse_args(arguments)
+    if asked.file.exists():
+        raise SetupError(f"{asked.file} is there already, and its keys are those of the site; it is left as it is.")
+    domain = asked.domain or answer(DOMAIN_ASKED)
+    if not domain:
+        raise SetupError("Name the site's domain: --domain feeds.example.org.")
+    password = secrets.token_urlsafe(24)
+    variables = {
+        "FEEDSITE_ALLOWED_HOSTS": f"{domain},127.0.0.1",
+        "FEEDSITE_URL": f"https://{domain}",
+        "FEEDSITE_CSRF_TRUSTED_ORIGINS": f"https://{domain}",
+        "FEEDSITE_HTTPS": "1",
+        "FEEDSITE_HSTS_SECONDS": "3600",
+        "FEEDSITE_SECRET_KEY": secrets.token_urlsafe(48),
+        "FEEDSITE_METRICS_TOKEN": secrets.token_urlsafe(24),
+        "FEEDSITE_DATABASE_URL": database_url(asked.database, password, asked.postgresql),
+        "FEEDSITE_REDIS_URL": asked.feeds,
+        "FEEDSITE_BROKER_URL": asked.broker,
+        "FEEDSITE_PLAYED_URL": asked.plays,
+        "FEEDSITE_BACKUP_TO": asked.backups,
+        "FEEDSITE_EMAIL_URL": asked.mail if asked.mail is not None else answer(MAIL_ASKED),
+        "FEEDSITE_EMAIL_FROM": f"noreply@{domain}",
+    }
+    check(variables)
+    write(asked.file, variables)
+    print(f"{asked.file} is written. It holds the keys of the site: every further machine gets the same file.")
+    statements = role_and_database(asked.database, password)
+    if run_statements(statements, asked.superuser):
+        print(f"The role and the database {asked.database} are made.")
+    else:
+        print(NOT_MADE.format(statements="\n".join(f"    {each};" for each in statements)))
+    print("Browsers keep to HTTPS for an hour at a time: raise FEEDSITE_HSTS_SECONDS once the certificate is sound.")
+
+
+def answer(question: str) -> str:
+    """What the person at the terminal says; nothing where there is none."""
+    return input(question).strip() if sys.stdin.isatty() else ""
+
+
+def database_url(name: str, password: str, place: str) -> str:
+    """The address of the site's database. A place with a slash is the folder of a socket."""
+    if place.startswith("/"):
+        return f"postgresql://{name}:{password}@/{name}?host={quote(place)}"
+    return f"postgresql://{name}:{password}@{place}/{name}"
+
+
+def check(variables: Mapping[str, str]) -> None:
+    """Raise OptionsError for values that no program would start with."""
+    for name in [name for name in os.environ if name.startswith(environment.PREFIX)]:
+        del os.environ[name]
+    os.environ.update(variables)
+    environment.checked()
+
+
+def write(path: Path, variables: Mapping[str, str]) -> None:
+    """Write the file, readable by root and the site's user alone. Raises SetupError."""
+    lines = "".join(f"{name}={value}\n" for name, value in variables.items() if value)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w") as file:
+            file.write(f"# What it may hold besides: docs/settings.md.\n{lines}")
+            with contextlib.suppress(KeyError, PermissionError):
+                os.fchown(file.fileno(), -1, pwd.getpwnam(USER).pw_gid)
+            os.fchmod(file.fileno(), 0o640)
+    except OSError as error:
+        raise SetupError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def role_and_database(name: str, password: str) -> list[str]:
+    """The statements that make them. CREATEDB is for `restore --check`."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    return [
+        f"CREATE ROLE {quoted} LOGIN CREATEDB PASSWORD '{password}'",
+        f"CREATE DATABASE {quoted} OWNER {quoted} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C.UTF-8'",
+    ]
+
+
+def run_statements(statements: Sequence[str], superuser: str | None) -> bool:
+    """Whether they were run: by the address of a superuser, or as the user postgres where this is root. Raises
+    SetupError if PostgreSQL refused them.
+    """
+    if superuser:
+        psql, shown = ["psql", "--dbname", superuser], "the superuser"
+    elif os.geteuid() == 0 and shutil.which("psql") and has_user("postgres"):
+        psql, shown = ["runuser", "--user", "postgres", "--", "psql", "--dbname", "postgres"], "the user postgres"
+    else:
+        return False
+    # By its standard input: the password is in no list of processes.
+    done = subprocess.run(  # noqa: S603 (ours)
+        [*psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"],
+        input="".join(f"{each};\n" for each in statements),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+    )
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["no word"])[0]
+        raise SetupError(f"PostgreSQL refused {shown}: {said}. Remove the file before you run setup again.")
+    return True
+
+
+def has_user(name: str) -> bool:
+    """Whether the system has such a user."""
+    with contextlib.suppress(KeyError):
+        return bool(pwd.getpwnam(name))
+    return False
