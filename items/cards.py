@@ -159,6 +159,7 @@ class Cards:
         self._reader = reader
         self._sought = sought
         self._faces: dict[str, Face] = {}
+        self._has_figures = False
         self._names: dict[str, bool] = {}
         self._texts = [*texts, *_texts(items)]
 
@@ -254,7 +255,7 @@ class Cards:
             link_words=short_link(link) if link else "",
             warning=warning,
             filtered=filtered,
-            figures=figures(pictures, whole=is_whole) if pictures else None,
+            figures=self._figures(pictures, is_whole=is_whole) if pictures else None,
             pictures=len(pictures),
             pictures_label=_("%(count)s pictures") % {"count": len(pictures)} if len(pictures) > 1 else "",
             ground=ground(pictures[0]) if pictures and fields.get("sensitive") is True else None,
@@ -264,6 +265,10 @@ class Cards:
     def linked(self, text: str) -> SafeString:
         """A text of the page that is no item's, such as the words of a user about themselves, as HTML."""
         return linked(text, self._leads, self._sought)
+
+    def _figures(self, pictures: list[MediaObject], *, is_whole: bool) -> SafeString:
+        is_first, self._has_figures = not self._has_figures, True
+        return figures(pictures, whole=is_whole, is_first=is_first)
 
     def _face(self, sender: Sender) -> Face:
         found = self._faces.get(sender.username)

@@ -20,17 +20,19 @@ def focus(picture: MediaObject) -> str:
     return f"fx-{round((x + 1) / 2 * STEPS)} fy-{round((y + 1) / 2 * STEPS)}"
 
 
-def figures(pictures: Sequence[MediaObject], *, whole: bool = False) -> SafeString:
-    """The pictures of an item, one to four, or its video, as the children of their grid.
+def figures(pictures: Sequence[MediaObject], *, whole: bool = False, is_first: bool = False) -> SafeString:
+    """The pictures of an item, one to four, or its video, as the children of their grid. `is_first`: the first of the
+    page, for which its readers wait; others are loaded when they come near.
 
     Without JavaScript a picture opens by itself; pictures.js opens it in the lightbox. A feed shows dozens of them, and
     a template of so many tags took half a millisecond for each.
     """
-    shown = [_figure(picture, number, len(pictures), whole=whole) for number, picture in enumerate(pictures, 1)]
+    loading = "eager" if is_first else "lazy"
+    shown = [_figure(one, number, len(pictures), loading, whole=whole) for number, one in enumerate(pictures, 1)]
     return mark_safe("\n  ".join(shown))  # noqa: S308 (made of escaped parts)
 
 
-def _figure(picture: MediaObject, number: int, count: int, *, whole: bool) -> str:
+def _figure(picture: MediaObject, number: int, count: int, loading: str, *, whole: bool) -> str:
     words, original = escape(picture.description), picture.meta.original
     size = f'width="{original.width}" height="{original.height}"'
     if picture.is_video:
@@ -38,7 +40,8 @@ def _figure(picture: MediaObject, number: int, count: int, *, whole: bool) -> st
         source = f'src="{escape(picture.url)}#t=0.1"'
         medium = f'<video controls playsinline preload="metadata" {source} {size}{label}>{_captions(picture)}</video>'
     else:
-        medium = _picture(picture, words or escape(_undescribed(number, count)), size, is_large=whole and count == 1)
+        alt = words or escape(_undescribed(number, count))
+        medium = _picture(picture, alt, size, loading, is_large=whole and count == 1)
     return f'<figure class="picture">\n    {medium}\n    {_alt(words) if words else ""}\n  </figure>'
 
 
@@ -48,7 +51,7 @@ def _captions(video: MediaObject) -> str:
     return f'<track kind="captions" src="{escape(video.captions_url)}" label="{escape(_("Captions"))}" default>'
 
 
-def _picture(picture: MediaObject, alt: str, size: str, *, is_large: bool) -> str:
+def _picture(picture: MediaObject, alt: str, size: str, loading: str, *, is_large: bool) -> str:
     """A picture as a link to its file; `is_large`: the file itself is shown where the preview has too few pixels."""
     url, preview, words = escape(picture.url), escape(picture.preview_url), escape(picture.description)
     original, small = picture.meta.original.width, picture.meta.small.width
@@ -57,8 +60,8 @@ def _picture(picture: MediaObject, alt: str, size: str, *, is_large: bool) -> st
         sources = f' srcset="{preview} {small}w, {url} {original}w" sizes="(max-width: 620px) 100vw, 560px"'
     return (
         f'<a href="{url}" data-light data-{size.replace(" h", " data-h")} data-words="{words}">{ground(picture)}'
-        f'<img class="{focus(picture)}" src="{preview}"{sources} {size} alt="{alt}" loading="lazy" decoding="async">'
-        "</a>"
+        f'<img class="{focus(picture)}" src="{preview}"{sources} {size} alt="{alt}" loading="{loading}" '
+        'decoding="async"></a>'
     )
 
 

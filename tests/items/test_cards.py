@@ -48,6 +48,14 @@ def test_entries_without_facts_ask_nothing() -> None:
     assert [(card.item, card.answered, card.is_late) for card in shown] == [(one, None, False) for one in items]
 
 
+def test_the_first_picture_of_a_page_is_loaded_at_once(media_folder: Path) -> None:
+    sender = UserFactory.create()
+    rows = [media.upload(owner_id=sender.pk, file=upload(encoded(Image.new("RGB", (60, 40), "red")))) for _ in range(2)]
+    posts = [publish(sender=sender, type="image", content={"media": [str(row.pk)]}) for row in rows]
+    shown = Cards(sender).of(hydrate([post.pk for post in posts], sender))
+    assert [str(card.content.figures).count('loading="eager"') for card in shown] == [1, 0]
+
+
 @pytest.mark.parametrize("colour", [(200, 80, 60), (0, 0, 0), (255, 255, 255), (13, 140, 250)])
 def test_the_ground_of_a_picture_has_its_average_colour(media_folder: Path, colour: tuple[int, int, int]) -> None:
     plain = encoded(Image.new("RGB", (60, 40), colour))
