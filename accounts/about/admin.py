@@ -147,7 +147,7 @@ class SiteAdmin(OwnersAdmin):
     def _preview(self, request: HttpRequest, fields: dict[str, Any]) -> HttpResponse:
         said = {name: value for name, value in fields.items() if name not in ("new_logo", "remove_logo", "sign_up")}
         site = msgspec.structs.replace(current(), **said, chosen_sign_up=fields["sign_up"])
-        return TemplateResponse(request, "about/preview.html", {"about": site, "announcement": site.news})
+        return TemplateResponse(request, "about/preview.html", {"previewed": site})
 
     def save_model(self, request: HttpRequest, obj: SiteSettings, form: Any, change: bool) -> None:
         """Write what was edited and nothing else: counts change while the form is open."""

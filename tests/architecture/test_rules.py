@@ -31,6 +31,7 @@ RULES = {
             "timeline/oracle.py": ORACLE,
             "live/oracle.py": ORACLE,
             "moderation/user_admin.py": "names of pages of the admin",
+            "operation/backup.py": "counts the rows of a backup that is tried",
             "benchmarks/": "fills tables, and measures statements beside others",
         },
     ),

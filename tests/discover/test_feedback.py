@@ -214,11 +214,18 @@ def test_strangers_are_asked_to_log_in(client: Client) -> None:
 @pytest.mark.slow
 def test_the_menu_offers_it_on_the_page_of_anothers_item(page: Client, client: Client, ann: User) -> None:
     other, own = ItemFactory(), ItemFactory(sender=ann)
-    assert "Not interested" in page.get(f"/items/{other.pk}").content.decode()
-    assert "Not interested" not in page.get(f"/items/{own.pk}").content.decode()
-    assert "Not interested" not in page.get(f"/@{other.sender.username}").content.decode(), "only where it is of use"
+
+    def menu_on(address: str, item: Item) -> str:
+        link = re.search(rf'href="(/items/{item.pk}/menu[^"]*)"', page.get(address).content.decode())
+        return page.get(link[1], **PART).content.decode() if link else ""
+
+    assert "Not interested" in menu_on(f"/items/{other.pk}", other)
+    assert "Delete" in menu_on(f"/items/{own.pk}", own)
+    assert "Not interested" not in menu_on(f"/items/{own.pk}", own)
+    assert "Report" in menu_on(f"/@{other.sender.username}", other)
+    assert "Not interested" not in menu_on(f"/@{other.sender.username}", other), "only where it is of use"
     client.logout()
-    assert "Not interested" not in client.get(f"/items/{other.pk}").content.decode()
+    assert "/menu" not in client.get(f"/items/{other.pk}").content.decode()
 
 
 # --- The list of them ------------------------------------------------------------------------------------

@@ -138,21 +138,20 @@ def test_a_deleted_account_leaves_no_pins(author: User) -> None:
 def test_the_menu_pins_and_unpins(client: Client, author: User) -> None:
     item = say(author)
     client.force_login(author)
-    assert f'action="/items/{item.pk}/pin"' in client.get("/@author").content.decode()
+    assert f'action="/items/{item.pk}/pin"' in client.get(f"/items/{item.pk}/menu").content.decode()
     assert client.post(f"/items/{item.pk}/pin")["Location"] == "/@author"
-    assert f'action="/items/{item.pk}/unpin"' in client.get("/@author").content.decode()
-    assert f'action="/items/{item.pk}/unpin"' in client.get(f"/items/{item.pk}").content.decode()
+    assert f'action="/items/{item.pk}/unpin"' in client.get(f"/items/{item.pk}/menu").content.decode()
     assert client.post(f"/items/{item.pk}/unpin")["Location"] == "/@author"
     assert not Pin.objects.exists()
     for _ in range(pins.PINS):
         client.post(f"/items/{say(author).pk}/pin")
     assert "You have pinned 5 posts" in client.post(f"/items/{item.pk}/pin", follow=True).content.decode()
     reply = say(author, reply_to=item)
-    assert f"/items/{reply.pk}/pin" not in client.get(f"/items/{reply.pk}").content.decode()
+    assert f"/items/{reply.pk}/pin" not in client.get(f"/items/{reply.pk}/menu").content.decode()
     assert "Only public posts" in client.post(f"/items/{reply.pk}/pin", follow=True).content.decode()
     assert not Pin.objects.filter(item=reply).exists()
     client.force_login(UserFactory())
     for verb in ("pin", "unpin"):
         assert client.post(f"/items/{item.pk}/{verb}").status_code == 403
         assert client.post(f"/items/12345/{verb}").status_code == 404
-    assert "/pin" not in client.get("/@author").content.decode()
+    assert "/pin" not in client.get(f"/items/{item.pk}/menu").content.decode()

@@ -36,11 +36,15 @@ def address(item: Item) -> str:
 @pytest.mark.slow
 def test_others_items_can_be_reported_and_ones_own_not(page: Client, reader: User, say: Say) -> None:
     item, own = say(), say(by=reader)
-    home = text(page.get("/"))
-    assert f'href="{address(item)}?next=%2F"' in home
-    assert address(own) not in home
-    part = text(page.get(f"/?last_id={own.pk}", HTTP_HX_CURRENT_URL="http://testserver/@sender", **PART))
+    menu = f"/items/{item.pk}/menu"
+    assert f'href="{menu}"' in text(page.get("/"))
+    assert f'href="{address(item)}?next=%2F"' in text(page.get(menu, headers={"referer": "http://testserver/"}))
+    assert address(own) not in text(page.get(f"/items/{own.pk}/menu"))
+    part = text(page.get(menu, HTTP_HX_CURRENT_URL="http://testserver/@sender", **PART))
     assert f'href="{address(item)}?next=%2F%40sender"' in part
+    elsewhere = text(page.get(menu, headers={"referer": "http://evil.example/x"}))
+    assert "evil" not in elsewhere
+    assert f'href="{address(item)}?next=%2F"' in elsewhere
     assert "/report" not in text(Client().get(f"/items/{item.pk}"))
 
 

@@ -28,7 +28,7 @@ from tests.support.timelines import read
 pytestmark = pytest.mark.django_db
 
 LINK = "look at https://example.org"
-NOTICE = "moderators look at posts with links before others see it"
+NOTICE = "moderators look at posts with links before others see them"
 LINKED = "Moderators look at it before others see it. It has a link, and your account is new."
 
 

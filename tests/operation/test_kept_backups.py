@@ -185,7 +185,7 @@ def databases() -> int:
     return int(count)
 
 
-def test_a_backup_is_tried_while_the_site_runs(tmp_path: Path) -> None:
+def test_a_backup_is_tried_while_the_site_runs(tmp_path: Path, media_folder: Path) -> None:
     ann, bob = UserFactory(), UserFactory()
     ItemFactory(sender=ann)
     relations.follow(follower=bob, followee=ann)
