@@ -40,6 +40,7 @@ from relations.visibility import standing
 from web.pages import (
     FORM_METHODS,
     INVALID,
+    LOCAL_ADDRESS,
     PageRequest,
     go_on,
     go_to,
@@ -169,9 +170,13 @@ def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 
 def _came(request: PageRequest) -> str:
     """The page of this site that the browser names as the one before; the home page if it names none."""
-    parts = urlsplit(request.headers.get("Referer", ""))
+    try:
+        parts = urlsplit(request.headers.get("Referer", ""))
+    except ValueError:
+        return reverse("home")
+    address = f"{parts.path}{parts.query and '?'}{parts.query}"
     here = parts.netloc == request.get_host() and parts.path != request.path
-    return f"{parts.path}{parts.query and '?'}{parts.query}" if here else reverse("home")
+    return address if here and LOCAL_ADDRESS.match(address) else reverse("home")
 
 
 def is_pinnable_by(item: ItemBody, reader: User) -> bool:
