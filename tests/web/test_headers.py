@@ -67,6 +67,7 @@ def test_every_answer_carries_them(client: Client, paths: list[str]) -> None:
             assert "'unsafe-inline'" not in policy["style-src"], path
         else:
             assert response["Content-Security-Policy"] == NO_PAGE, path
+        response.close()  # a static file is open until then
 
 
 def test_nonces_are_of_one_answer_and_scripts_carry_them(client: Client, paths: list[str]) -> None:
