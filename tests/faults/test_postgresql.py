@@ -186,6 +186,7 @@ def has_ended(session: "psycopg.Connection[tuple[int, ...]]") -> bool:
     return False
 
 
+@pytest.mark.long
 def test_an_outage_is_told_once_at_its_start_and_once_at_its_end(site: Site) -> None:
     """By each process of web and worker, whatever fails meanwhile."""
     ann = site.sign_up("ann")

@@ -84,6 +84,7 @@ def test_slow_senders_are_cut_off_and_others_do_not_wait(web: Impatient, drips: 
     assert wait_for(lambda: web.publish(token, "afterwards").status == 201, 2), "their places are free"
 
 
+@pytest.mark.long
 def test_a_body_that_comes_steadily_is_read_however_long_it_takes(web: Impatient) -> None:
     """A member with a slow line, beside senders who are cut off."""
     (token,) = tokens_of([UserFactory.create()])

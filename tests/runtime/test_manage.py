@@ -202,6 +202,7 @@ def made_of(tree: Path, lock: str) -> None:
     (venv / "feedsite.json").write_text(json.dumps({"place": place, "locks": {Path(lock).name: digest}}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_interrupted", [False, True])
 def test_an_environment_of_the_server_lock_gets_the_new_one(tree: Path, is_interrupted: bool) -> None:
     made_of(tree, "requirements/server.lock")
