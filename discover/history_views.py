@@ -53,7 +53,7 @@ def history(request: PageRequest, reader: User) -> HttpResponse:
     """The page of the items that the reader opened last, and whether they are remembered."""
     last_id = position(request)
     context = _viewed(request, reader, last_id)
-    return show(request, "discover/history.html", context, part="discover/_more_history.html")
+    return show(request, "discover/history.html", context, part="items/_more.html")
 
 
 def _viewed(request: PageRequest, reader: User, last_id: int | None = None) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def unwanted(request: PageRequest, reader: User) -> HttpResponse:
         "is_first": last_id is None,
         "tab": "unwanted",
     }
-    return show(request, "discover/unwanted.html", context, part="discover/_more_history.html")
+    return show(request, "discover/unwanted.html", context, part="items/_more.html")
 
 
 @require_POST
