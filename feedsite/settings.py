@@ -13,6 +13,7 @@ from celery.schedules import crontab
 from psycopg.conninfo import conninfo_to_dict
 
 from runtime import bucket_address, embedded, environment, mail_address
+from runtime.options import PROCESSORS
 from runtime.rate_table import RATES as DEFAULT_RATES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -643,7 +644,7 @@ MEDIA_VIDEO_BYTES = env.media_video_mb * 2**20
 # Pixels of a picture, or of all frames of an animation; the address space of a decoder follows (media.decoding).
 MEDIA_PIXELS = env.media_megapixels * 1_000_000
 # Pictures that are decoded at once on this machine, and the seconds that one may take and that one waits for its turn.
-MEDIA_PROCESSES = env.media_processes
+MEDIA_PROCESSES = 1 if env.small else PROCESSORS
 MEDIA_SECONDS = 20.0
 MEDIA_WAIT_SECONDS = 5.0
 # The internal address at which nginx has the files, where it sends them itself (X-Accel-Redirect).

@@ -270,8 +270,6 @@ class Options(BaseSettings):
         "the disk, and its import 256 MiB more.", ge=1, le=16_384)
     media_megapixels: int = option(50, "Megapixels of a picture, or of all frames of an animation together. A decoder "
         "may take 448 MiB and 14 bytes per pixel: 1.1 GiB of address space with 50, 0.6 GiB with 12.", ge=1, le=250)
-    media_processes: int = option(PROCESSORS, "Pictures that this machine decodes at once.",
-        otherwise="one per processor", example="2", ge=1, le=1024)
     media_accel_path: AccelPath = option("", "The internal address of the folder `media/files` in nginx, which then "
         "sends the files (X-Accel-Redirect).", otherwise="the site sends them", example="/protected-media/")
     media_store: Bucket = option("", "A bucket of an S3-compatible store for the files, with nothing else in it. A / "
@@ -392,7 +390,6 @@ SMALL_VALUES = {
     "worker_processes": 1,
     "worker_memory_mb": 192,
     "feeds_memory": "64mb",
-    "media_processes": 1,
     "media_megapixels": 12,
     "stream_cap": 1000,
 }

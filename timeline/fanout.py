@@ -70,12 +70,12 @@ CLAIM = f"""
     WHERE d.item_id = %(item)s AND d.parked_at IS NULL AND d.not_before <= now() AND (SELECT {LAZILY})
         AND i.id = d.item_id AND s.id = d.sender_id
         AND d.revision = (SELECT revision FROM timeline_delivery WHERE item_id = %(item)s)
-    RETURNING d.sender_id, d.revision, d.attempts, i.status, i.visibility,
-        CASE WHEN {policy.has_inbox("s")} THEN s.level ELSE 0 END, s.is_big_v,
+    RETURNING d.sender_id, d.revision, d.attempts, i.status, i.visibility, s.is_big_v,
         s.is_big_v AND NOT EXISTS (
             SELECT FROM timeline_backfill b
             WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL),
-        s.follower_count, {policy.PUSH_LEVEL}, {policy.GENERATION},
+        {policy.PUSH_LEVEL}, {policy.GENERATION},
+        CASE WHEN {policy.has_inbox("s")} THEN s.level ELSE 0 END, s.follower_count,
         ARRAY(SELECT r.id FROM timeline_deliveryrange r WHERE r.delivery_id = d.item_id AND r.revision = d.revision),
         {FEW}, first.seen, first.last, first.ids, first.levels
 """  # noqa: S608 (constants)
@@ -95,8 +95,10 @@ BOUNDARIES = f"""
 """  # noqa: S608
 
 
-class Claim(NamedTuple):
-    """One attempt at the delivery of an item: its id, and a row of `CLAIM`."""
+class Work(NamedTuple):
+    """What one attempt delivers, and to whom: an item's id, and the first columns of a row of `CLAIM`. A range has the
+    same.
+    """
 
     item_id: int
     sender_id: int
@@ -104,40 +106,19 @@ class Claim(NamedTuple):
     attempts: int
     status: str
     visibility: str
-    level: int
-    """The sender's level; 0 if the policy gives them no inbox, and in a range, which serves followers only."""
     is_big_v: bool
     selective: bool
     """Whether it goes only to followers of at least `push_level`: the sender is a big-V, and no demotion fills
     all inboxes.
     """
-    followers: int
-    """The sender's followers, as last folded: only to know whether the work may need splitting."""
     push_level: int
     generation: int | None
     """The policy's; None where no window counts."""
-    ranges: Sequence[int] = ()
-    """Into which an earlier attempt split the work, and which are not done."""
-    has_first: bool = False
-    seen: int = 0
-    last: int | None = None
-    ids: list[int] | None = None
-    levels: list[int] | None = None
 
     @property
     def entry(self) -> Entry:
         """The item as windows hold it."""
         return Entry(self.item_id, self.sender_id)
-
-    @property
-    def first(self) -> Part | None:
-        """The first followers, with the sender among them, where few follow."""
-        return Part(self.seen, self.last, self.ids, self.levels) if self.has_first else None
-
-    def attempt(self, *, is_counted: bool = True) -> Attempt:
-        """The attempt that notes errors on the delivery's row; a range's is not counted."""
-        row = Delivery.objects.filter(pk=self.item_id, revision=self.revision)
-        return Attempt(f"item {self.item_id}", row, self.attempts, is_counted)
 
     @property
     def to_followers(self) -> bool:
@@ -148,6 +129,25 @@ class Claim(NamedTuple):
     def minimum_level(self) -> int:
         """The level from which followers are served: the rule of policy.PUSH_GENERATION."""
         return self.push_level if self.selective else 1
+
+    def attempt(self, *, is_counted: bool = True) -> Attempt:
+        """The attempt that notes errors on the delivery's row; a range's is not counted."""
+        row = Delivery.objects.filter(pk=self.item_id, revision=self.revision)
+        return Attempt(f"item {self.item_id}", row, self.attempts, is_counted)
+
+
+class Claim(NamedTuple):
+    """A claimed delivery: the work, and how it begins (the last columns of a row of `CLAIM`)."""
+
+    work: Work
+    level: int
+    """The sender's level; 0 if the policy gives them no inbox."""
+    followers: int
+    """The sender's followers, as last folded: only to know whether the work may need splitting."""
+    ranges: Sequence[int]
+    """Into which an earlier attempt split the work, and which are not done."""
+    first: Part | None
+    """The first followers, with the sender among them, where few follow."""
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
@@ -170,16 +170,21 @@ def fan_out(item_id: int) -> bool:
     claim = _claim(item_id)
     if claim is None:
         return False
-    if claim.attempts > settings.FAN_OUT_ATTEMPTS:
-        claim.attempt().park()
+    attempt = claim.work.attempt()
+    if claim.work.attempts > settings.FAN_OUT_ATTEMPTS:
+        attempt.park()
         return False
-    return claim.attempt().run(lambda: _fan_out(claim))
+    return attempt.run(lambda: _fan_out(claim))
 
 
 def _claim(item_id: int) -> Claim | None:
     params = {"item": item_id, "retry": settings.FAN_OUT_RETRY_AFTER, "few": _few()}
     rows = fetch(CLAIM, params)
-    return Claim(item_id, *rows[0]) if rows else None
+    if not rows:
+        return None
+    *work, level, followers, ranges, has_first, seen, last, ids, levels = rows[0]
+    first = Part(seen, last, ids, levels) if has_first else None
+    return Claim(Work(item_id, *work), level, followers, ranges, first)
 
 
 def _few() -> int:
@@ -189,11 +194,11 @@ def _few() -> int:
 
 
 def _fan_out(claim: Claim) -> bool:
-    if claim.status == Status.PUBLISHED:
+    if claim.work.status == Status.PUBLISHED:
         _deliver_to_self(claim)
-    if claim.to_followers and not _to_followers(claim):
+    if claim.work.to_followers and not _to_followers(claim):
         return False
-    _finish(claim)
+    _finish(claim.work)
     return True
 
 
@@ -201,58 +206,60 @@ def _deliver_to_self(claim: Claim) -> None:
     """Into the sender's own inbox, if that does not come with the first followers', and into the outbox of a big-V,
     which lives on by it.
     """
+    work = claim.work
     if claim.level and claim.first is None:
-        _deliver_to(claim.entry, [claim.sender_id], [cap_of(claim.level)])
-    if claim.is_big_v:
-        client, window = feeds_for_tasks(), outbox.Outbox(claim.sender_id)
-        refused = deliver(client, claim.entry, [window.key], [settings.OUTBOX_CAP])
+        _deliver_to(work.entry, [work.sender_id], [cap_of(claim.level)])
+    if work.is_big_v:
+        client, window = feeds_for_tasks(), outbox.Outbox(work.sender_id)
+        refused = deliver(client, work.entry, [window.key], [settings.OUTBOX_CAP])
         pipelined(client, [window.keep()])
         if refused:  # it may have been lost
-            outbox.begin(claim.sender_id)
+            outbox.begin(work.sender_id)
 
 
 def _to_followers(claim: Claim) -> bool:
     """Serve all followers, or leave ranges to tasks of their own; True if all are served."""
+    work = claim.work
     if claim.ranges:  # their tasks may be lost
         _enqueue_ranges(claim.ranges)
         return False
-    if claim.selective:
-        sizes = active_fans.sizes(claim.sender_id, claim.generation)
+    if work.selective:
+        sizes = active_fans.sizes(work.sender_id, work.generation)
         # Finding the active by their level takes a hundredth of looking through a million followers.
-        if sizes is None and active_fans.build(claim.sender_id):
-            sizes = active_fans.sizes(claim.sender_id, claim.generation)
+        if sizes is None and active_fans.build(work.sender_id):
+            sizes = active_fans.sizes(work.sender_id, work.generation)
         if sizes is not None:
             if sum(sizes) > settings.FAN_OUT_RANGE:
                 parts = [(shard, 0, 0) for shard in range(len(sizes))]
-                return _split(claim, parts)
-            fans = active_fans.members(claim.sender_id, list(range(len(sizes))), claim.generation)
+                return _split(work, parts)
+            fans = active_fans.members(work.sender_id, list(range(len(sizes))), work.generation)
             if fans is not None:
-                _deliver_to_fans(claim, fans)
+                _deliver_to_fans(work, fans)
                 return True
-        enqueue("timeline.build_active_fans", claim.sender_id)
+        enqueue("timeline.build_active_fans", work.sender_id)
     highs = []
     if claim.followers > _few():
-        highs = [row[0] for row in fetch(BOUNDARIES, [claim.sender_id, settings.FAN_OUT_RANGE])]
+        highs = [row[0] for row in fetch(BOUNDARIES, [work.sender_id, settings.FAN_OUT_RANGE])]
     if highs:
         lows = [0, *highs]
-        return _split(claim, [(None, low, high) for low, high in zip(lows, [*highs, NO_BOUND], strict=True)])
-    _deliver_to_range(claim, 0, NO_BOUND)
+        return _split(work, [(None, low, high) for low, high in zip(lows, [*highs, NO_BOUND], strict=True)])
+    _deliver_to_range(work, 0, NO_BOUND, claim.first)
     return True
 
 
-def _split(claim: Claim, parts: Iterable[tuple[int | None, int, int]]) -> bool:
+def _split(work: Work, parts: Iterable[tuple[int | None, int, int]]) -> bool:
     with transaction.atomic():
         # A second attempt at the same time waits here, and finds the ranges of the first.
-        if not Delivery.objects.select_for_update().filter(pk=claim.item_id, revision=claim.revision).exists():
+        if not Delivery.objects.select_for_update().filter(pk=work.item_id, revision=work.revision).exists():
             return False
-        rows = DeliveryRange.objects.filter(delivery_id=claim.item_id, revision=claim.revision)
+        rows = DeliveryRange.objects.filter(delivery_id=work.item_id, revision=work.revision)
         if not rows.exists():
-            DeliveryRange.objects.filter(delivery_id=claim.item_id).delete()
+            DeliveryRange.objects.filter(delivery_id=work.item_id).delete()
             DeliveryRange.objects.bulk_create(
                 DeliveryRange(
-                    delivery_id=claim.item_id,
-                    revision=claim.revision,
-                    selective=claim.selective,
+                    delivery_id=work.item_id,
+                    revision=work.revision,
+                    selective=work.selective,
                     shard=shard,
                     low=low,
                     high=high,
@@ -278,56 +285,54 @@ def fan_out_range(range_id: int) -> bool:
     if part is None:
         return False
     delivery, current = part.delivery, policy.current()
-    claim = Claim(
+    work = Work(
         delivery.pk,
         delivery.sender_id,
         part.revision,
         delivery.attempts,
         delivery.item.status,
         delivery.item.visibility,
-        level=0,
         is_big_v=delivery.sender.is_big_v,
         selective=part.selective,
-        followers=delivery.sender.follower_count,
         push_level=current.push_level,
         generation=current.generation,
     )
-    if not claim.attempt(is_counted=False).run(lambda: _serve(claim, part)):
+    if not work.attempt(is_counted=False).run(lambda: _serve(work, part)):
         return False
     with transaction.atomic():
-        held = Delivery.objects.select_for_update().filter(pk=delivery.pk, revision=claim.revision)
+        held = Delivery.objects.select_for_update().filter(pk=delivery.pk, revision=work.revision)
         held.update(sweep_at=Now() + settings.FAN_OUT_RETRY_AFTER)
         part.delete()
-        if not DeliveryRange.objects.filter(delivery_id=delivery.pk, revision=claim.revision).exists():
-            _finish(claim)
+        if not DeliveryRange.objects.filter(delivery_id=delivery.pk, revision=work.revision).exists():
+            _finish(work)
     return True
 
 
-def _serve(claim: Claim, part: DeliveryRange) -> bool:
-    if not claim.to_followers:
+def _serve(work: Work, part: DeliveryRange) -> bool:
+    if not work.to_followers:
         return True
     if part.shard is None:
-        _deliver_to_range(claim, part.low, part.high)
+        _deliver_to_range(work, part.low, part.high)
         return True
-    fans = active_fans.members(claim.sender_id, [part.shard], claim.generation)
+    fans = active_fans.members(work.sender_id, [part.shard], work.generation)
     if fans is None:  # the shard was lost since the work was split
-        fans = active_fans.known(claim.sender_id, claim.push_level).get(part.shard, [])
-    _deliver_to_fans(claim, fans)
+        fans = active_fans.known(work.sender_id, work.push_level).get(part.shard, [])
+    _deliver_to_fans(work, fans)
     return True
 
 
-def _deliver_to_range(claim: Claim, low: int, high: int) -> None:
-    sender_id, minimum, first = claim.sender_id, claim.minimum_level, claim.first
+def _deliver_to_range(work: Work, low: int, high: int, first: Part | None = None) -> None:
+    sender_id, minimum = work.sender_id, work.minimum_level
     caps = {level: cap_of(level) for level in Level.values}
     for followers in follower_parts(sender_id, low, high, minimum, with_inbox=True, first=first):
-        _deliver_to(claim.entry, [one for one, _ in followers], [caps[level] for _, level in followers])
+        _deliver_to(work.entry, [one for one, _ in followers], [caps[level] for _, level in followers])
 
 
-def _deliver_to_fans(claim: Claim, fans: Sequence[int]) -> None:
+def _deliver_to_fans(work: Work, fans: Sequence[int]) -> None:
     cap = cap_of(max(settings.LEVEL_CAPS))
     for first in range(0, len(fans), PART):
         part = fans[first : first + PART]
-        _deliver_to(claim.entry, part, [cap] * len(part))
+        _deliver_to(work.entry, part, [cap] * len(part))
 
 
 def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
@@ -338,7 +343,7 @@ def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) 
         pipelined(feeds_for_tasks(), [Tail(follower_ids[position]).drop() for position in part])
 
 
-def _finish(claim: Claim) -> None:
+def _finish(work: Work) -> None:
     """The delivery is complete; one that was published again in the meantime stays."""
-    for (seconds,) in fetch(FINISH, {"item": claim.item_id, "revision": claim.revision}):
+    for (seconds,) in fetch(FINISH, {"item": work.item_id, "revision": work.revision}):
         metrics.delivery_seconds.observe(seconds)

@@ -64,7 +64,7 @@ def push_generation(push_level: str = PUSH_LEVEL) -> str:
 
 PUSH_GENERATION = push_generation()
 """The rule stands here for readers and builders. Fan-out has it as a least level, for ranges and for sets of active
-fans (fanout.Claim.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it. Fan-out may serve more
+fans (fanout.Work.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it. Fan-out may serve more
 readers than this names, never fewer: a window that names a push generation would lack what was not pushed.
 """
 

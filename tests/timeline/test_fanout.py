@@ -149,7 +149,7 @@ def test_what_was_published_again_is_not_completed_by_the_work_for_the_first_tim
     items.delete(item=item)
     items.restore(item=item)
     fanout._fan_out(claim)
-    assert Delivery.objects.get().revision != claim.revision
+    assert Delivery.objects.get().revision != claim.work.revision
 
 
 def test_items_visible_again_are_delivered_as_soon_as_they_may_be(say: Say, reader: User, workers: Workers) -> None:
@@ -226,7 +226,7 @@ def test_an_attempt_that_stalled_completes_no_later_delivery(
     assert read(reader) == []
     assert members(feeds, reader) == [], "and forgotten"
     items.restore(item=item)
-    fanout._finish(stalled)
+    fanout._finish(stalled.work)
     assert Delivery.objects.exists()
     assert read(reader) == [item.pk]
 
