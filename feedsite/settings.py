@@ -351,6 +351,7 @@ APPLICATION_DAYS = 30
 # --- Accounts --------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
 SESSION_ENGINE = "accounts.signing_in.sessions"
+AUTHENTICATION_BACKENDS = ["accounts.signing_in.sessions.Backend"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"

@@ -14,15 +14,17 @@ See docs/decisions.md: Sessions are rows, and their copies are refused by the us
 
 import time
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib import auth
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.middleware import AuthenticationMiddleware as DjangoAuthenticationMiddleware
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.core import signing
 from django.core.cache import cache
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, transaction
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 from django.utils.functional import SimpleLazyObject
@@ -168,6 +170,27 @@ def _digest(key: str) -> str:
 
 
 # --- Whose session it is ---------------------------------------------------------------------------------
+class Backend(ModelBackend):
+    """Django's, which reads a page's user by a prepared statement: building it takes the ORM longer than running it."""
+
+    def get_user(self, user_id: Any) -> User | None:
+        """The user of this id, if they may sign in."""
+        rows = fetch(_user_by_id(), [int(user_id)])
+        user = User.from_db(DEFAULT_DB_ALIAS, _user_columns(), rows[0]) if rows else None
+        return user if user is not None and self.user_can_authenticate(user) else None
+
+
+@lru_cache(1)
+def _user_columns() -> list[str]:
+    return [field.attname for field in User._meta.concrete_fields]
+
+
+@lru_cache(1)
+def _user_by_id() -> str:
+    columns = ", ".join(f'"{field.column}"' for field in User._meta.concrete_fields)
+    return f"SELECT {columns} FROM accounts_user WHERE id = %s"  # noqa: S608 (names of columns)
+
+
 class AuthenticationMiddleware(DjangoAuthenticationMiddleware):
     """Django's, by sessions that stand."""
 

@@ -26,7 +26,7 @@ from accounts.signing_in import addresses, guard, places, second_factors
 PENDING = "sign_in"
 """The key of the session under which a right password waits for its second factor."""
 PENDING_SECONDS = 600
-BACKEND = "django.contrib.auth.backends.ModelBackend"
+BACKEND = "accounts.signing_in.sessions.Backend"
 
 
 class WaitError(Exception):
