@@ -1,1 +1,1 @@
-"""Users: accounts, big-V flags, levels, sessions and tokens."""
+"""Users: accounts, signing in, joining, letters, levels, big-V flags, and the site's name and rules."""

@@ -121,8 +121,8 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     """A person or program that publishes, follows and reads.
 
     `window_epoch` is drawn anew (storage.draws) by each change after which the user's cached windows may lack
-    something that they can see (a follow, an unmute, the return of a dormant reader; docs/design.md has all acts, under
-    What must hold). A window that was built for another epoch is not used.
+    something that they can see (a follow, an unmute, the return of a dormant reader; docs/architecture.md
+    lists them, under What must hold). A window that was built for another epoch is not used.
     `follower_count` is exact together with the changes not yet folded into it (relations.FollowerCountChange), so
     that a big-V's row never gets hot.
     `session_epoch` counts the times that all sessions of the user were ended at once.

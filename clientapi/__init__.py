@@ -1,1 +1,1 @@
-"""Mastodon's client API, served by the site's own actions and reads: its words end at this package's door."""
+"""Mastodon's client API on top of the site's own actions and reads."""

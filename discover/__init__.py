@@ -1,1 +1,1 @@
-"""The recommended feed: recall, what is left out of it, and pages that never repeat themselves."""
+"""The recommended feed: candidates, what is left out, and pages that never repeat an item."""

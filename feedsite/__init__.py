@@ -1,4 +1,4 @@
-"""The roof: settings, addresses, and the WSGI, ASGI and Celery applications. No other package imports it."""
+"""Settings, addresses, and the WSGI, ASGI and Celery applications. No other package imports it."""
 
 from feedsite.celery import app as celery_app
 

@@ -1,1 +1,1 @@
-"""Posts, replies and reposts: the soft-deletable message table, its visibility, profiles and search."""
+"""Posts, replies and reposts: publishing, who may see them, profiles, threads and search."""

@@ -1,1 +1,1 @@
-"""Live sessions: a feed of those that the followed host, exact while their states change under the reader."""
+"""Live sessions: a feed of what followed hosts have live, planned and recorded."""

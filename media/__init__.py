@@ -1,1 +1,1 @@
-"""Files of pictures and videos: taken, checked, written anew, kept, served and removed. Owners are known by id only."""
+"""Pictures and videos: uploads, checks, files and their removal. Knows owners only by id."""

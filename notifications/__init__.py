@@ -1,1 +1,1 @@
-"""Notices of likes, replies, reposts, mentions, follows and live sessions."""
+"""Notifications of likes, replies, reposts, mentions, follows and live sessions."""

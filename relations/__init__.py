@@ -1,1 +1,1 @@
-"""Follows, blocks and mutes, and the one rule of which user sees which."""
+"""Follows, blocks, mutes and lists, and the rule of which user sees which."""

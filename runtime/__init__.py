@@ -1,1 +1,1 @@
-"""The process ground: options, embedded servers, supervisor, logs, metrics, and the commands that run the site."""
+"""Processes: settings, embedded servers, supervisor, logs, metrics, and the commands that run the site."""

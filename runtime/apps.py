@@ -1,4 +1,4 @@
-"""The process ground as a Django app: its checks and commands."""
+"""The Django app of runtime: its checks and commands."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,1 +1,1 @@
-"""Played history, by item id: the filters of months, the ring of merges and the store."""
+"""What users have played: kept for months in Bloom filters, asked by other services and Discover."""

@@ -1,1 +1,1 @@
-"""The data ground: connections to PostgreSQL and Redis, keys, windows, deliveries, events, ids, and the queue."""
+"""Data: connections to PostgreSQL and Redis, keys, windows, deliveries, events, ids and the task queue."""

@@ -1,4 +1,4 @@
-"""The data ground as a Django app."""
+"""The Django app of storage."""
 
 from django.apps import AppConfig
 from django.core.signals import request_started

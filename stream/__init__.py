@@ -1,1 +1,1 @@
-"""Open connections: decides which reader hears of which event, and writes the events to them."""
+"""Open connections: decides who hears of which event, and writes it to them."""

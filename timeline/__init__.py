@@ -1,1 +1,1 @@
-"""The follow timeline: windows, fan-out, and the page that merges and verifies."""
+"""The home timeline and lists: windows, fan-out, and the page that merges and verifies."""

@@ -1,1 +1,1 @@
-"""The HTTP ground: requests, rates, headers, pages, errors, the API description, and static files."""
+"""HTTP: requests, rates, headers, pages, errors, the API description and static files. No table."""

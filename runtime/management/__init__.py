@@ -1,1 +1,1 @@
-"""Commands of the process ground."""
+"""Commands of runtime."""

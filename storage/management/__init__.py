@@ -1,1 +1,1 @@
-"""Commands of the data ground."""
+"""Commands of storage."""

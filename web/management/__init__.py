@@ -1,1 +1,1 @@
-"""Commands of the HTTP ground."""
+"""Commands of web."""

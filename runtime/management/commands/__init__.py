@@ -1,1 +1,1 @@
-"""Commands of the process ground, one a module."""
+"""Commands of runtime, one a module."""

@@ -1,37 +1,33 @@
-"""`document_layout`: draws the floors of the house, with the arrows of the real imports, into docs/design.md."""
+"""`document_layout`: writes the table of packages and their floors into docs/architecture.md."""
 
-import ast
 import importlib
 import tomllib
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-PAGE = "docs/design.md"
+PAGE = "docs/architecture.md"
 BEGIN, END = "<!-- layout: written by `manage.py document_layout` -->", "<!-- end of layout -->"
 
 
 class Command(BaseCommand):
-    """`document_layout`: draws the packages and their imports."""
+    """`document_layout`: writes the table of packages."""
 
-    help = "Draw the packages and their imports into docs/design.md."
+    help = "Write the table of packages and their floors into docs/architecture.md."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Replace the drawing in docs/design.md."""
+        """Replace the table in docs/architecture.md."""
         path = settings.BASE_DIR / PAGE
         path.write_text(drawn_into(path.read_text()))
 
 
 def drawn_into(page: str) -> str:
-    """The page with the drawing of now between its two marks."""
+    """The page with the current table between its two marks."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{drawing()}{END}{after}"
+    return f"{before}{BEGIN}\n{table()}{END}{after}"
 
 
 def floors() -> list[list[str]]:
@@ -41,33 +37,12 @@ def floors() -> list[list[str]]:
     return [[name.strip() for name in floor.split("|")] for floor in layers["layers"]]
 
 
-def drawing() -> str:
-    """A row for each package: its floor, what it holds, and which packages below it imports."""
-    rows = ["| floor | package | holds | imports |\n|---:|---|---|---|\n"]
+def table() -> str:
+    """A row for each package: its floor, and the first line of its docstring."""
+    rows = ["| floor | package | holds |\n|---:|---|---|\n"]
     all_floors = floors()
-    order = [name for floor in all_floors for name in floor]
     for number, floor in enumerate(all_floors):
         for name in floor:
-            below = [f"`{each}`" for each in order if each in imported(name)]
             holds = (importlib.import_module(name).__doc__ or "").strip().splitlines()[0]
-            rows.append(f"| {len(all_floors) - number} | `{name}/` | {holds} | {', '.join(below) or 'nothing'} |\n")
+            rows.append(f"| {len(all_floors) - number} | `{name}/` | {holds} |\n")
     return "".join(rows)
-
-
-@cache
-def imported(package: str) -> frozenset[str]:
-    """The other packages of the house that a package's modules import."""
-    house = {name for floor in floors() for name in floor}
-    found: set[str] = set()
-    for path in (settings.BASE_DIR / package).rglob("*.py"):
-        found.update(_imports(path))
-    return frozenset(found & house - {package})
-
-
-def _imports(path: Path) -> Iterator[str]:
-    """The first words of what a module imports, wherever in the module the import stands."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.module.partition(".")[0]
-        elif isinstance(node, ast.Import):
-            yield from (each.name.partition(".")[0] for each in node.names)

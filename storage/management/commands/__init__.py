@@ -1,1 +1,1 @@
-"""Commands of the data ground, one a module."""
+"""Commands of storage, one a module."""

@@ -1,1 +1,1 @@
-"""Commands of the HTTP ground, one a module."""
+"""Commands of web, one a module."""
