@@ -5,7 +5,8 @@ Needs Python 3.11 with its venv module and nothing else. The first run makes `.v
 starts again inside it. So everything but `run_command` must do with the standard library, and must parse on
 older Pythons too, to be able to tell them that they are too old.
 
-See docs/decisions.md: Three locks, resolved for every machine.
+The lock files are resolved for Linux on x86-64 and ARM64 and macOS on ARM64, with every Python that this file takes.
+musl and Intel Macs lack wheels (lmdb, cryptography).
 """
 
 from __future__ import annotations

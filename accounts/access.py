@@ -45,7 +45,7 @@ class ReaderMiddleware:
     Scripts are answered 401, forms by a page with the status 403. Only logging out is open to every page. What names no
     reader was asked for by no open page of a signed-in reader.
 
-    See docs/decisions.md: An open page acts for its own reader only.
+    See docs/decisions.md: A page names its reader.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -88,7 +88,7 @@ def edit_profile(
     """Change how a user presents themself, and whether they decide on each follower; what is None stays. Raises
     ValidationError, a dict by field, also for a text that moderation would hold: a profile has nothing to show instead.
 
-    See docs/decisions.md: A request waits until it is decided or withdrawn.
+    Unlocking an account accepts none of the waiting requests: hundreds of unwanted followers could not be told apart.
     """
     fields = {"display_name": display_name, "bio": bio}
     changed = [field for field, value in fields.items() if value is not None]
@@ -209,7 +209,8 @@ def delete_account(*, user: User) -> bool:
     data is gone with it; items, follows, likes and the like are taken away afterwards, by accounts.purge. The name is
     held for `HELD_NAME_LIFE`, so that no new user is taken for the one who left.
 
-    See docs/decisions.md: A deleted account is renamed, and its name held for 30 days.
+    The row stays, because threads hang on its items. A check constraint keeps it inactive. Of the name only keyed
+    hashes are kept.
     """
     _keep_a_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)

@@ -295,7 +295,7 @@ class SessionsView(ApiView):
         return _stayed(request, user)
 
 
-# See docs/decisions.md: Deleting an account is a POST with the password.
+# A POST with the password: proxies may drop the body of a DELETE, and an address must not hold a password.
 class DeleteMeView(ApiView):
     """The deletion of the caller's account, over HTTP."""
 

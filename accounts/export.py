@@ -142,7 +142,8 @@ def write_archive(user: User, target: IO[bytes]) -> None:
 def archive_response(user: User) -> FileResponse:
     """The archive as a download. Its reader's browser keeps no copy of it but the one that they save.
 
-    See docs/decisions.md: An export is written to a temporary file and then sent.
+    It is written to a temporary file first: a stream could end as half an archive with status 200, and a slow reader
+    would keep a snapshot of the database open.
     """
     archive = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115 (the response closes it)
     try:

@@ -403,7 +403,7 @@ class Policy(models.Model):
     `drawn_on`. Versions that know of no `inbox_from` read `timeline` instead, which is NULL where fan-out passes
     readers: they use no window then.
 
-    See docs/decisions.md: The previous version uses no window while `inbox_from` is set.
+    See docs/decisions.md: Windows are valid for one epoch.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)

@@ -4,7 +4,7 @@ PostgreSQL knows case and width only (`feedsite_name`). The names of which foldi
 a column; the others need none. Two indexes know the letters, of the names as PostgreSQL compares them (`user_names`)
 and of the folded ones (`user_folded_names`).
 
-See docs/decisions.md: Names are searched by grams of our own.
+See docs/decisions.md: Own tokeniser for search.
 """
 
 import unicodedata

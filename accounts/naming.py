@@ -31,7 +31,8 @@ def check_imitation(name: str) -> None:
     """Raise ValidationError for a display name that speaks for the site: its name, an office, or both, in whatever
     letters look like them. Staff may bear such names.
 
-    See docs/decisions.md: A display name may not speak for the site.
+    Whole names are compared, so `Admiral Nelson` is free. So are the names of other members: reports answer those who
+    pretend to be somebody.
     """
     words, site = skeleton_of_words(name), skeleton_of_words(current().name)
     rest = words.replace(site, "") if site else words

@@ -1,7 +1,7 @@
 """Texts of members that are no items, and moderators: what the room that keeps them and moderation, which knows none of
 these rooms, have to say to each other.
 
-See docs/decisions.md: Live and moderation meet in `accounts/review.py`.
+See docs/decisions.md: Imports point down.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -61,7 +61,8 @@ class AdminSite(admin.AdminSite):
     """Django's, by the site's name, where attempts to sign in are counted as everywhere, what a session has open ends
     with it, and what is dangerous takes a recent proof of who asks.
 
-    See docs/decisions.md: The admin asks once more before what is dangerous.
+    A form opens with a proof of the last quarter of an hour and is taken with one of the last hour, so that no long
+    text is lost.
     """
 
     login_form = AdminLoginForm

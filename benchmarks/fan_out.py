@@ -7,8 +7,6 @@ with as few trims as windows need (one in slack + 1), and has no target. A peer 
 
 All windows are full. Those that are measured stand between the cap and the cap plus its slack, as in the long run, and
 so do the keys of `trimmed rarely`. So trims come as often as they do on a site, and the figures are means.
-
-See docs/decisions.md: A whole fan-out is held to raw writes of full windows.
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ connection of its own. All take turns.
 The split is of publishing in the process, in rounds of its own. Each part is timed where it waits, and the rest is
 Python. The commit contains the flush to the disk, which the limit waits for too.
 
-See docs/decisions.md: Publishing is held to 2.5 times its row.
+The target is meant for disks on which a commit waits 3 ms or longer: the rest does not shrink with the commit.
 """
 
 import time

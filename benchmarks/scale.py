@@ -21,7 +21,7 @@ of the reader costs reading the followee's outbox.
 Rates are constant and a reader keeps the level of the mean rate. Blocks, mutes, visibility and rebuilt inboxes are left
 out.
 
-See docs/decisions.md: Push or pull is decided by sender and not by follow.
+See docs/decisions.md: Push or pull is decided by sender.
 """
 
 import csv

@@ -3,7 +3,7 @@
 The parts of a text are those of items/text.py, as on pages. All that people wrote is escaped; the only tags are p, br,
 a and span, with the attributes that are spelled here.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import re

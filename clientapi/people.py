@@ -3,7 +3,7 @@
 Counts of posts are kept by each process for some minutes: no page counts what somebody said. The accounts of senders
 are kept for `FRESH_SECONDS`, while their items show the same names and pictures: a page may need no statement.
 
-See docs/decisions.md: The accounts of statuses may lag by half a minute.
+So description, banner and counts in a status may be half a minute old. Which items a reader sees never lags.
 """
 
 import threading

@@ -2,8 +2,6 @@
 
 A page of any length asks one statement for its accounts (clientapi.people), one for the answered senders where it holds
 replies, and one for the reader's filters where one of them matches.
-
-See docs/decisions.md: The accounts of statuses may lag by half a minute.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -6,7 +6,7 @@ Hearers for whom a status is the same get the same bytes.
 
 The protocol has no word for what may have been lost: then connections end, and clients ask when they come back.
 
-See docs/decisions.md: Apps are told the same bytes where a status is the same for them.
+See docs/decisions.md: Apps hear the same bytes.
 """
 
 from collections import OrderedDict

@@ -1,4 +1,4 @@
 """Demo and imported communities, and archives of accounts elsewhere.
 
-See docs/decisions.md: Made-up and imported people have a room above all feeds.
+See docs/decisions.md: Imports point down.
 """

@@ -3,8 +3,6 @@
 
 Each show is a series of automatic sessions (`repeat_minutes`): when one is over, the verbs plan the next. So a demo is
 as alive after a day as in its first minute, and nothing here runs again. Times lie around the moment it is made.
-
-See docs/decisions.md: A series is a column.
 """
 
 from collections import Counter

@@ -72,7 +72,7 @@ def load(
     it was. `password` is set for all its users; without one they cannot sign in. `say` is told of waits. A load that
     was killed is begun anew: what a transaction did is undone, and what follows the commit is done by the next run.
 
-    See docs/decisions.md: A data set is loaded in one transaction, and settled behind it.
+    The copy is one transaction, so that no half community is ever shown.
     """
     pictures = Pictures(dataset)
     try:

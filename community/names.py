@@ -12,7 +12,7 @@ The rule, in this order:
 So a name depends on the rows before it and on the users of the site, and rows that are appended change none. The text
 itself becomes the display name, as far as such a name may be.
 
-See docs/decisions.md: Names of a data set are made by a rule, and kept in a file.
+Han characters have no letters here: a table of their sounds would be wrong for other languages that write them.
 """
 # ruff: noqa: RUF001 (letters of other scripts are what this module is about)
 

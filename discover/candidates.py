@@ -1,7 +1,6 @@
 """The candidates for a reader's next pages: recalled, cleaned of what they have seen or do not want, and mixed.
 
-See docs/decisions.md: A recall goes deeper for readers of many items.
-See docs/decisions.md: Discover takes plays in where there are any.
+See docs/decisions.md: Recall adds up small bounded queries.
 """
 
 import logging

@@ -5,7 +5,7 @@ exp(-max(0, age - offset)^2 / (2 sigma^2)), sigma^2 = -scale^2 / (2 ln decay). S
 when it is `scale` days older than `offset`. Its origin is the newest post: on a site where something is posted all the
 time that is now, and where nothing has been for a year everything still stands as it stood then.
 
-See docs/decisions.md: The age of a post counts from the newest post.
+See docs/decisions.md: Recall adds up small bounded queries.
 """
 
 import math

@@ -11,7 +11,7 @@ A post is left out while the weight is a half or more (five days); then its wort
 One round trip to Redis and one statement, which asks about the candidates and not about the reader's past, however long
 that is; of that it reads the newest `REMEMBERED` items that they do not want.
 
-See docs/decisions.md: Exclusions ask about the candidates.
+See docs/decisions.md: Recall adds up small bounded queries.
 """
 
 import math

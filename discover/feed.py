@@ -6,8 +6,9 @@ held; the week before that is known to the Bloom filters (discover.impressions),
 
 Source: the smart feed protocol, section 4.
 
-See docs/decisions.md: Issued pages stand in PostgreSQL.
-See docs/decisions.md: Two of a sender in a page, by two steps.
+A page holds at most two items of one sender. A page of another size than its refresh counts senders again.
+
+See docs/decisions.md: Shown pages are rows of PostgreSQL.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
 """The pages of what readers opened last and of what they do not want, and the buttons for both.
 
-See docs/decisions.md: Pausing the history is a column, clearing it is not.
+Pausing is a column, so it holds whatever Redis loses. Clearing needs Redis; if it does not answer, the page says so.
 """
 
 from collections.abc import Callable

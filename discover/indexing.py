@@ -8,7 +8,7 @@ Writers take turns by the lock of the SearchIndex row: each reads items as they 
 forgets what was queued. Every turn's documents have a higher version (`version_type=external`), so that a request which
 arrives after it was given up, and after others, does no harm.
 
-See docs/decisions.md: OpenSearch is told of changes by a queue and not by a watermark.
+See docs/decisions.md: OpenSearch only proposes.
 """
 
 import gzip

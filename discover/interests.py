@@ -3,7 +3,7 @@
 Every statement is a bounded look-up, whatever the reader follows and likes: the newest so many of each kind.
 And it knows only what was posted, liked and followed before `now`.
 
-See docs/decisions.md: The graph weighs recent follows.
+See docs/decisions.md: Recall adds up small bounded queries.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """From the pages that were issued to the week's impressions: off the path of the answer, and nothing lost.
 
-See docs/decisions.md: Issued pages stand in PostgreSQL.
+See docs/decisions.md: Shown pages are rows of PostgreSQL.
 """
 
 from datetime import UTC, datetime, timedelta

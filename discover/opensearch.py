@@ -8,7 +8,7 @@ every request against them.
 The server is a hint like Redis: what it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL is asked
 instead (discover.recallers), and what it answers is verified before it is shown.
 
-See docs/decisions.md: Words of OpenSearch are keywords.
+See docs/decisions.md: OpenSearch only proposes.
 """
 
 import json

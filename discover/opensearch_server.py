@@ -1,6 +1,6 @@
 """The OpenSearch of the site: its address, its connections, and one question with one answer.
 
-See docs/decisions.md: OpenSearch is asked by urllib3.
+See docs/decisions.md: OpenSearch only proposes.
 """
 
 import time

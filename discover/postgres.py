@@ -14,8 +14,7 @@ What an item gets from several is added up; the source that gave most is its rea
 Every source is a bounded look-up, whatever the reader follows and likes: the newest so many of each kind, by LATERAL.
 And it knows only what was posted, liked and followed before `now`, so that recall can be run at a past date.
 
-See docs/decisions.md: Recall adds up small look-ups.
-See docs/decisions.md: Rare words are looked up by the index or by a walk.
+See docs/decisions.md: Recall adds up small bounded queries.
 """
 
 from collections.abc import Callable, Mapping

@@ -27,8 +27,6 @@ def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: lis
 
     One round trip to Redis when the answer has been sent (two where plays are kept), and none where the reader wants no
     history.
-
-    See docs/decisions.md: Reading an item over the API is opening it.
     """
     if not reader.keeps_history:
         return

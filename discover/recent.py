@@ -7,8 +7,6 @@ counts for nothing, and so does one older than `LIFE` in a list that lives on.
 
 The lists are per user, whatever device they read on. They are a hint: without Redis nothing is recorded, and what was
 viewed is unknown.
-
-See docs/decisions.md: The times of views stand in a second key.
 """
 
 import logging

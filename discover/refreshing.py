@@ -1,6 +1,6 @@
 """The tables that recall keeps ready, made anew by periodic tasks: how rare words are, and which items are popular.
 
-See docs/decisions.md: Rare words are looked up by the index or by a walk.
+See docs/decisions.md: Recall adds up small bounded queries.
 """
 
 from datetime import datetime, timedelta

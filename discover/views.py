@@ -12,8 +12,6 @@ come back after a break. The address could name the walk instead, but then every
 one, which spends twenty posts that were hardly looked at.
 
 What the page fetches by itself waits under its walk's name in a second cookie, for as long as issued pages are kept.
-
-See docs/decisions.md: The Discover page keeps its list for half an hour.
 """
 
 import re

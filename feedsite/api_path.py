@@ -1,6 +1,7 @@
 """The own path of the API: fewer middlewares for requests that need no session.
 
-See docs/decisions.md: A request of the API without a session has a path of its own.
+Sessions, CSRF tokens, messages and languages were half of what a constant answer cost. The site's own scripts send a
+session, so they pass all of `MIDDLEWARE`.
 """
 
 from collections.abc import Callable

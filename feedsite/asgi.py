@@ -4,8 +4,7 @@ an event loop.
 `runtime.stream_server` serves it. The site's own view (stream.api.StreamView) decides
 which callers may listen, with the site's middleware, in a thread; what it refuses is answered as the site does.
 
-See docs/decisions.md: The site's own view decides in a thread who may listen.
-See docs/decisions.md: Open connections have a server of their own.
+See docs/decisions.md: uvicorn serves open connections.
 """
 
 import asyncio

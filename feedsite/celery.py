@@ -19,7 +19,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
-# See docs/decisions.md: Web and worker load the site before they fork.
+# See docs/decisions.md: Programs load the site before they fork.
 @signals.celeryd_after_setup.connect
 def share_memory(**kwargs: Any) -> None:
     """Before a worker forks beat and its processes, have the collector leave alone what they share."""
@@ -39,7 +39,7 @@ class EndsWithBeat(bootsteps.StartStopStep):
 
     A second beat, forked from a worker at work, would hold the worker's open connections.
 
-    See docs/decisions.md: Beat is a child of the worker under `up`.
+    See docs/decisions.md: Programs load the site before they fork.
     """
 
     requires = ("celery.worker.components:Timer", "celery.worker.components:Beat")

@@ -194,7 +194,7 @@ DATABASES["default"] |= {
     | {"connect_timeout": 3, "prepare_threshold": 2**31 - 1},
 }
 # Whether a pooler lends sessions by the transaction: no statement is prepared in them then, and nothing set.
-# See docs/decisions.md: A pooler gets no prepared statements and no settings of sessions.
+# See docs/decisions.md: PgBouncer gets no prepared statements.
 POOLED = not env.prepare
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLED
 # Seconds that a statement of web, stream and gRPC may take (storage.postgresql). Workers and commands have no bound.
@@ -266,7 +266,6 @@ CELERY_TIMEZONE = "UTC"
 CLOCKS_APART_SECONDS = 3900.0
 
 
-# See docs/decisions.md: Workers ask PostgreSQL for the time.
 def _every(seconds: float, task: str) -> dict[str, Any]:
     return {"task": task, "schedule": seconds, "options": {"expires": seconds + CLOCKS_APART_SECONDS}}
 

@@ -115,8 +115,6 @@ def publish(
     Where a receiver of `item_submitted` has a reason, the item is held for review instead. With an `idempotency_key`
     that the sender used before for the same item, that item is returned and nothing is published. A reply to a
     repost is one to its original.
-
-    See docs/decisions.md: Publishing is held to 2.5 times its row.
     """
     check_content(type, content, title)
     if reply_to and reply_to.repost_of:
@@ -180,7 +178,7 @@ def publish_past(
 
     Raises ContentError, PastError, and HeldError: an item that a rule would hold is not written.
 
-    See docs/decisions.md: A post of another site comes in at its time, and tells no one.
+    See docs/decisions.md: Imports are rows with a cursor.
     """
     check_content(type, content, "")
     item = Item(

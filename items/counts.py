@@ -40,7 +40,7 @@ def stage(item: Item, sign: int) -> None:
 def changes_of(item: Item, sign: int) -> list[CountChange]:
     """The changes that `stage` stages, unsaved.
 
-    See docs/decisions.md: The number of replies tells strangers nothing.
+    See docs/decisions.md: Counts are staged in PostgreSQL.
     """
     changes = []
     if item.repost_of_id:
@@ -56,7 +56,7 @@ def changes_of(item: Item, sign: int) -> list[CountChange]:
 def fold() -> int:
     """Add the staged changes to the counts of their items; how many items.
 
-    See docs/decisions.md: Counts of items are staged in PostgreSQL and not in Redis.
+    See docs/decisions.md: Counts are staged in PostgreSQL.
     """
     item_ids = [row[0] for row in fetch(FOLD)]
     if item_ids:

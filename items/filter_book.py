@@ -3,7 +3,7 @@
 One search over all phrases finds which readers' filters an item meets, so a batch costs as much as its texts and hits,
 not a search for each reader. New filters are compiled by themselves, and the whole book once they have grown.
 
-See docs/decisions.md: Filters of listeners are searched together.
+See docs/decisions.md: Phrases are found by one automaton.
 """
 
 from collections.abc import Iterable, Mapping

@@ -10,7 +10,7 @@ found anywhere. One's own items are never filtered.
 so readers without filters cost no statement, and the others one for each version in each process: their filters are
 compiled once. A filter that has expired matches nothing, from that moment on; a task deletes it later.
 
-See docs/decisions.md: Filters are compiled once for each version.
+See docs/decisions.md: Phrases are found by one automaton.
 """
 
 import re

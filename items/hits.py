@@ -3,7 +3,7 @@
 The search is that of Aho and Corasick (1975), over words: one step a word of the text, however many phrases are
 sought, and however much they have in common.
 
-See docs/decisions.md: The hits of a query are found by an automaton over words.
+See docs/decisions.md: Phrases are found by one automaton.
 """
 
 from collections import deque

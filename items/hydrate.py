@@ -2,7 +2,7 @@
 
 Plain rows and msgspec structs: a page of 20 costs a twentieth of model serializers.
 
-See docs/decisions.md: Counts of items are staged in PostgreSQL and not in Redis.
+See docs/decisions.md: Counts are staged in PostgreSQL.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """Idempotency keys: a call of `publish` that is repeated under its key gets the item of the first, for a day.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import hashlib

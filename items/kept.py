@@ -3,7 +3,7 @@
 Items that the reader may not see leave the list, and are back when they may. They are passed one by one, but never more
 than `items.listing.SCAN` of them: there a page answers short, with `has_more`.
 
-See docs/decisions.md: A page has a bound of work, and answers short at it.
+See docs/decisions.md: A page looks through a bounded number of rows.
 """
 
 from collections.abc import Sequence

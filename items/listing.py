@@ -3,7 +3,7 @@
 Items hidden from the reader are passed one by one, but never more than `SCAN` of them: there a list answers short, with
 the `last_id` that it came to and `has_more`, though nothing may follow.
 
-See docs/decisions.md: A page has a bound of work, and answers short at it.
+See docs/decisions.md: A page looks through a bounded number of rows.
 """
 
 from collections.abc import Sequence

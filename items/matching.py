@@ -4,7 +4,7 @@ The search is that of Aho and Corasick (1975): one step a character, whatever th
 place of a word. A text has as many places as letters and words together, so `Matcher.found` looks no further for words
 that it has found often.
 
-See docs/decisions.md: Words are searched by Aho and Corasick, by pyahocorasick.
+See docs/decisions.md: Phrases are found by one automaton.
 """
 
 import re

@@ -300,7 +300,7 @@ class ItemDocument(models.Model):
 
     Written with the item by items.indexing.index. Reposts, and items without words, have none.
 
-    See docs/decisions.md: Search documents stand beside the items, with a short pending list.
+    The pending list of the index is short (512 kB), because every search reads it.
     """
 
     item = models.OneToOneField(

@@ -8,7 +8,7 @@ and what is new, a reply or a count, comes within `KEPT`. Without the cache serv
 Only a request that names no session, and brings nothing that a page could show (a query, a message), is answered so;
 its answer may be kept by shared caches for `SHARED`. Every other answer is for its own browser.
 
-See docs/decisions.md: Strangers are shown kept pages, which PostgreSQL verifies.
+See docs/decisions.md: Pages for strangers are cached and verified.
 """
 
 import base64

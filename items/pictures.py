@@ -84,7 +84,7 @@ def ground(picture: MediaObject) -> SafeString:
     """The ground of a picture until it is loaded: its average colour, over which pictures.js draws its
     blurhash.
 
-    See docs/decisions.md: A blurhash has the colour of the ground.
+    It is an SVG with a `fill`, because the policy of the site forbids `style` attributes.
     """
     colour = average_colour(picture.blurhash)
     return mark_safe(  # noqa: S308 (made of escaped parts)

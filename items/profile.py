@@ -176,6 +176,6 @@ def item_count(owner: User, reader: User | AnonymousUser) -> int:
     """How many published items the whole profile shows `reader`: exact up to `COUNTED` items with `REPOSTS_COUNTED`
     reposts among them; what is more is not counted.
 
-    See docs/decisions.md: A profile's count ends at 10,000 items.
+    See docs/decisions.md: A page looks through a bounded number of rows.
     """
     return int(fetch(COUNT, {"owner": owner.pk, "reader": reader.pk or 0})[0][0])

@@ -1,6 +1,6 @@
 """The query of a search, in its parts.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import re

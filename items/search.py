@@ -67,9 +67,10 @@ def search_items(
     Where `ITEM_CANDIDATES` of a stretch were looked at, or more than `INDEXED` would be, the page ends short, with the
     id that it came to and `has_more` true.
 
-    See docs/decisions.md: Muted senders are found by a search.
-    See docs/decisions.md: A search looks at a thousand candidates.
-    See docs/decisions.md: A search asks the index for no more than it can look at.
+    Muted senders are found: a mute is for home.
+
+    See docs/decisions.md: A page looks through a bounded number of rows.
+    See docs/decisions.md: Search scans the newest posts before it asks the index.
     """
     top = below(last_id)
     names = {name.lower() for name in query.senders}
@@ -94,7 +95,7 @@ def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
     audience; for moderators. Senders are not looked at. And whether there may be older ones: that many were found,
     or more than `INDEXED` would be looked at.
 
-    See docs/decisions.md: Search walks before it asks the index.
+    See docs/decisions.md: Search scans the newest posts before it asks the index.
     """
     if not (query.phrases or query.tags) or len(query.tags) > TAGS_AN_ITEM:
         return [], False

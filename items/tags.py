@@ -1,6 +1,6 @@
 """Hashtag pages: what carries a tag, newest first.
 
-See docs/decisions.md: A search looks at a thousand candidates.
+See docs/decisions.md: A page looks through a bounded number of rows.
 """
 
 from typing import NamedTuple

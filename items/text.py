@@ -1,6 +1,6 @@
 """Limits of an item and the shape of its `content`; and the parts of its text: mentions, hashtags, links.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import re
@@ -167,7 +167,7 @@ def spans(text: str) -> Iterator[Span]:
 
     Takes time in proportion to the text, whatever it holds.
 
-    See docs/decisions.md: A link ends where Chinese begins.
+    A link also ends before a Chinese character that begins no part of its path (看https://example.com/a很好).
     """
     done = at = 0
     is_after_name = False

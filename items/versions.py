@@ -5,7 +5,7 @@ lock. Readers see versions where they see the item. A version is **hidden** from
 published when it was replaced, if the item was shown to more people since, or if a moderator held, rejected or hid it:
 those readers were never meant to see it, or are not any more. A hidden version is never shown again.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import json

@@ -1,6 +1,7 @@
 """Views of items: the rooms above are told of each once the answer has been sent.
 
-See docs/decisions.md: Reading an item over the API is opening it.
+A GET of one item counts as opening it, so clients need no call of their own. HEAD, prefetching and renewing a card do
+not count.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ whole rule, or for the entries of home `timeline/rules.py`, decides what is show
 `reader` is an expression of the reader's id: the parameter `reader`, or a column of a statement about many readers. For
 readers who are not signed in it is 0, an id that no user follows or blocks.
 
-See docs/decisions.md: The rule of who may see an item is SQL text in one place.
+See docs/decisions.md: Who may see what is SQL text in one place.
 """
 
 from collections.abc import Iterable
@@ -93,7 +93,7 @@ def original_visible(item: str, reader: str = READER, also: str = "") -> str:
     """Whether `item` is no repost, or the reader may see what it reposts, by the rule of what it reposts. `also`: more
     that must hold of the original (aliases `o`, and its sender `os`).
 
-    See docs/decisions.md: A repost needs its original to be visible, a reply its thread.
+    See docs/decisions.md: Windows keep what may come back without an event.
     """
     return f"""
     ({item}.repost_of_id IS NULL OR EXISTS (

@@ -10,8 +10,8 @@
   be wrong. A character of Thai and its like is a letter with its signs.
 - Words have places, counted through the text, so that phrases can be told from words that only occur.
 
-See docs/decisions.md: Code written by hand, and why it stays.
-See docs/decisions.md: Search cuts texts itself, and PostgreSQL compares.
+See docs/decisions.md: Own code in place of a library.
+See docs/decisions.md: Own tokeniser for search.
 """
 
 import re

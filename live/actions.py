@@ -6,8 +6,6 @@ that holds; nothing is changed then. Times are kept to the millisecond, as lineu
 
 Every change of what a lineup holds gives the host a new version (models.Host); `live.apply` brings it to Redis after
 the commit, and the sweeper looks for what was lost on the way.
-
-See docs/decisions.md: The verbs of a session take one lock on the host.
 """
 
 from datetime import datetime, timedelta
@@ -245,7 +243,7 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
 def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
     """Upcoming becomes cancelled, for good. Raises WrongStateError.
 
-    See docs/decisions.md: Taking back, hiding and cancelling are three things.
+    A replay is not cancelled but hidden, and only an admin shows it again.
     """
     session = _held(session)
     _needs(session, State.UPCOMING)
@@ -479,7 +477,7 @@ def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
 def _plan_next(session: LiveSession, now: datetime) -> None:
     """Where it repeats, plan the one that follows, however long ago this one's time was.
 
-    See docs/decisions.md: A series is a column.
+    Only the demo sets `repeat_minutes`.
     """
     if session.repeat_minutes is None or session.review:  # a session that was not approved is not repeated
         return

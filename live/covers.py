@@ -1,8 +1,6 @@
 """The cover pictures of sessions. A session keeps the facts of its picture in its own row (`LiveSession.cover`), which
 pages read; the row of the medium says that it is a cover, and of which session. All verbs are called under the lock on
 the host, in the caller's transaction, and leave it to the caller to save the session.
-
-See docs/decisions.md: A session keeps the facts of its cover.
 """
 
 import msgspec

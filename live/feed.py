@@ -14,7 +14,7 @@ Exact at the seam: a session that ended before the freeze was committed has a po
 end began after it a higher one. Where an end was under way, the session was live in the snapshot; so replays which the
 snapshot holds as live are left out of the walk, and nothing comes twice or not at all.
 
-See docs/decisions.md: Readers mend lineups.
+See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
 import time

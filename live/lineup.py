@@ -18,8 +18,7 @@ reader compares its version with the host's in PostgreSQL (models.Host), and its
 one is not used, and `live.apply` is sent for. So Redis may be flushed, restored from yesterday or behind by any number
 of changes, and PostgreSQL may fail over to a standby that gives a lost version away again, and no reader sees it.
 
-See docs/decisions.md: A lineup is written whole.
-See docs/decisions.md: The version of a lineup is an id.
+See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
 import logging

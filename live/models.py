@@ -208,7 +208,7 @@ class ReplayDelivery(AbstractDelivery):
 class KeptSnapshot(models.Model):
     """A snapshot of the feed (live/snapshot.py) that Redis did not take.
 
-    See docs/decisions.md: Without Redis a walk is a row.
+    See docs/decisions.md: Lineups are whole, walks are frozen.
     """
 
     reader = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)

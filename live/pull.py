@@ -3,8 +3,6 @@
 As the pull of the home timeline (the seed's read diffusion): one index probe a host finds the newest replay of each,
 and only hosts whose newest can be among the wanted are read further. Each kind of replay that is asked for has an index
 of its own, so that none of the others is looked through, however many a host has.
-
-See docs/decisions.md: The push of a replay is written on the replay.
 """
 
 from collections.abc import Sequence

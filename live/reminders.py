@@ -4,7 +4,7 @@ The rows of `Reminder` are the queue of record. A batch of them is deleted in th
 notifications, so every user is told once, whenever a worker dies and however many are at it; `reminders_due` on the
 session says that some may be left, and the sweeper sends for it again.
 
-See docs/decisions.md: Reminders are rows that are taken away.
+Open pages are told by one event a batch: 10,000 events would push everything else out of the stream.
 """
 
 from django.db import transaction

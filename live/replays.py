@@ -7,7 +7,7 @@ is written in the transaction of the end (`deliver_anew`) and deleted when every
 A replay of a big-V is not pushed. That is decided at the end and written on the session (`pulled`), so whatever the
 host becomes later, a replay is either in the windows or among what readers pull, and in no gap between.
 
-See docs/decisions.md: The push of a replay is written on the replay.
+Changing the epoch of all followers at each demotion would cost a write for each of them.
 """
 
 from functools import partial
@@ -64,7 +64,7 @@ FINISH = f"""
 class Replays(BuiltWindow):
     """A reader's inbox of replays. Its epoch is policy.EPOCH: of the reader and of the policy.
 
-    See docs/decisions.md: Windows of replays forget only by relation.
+    See docs/decisions.md: Windows keep what may come back without an event.
     """
 
     builder: ClassVar[str] = "live.materialise_replays"

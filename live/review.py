@@ -1,6 +1,6 @@
 """Live sessions as moderation sees them, and the decisions of moderators on them (accounts.review).
 
-See docs/decisions.md: Live and moderation meet in `accounts/review.py`.
+See docs/decisions.md: Imports point down.
 """
 
 from collections.abc import Iterable, Sequence

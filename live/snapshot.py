@@ -15,9 +15,7 @@ In Redis a snapshot is a LIST: `h` and the number of live entries, then the sess
 id where a session was upcoming (a number takes 11 bytes). It is written whole by one script. What Redis does not take
 is kept as a row of PostgreSQL (models.KeptSnapshot), where pages look when Redis has nothing: so walks work without it.
 
-See docs/decisions.md: The walk's position is in its name.
-See docs/decisions.md: `frozen` is one above the last position committed.
-See docs/decisions.md: Without Redis a walk is a row.
+See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
 import base64

@@ -4,7 +4,7 @@ and those that are not ended end after a day.
 One periodic task looks for what is due and calls the same verbs as hosts do. They look again under the host's lock: two
 tasks at once, or a task and a host, change a session once, and one that was put off or cancelled meanwhile stays so.
 
-See docs/decisions.md: A session without an end stays live for a day.
+The site does not see the video, so it cannot tell that a session is over.
 """
 
 import logging

@@ -4,7 +4,7 @@
 no moderator hides it, its host is active, and neither blocks the other. A feed asks besides whether the host
 `belongs` to it. Queries that fill windows and lineups ask a part of the rule, because a reader verifies what they hold.
 
-See docs/decisions.md: The rule of who may see a session is SQL text in one place.
+See docs/decisions.md: Who may see what is SQL text in one place.
 """
 
 from relations.rules import READER, follows, is_wanted, unblocked

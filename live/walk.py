@@ -2,8 +2,6 @@
 
 Entries of the snapshot come first, then replays from the inbox, the pending deliveries and those that are pulled, and
 from PostgreSQL what these do not have. live/feed.py says what a walk begins with.
-
-See docs/decisions.md: Home and the live feed share windows, and no walk.
 """
 
 import logging

@@ -99,7 +99,7 @@ def hide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
     """Take these media of an item (None: all) from all readers, its owner too; those that were shown. Their files get
     names that are told to no one.
 
-    See docs/decisions.md: A hidden picture keeps its row and loses its name.
+    See docs/decisions.md: Hidden files lose their name.
     """
     rows = [row for row in of_item(item_id) if ids is None or row.pk in ids]
     rename(rows)

@@ -3,7 +3,8 @@
 Each question to the store has a deadline, and a breaker stands before it: a store that is away or frozen costs one wait
 a second and process, not one a request. A file comes in one PUT, which the store keeps whole or not at all.
 
-See docs/decisions.md: A bucket is asked behind a breaker, and the site sends its files.
+The site sends the files itself. Presigned addresses would differ on each page, so no browser could keep a file. Sites
+with many readers set `public=`.
 """
 
 import io

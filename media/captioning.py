@@ -1,7 +1,5 @@
 """The captions of a video: a file of their own beside it, under the video's name. Other captions have another name, for
 a file never changes.
-
-See docs/decisions.md: Captions are a file beside their video.
 """
 
 import secrets

@@ -3,7 +3,7 @@
 The offer is made in the transaction that would keep or use them, so that no rule and no medium pass each other; that
 transaction is rolled back where they are blocked, and the attempt is told after it.
 
-See docs/decisions.md: Blocked pictures are compared by 64 bits, at most six of them different.
+See docs/decisions.md: Blocked pictures are compared by 64 bits.
 """
 
 from collections.abc import Callable, Sequence

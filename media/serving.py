@@ -9,7 +9,7 @@ places that leave a thread for the rest of the site; without a free one it is 50
 none. Where the files are in a bucket, each answer takes a place while it waits for the store; one that does not answer
 is 503 too.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import contextlib

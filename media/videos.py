@@ -6,7 +6,7 @@ of zeros: user data, metadata, dates, comments, other tracks, and bytes that no 
 
 Each loop is linear and counted for the whole file. This module runs in a child with limits (media.decoding).
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import array

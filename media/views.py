@@ -30,7 +30,7 @@ def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBa
     Not found for all but staff with a permission of `MAY_SEE`, as for a medium that never was. No cache keeps it.
     Raises StoreError, which is answered 503.
 
-    See docs/decisions.md: Staff see withdrawn files by their ids.
+    See docs/decisions.md: Hidden files lose their name.
     """
     user = request.user
     if not (user.is_staff and any(map(user.has_perm, MAY_SEE))):

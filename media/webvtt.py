@@ -3,8 +3,7 @@
 Headers, notes, styles, regions, names of cues and their settings are left out, as are the format's own tags, but for
 the names of speakers. Anything else in angle brackets is refused.
 
-See docs/decisions.md: Captions are a file beside their video.
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import html

@@ -55,7 +55,7 @@ MARGIN = timedelta(seconds=2)
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
     """The open cases of what would be seen if it were approved.
 
-    See docs/decisions.md: An open case is a state, and the queue is a query.
+    A query, so cases of deleted items and banned senders leave the queue and come back with them.
     """
     of_items = Q(item__sender__is_active=True) & ~Q(item__status=Status.DELETED)
     return cases.filter(of_items | Q(item=None, host__is_active=True), state=State.OPEN)

@@ -4,8 +4,8 @@ A rule has the SHA-256 of a file, which finds that file alone, and of a picture 
 finds it resized, compressed anew, recoloured or stamped. One statement compares a few media with all rules, at most
 `RULES`.
 
-See docs/decisions.md: Blocked pictures are compared by 64 bits, at most six of them different.
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Blocked pictures are compared by 64 bits.
+See docs/decisions.md: Own code in place of a library.
 """
 
 from collections.abc import Iterable, Sequence

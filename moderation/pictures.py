@@ -1,6 +1,6 @@
 """The verbs of moderators about single pictures of an item or a live session, which itself stays.
 
-See docs/decisions.md: A hidden picture keeps its row and loses its name.
+See docs/decisions.md: Hidden files lose their name.
 """
 
 from collections.abc import Sequence

@@ -20,7 +20,8 @@ from moderation import actions, export, hashes, reports, rules, sentences, waiti
 def look(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
     """Inside the transaction that would publish.
 
-    See docs/decisions.md: Items for their sender alone, and reposts, are not looked at.
+    Items for their sender alone are looked at when they are shown to others, and reposts never: they say nothing of
+    their own.
     """
     return [str(reason) for reason in rules.reasons(item)]
 

@@ -4,7 +4,7 @@ One prepared query an item answers everything that is not in the item itself, wh
 are compiled once a process and list version; the version is read in the publishing transaction, so an admin's change
 is in force for whatever is published after its commit, in every process.
 
-See docs/decisions.md: A trigger renews the random version of the word list.
+A trigger draws the version at random, whatever program changes the list. A counter could repeat after a restore.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """The subject of a case, item or live session, in one shape (accounts.review.Subject).
 
-See docs/decisions.md: Live and moderation meet in `accounts/review.py`.
+See docs/decisions.md: Imports point down.
 """
 
 from django.urls import reverse

@@ -63,7 +63,8 @@ def mark(reader: str = READER) -> str:
     return f"coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = {reader}), 0)"  # noqa: S608 (an expression of our own)
 
 
-# See docs/decisions.md: Kinds that a member leaves out are left out at reading.
+# Kinds are left out when the list is read: list, count and badge agree at once, and a like does not ask for its
+# recipient's choice.
 def _silenced(reader: str) -> str:
     kinds = f"(SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = {reader})"  # noqa: S608
     return f"coalesce({kinds}, ARRAY[]::varchar[])"

@@ -1,6 +1,6 @@
 """Live sessions as notifications show them. The room above, which has the sessions, says how to find them at start-up.
 
-See docs/decisions.md: Notifications learn of sessions at start-up.
+See docs/decisions.md: Imports point down.
 """
 
 from collections.abc import Callable, Iterable, Mapping

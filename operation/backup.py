@@ -10,8 +10,7 @@ plays are read first, then the filters that they are merged into, so each is in 
 deleted in between, the file has plays that PostgreSQL has taken back: a restore removes them again. Files of media are
 read last; one that is withdrawn meanwhile may be missing.
 
-See docs/decisions.md: Code written by hand, and why it stays.
-See docs/decisions.md: A backup is a zip of stored members.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import json

@@ -3,8 +3,6 @@
 Every step can be run again: a backup gets a name of its own, applied migrations stay, static files are written
 beside the old ones, and programs of the new version are started anew once more. So an upgrade that was interrupted is
 begun again from its first step.
-
-See docs/decisions.md: An upgrade restarts one program after another.
 """
 
 import os

@@ -111,7 +111,7 @@ def _begin(follower: User, followee: User, following: int, *, reposts: bool) -> 
 def show_reposts(*, follower: User, followee: User, reposts: bool) -> bool:
     """Show or leave out the reposts of a followee in the follower's home; True if that changed.
 
-    See docs/decisions.md: Reposts that are left out are no entries.
+    See docs/decisions.md: Windows keep what may come back without an event.
     """
     others = Follow.objects.filter(follower=follower, followee=followee, reposts=not reposts)
     has_changed = bool(others.update(reposts=reposts))
@@ -152,8 +152,6 @@ def _ask(follower: User, followee: User, reposts: bool | None, *, waits: bool) -
 def accept(*, followee: User, follower: User) -> bool:
     """Let a user who asked follow from now on; True if a request of theirs was waiting. Raises FollowCapError, and the
     request stays.
-
-    See docs/decisions.md: A request waits until it is decided or withdrawn.
     """
     following = _lock_follower(follower)
     request = FollowRequest.objects.filter(follower=follower, followee=followee).first()
@@ -202,7 +200,8 @@ def mute(*, muter: User, muted: User, lasts: timedelta | None = None, notificati
     """Leave a sender out of the muter's home, for a time or without an end; True if it is new. `notifications`: whether
     the muter is not told of what they do either. A mute that stands becomes the one that is asked for.
 
-    See docs/decisions.md: A timed mute ends with its row.
+    A task removes the row when the time is over. No query compares it with the clock, because the end must change the
+    muter's epoch.
     """
     _pair(muter, muted)
     params = {"muter": muter.pk, "muted": muted.pk, "lasts": lasts, "notifications": notifications}
@@ -250,7 +249,7 @@ def _advance_followers(users: Sequence[User], *, of: Sequence[User]) -> None:
     The rows of `users` are locked before: a follow takes the same lock, so it is either seen here, or begins after this
     transaction and advances the epoch by itself.
 
-    See docs/decisions.md: A window epoch in PostgreSQL.
+    See docs/decisions.md: Windows are valid for one epoch.
     """
     follows = Follow.objects.filter(follower=OuterRef("pk"), followee__in=[user.pk for user in of])
     User.objects.get_queryset().filter(Exists(follows), pk__in=[user.pk for user in users]).advance_epoch()

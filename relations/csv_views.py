@@ -71,9 +71,7 @@ def _begun(request: PageRequest, reader: User, form: ImportForm) -> bool:
 @signed_in
 @limited("export")
 def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
-    """One of the reader's lists as a file. See docs/decisions.md: An export is written to a temporary file and then
-    sent.
-    """
+    """One of the reader's lists as a file, written to a temporary file before it is sent."""
     if kind not in set(Kind):
         raise Http404
     return _sent(f"{kind}.csv", lambda file: csv_files.write(reader, Kind(kind), _host(request), file))

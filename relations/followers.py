@@ -1,6 +1,6 @@
 """The followers of a user, for fan-outs: part by part, however many there are.
 
-See docs/decisions.md: Levels have no index.
+See docs/decisions.md: Experiments that were not worth it.
 """
 
 from collections.abc import Iterator

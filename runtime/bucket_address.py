@@ -4,7 +4,7 @@ Key and secret are spelled as in every address, so a `/` in them is `%2F`. `endp
 where that is not `https://host`, `public` the address from which browsers fetch files, `style` is `path` or `virtual`.
 settings.py imports this module: standard library only.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import re

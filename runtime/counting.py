@@ -4,7 +4,7 @@ The library names a file by a number of its process, maps it into memory, and ke
 the number is not the pid but a slot, which the next process takes over: so there are never more files than there were
 processes at a time, and processes of two containers have different numbers.
 
-See docs/decisions.md: Metrics are counted in files of slots.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import fcntl

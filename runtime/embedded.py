@@ -12,8 +12,10 @@ the only state, and the kernel gives them back.
 
 settings.py and the supervisor import this module: standard library only.
 
-See docs/decisions.md: Code written by hand, and why it stays.
-See docs/decisions.md: Data of another major version is moved by a backup.
+PostgreSQL does not read data of another major version. Move it by a backup of the version before and a restore into a
+new folder.
+
+See docs/decisions.md: Own code in place of a library.
 """
 
 import contextlib

@@ -4,7 +4,7 @@ A request has an id: the one that came with it, if it looks like one, else a new
 every line that is logged on the way, and in those of the tasks that the request sent. Queries, headers and bodies are
 not logged.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import json

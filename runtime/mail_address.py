@@ -4,7 +4,7 @@
 first byte. User and password are spelled as in every address, so an `@` in them is `%40`. `filemail:///DIR` writes
 each letter into a file, `console://` into the log. settings.py imports this module: standard library only.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 from typing import NamedTuple

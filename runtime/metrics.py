@@ -7,7 +7,7 @@ The site is several processes. Where PROMETHEUS_MULTIPROC_DIR names a folder (`u
 process counts in files of its own there, and `/metrics` of any process adds them up. Without it a process counts for
 itself, in memory.
 
-See docs/decisions.md: Requests are one histogram by route, method and status.
+Requests are one histogram, whose count is the counter of requests: each observation is a write into a file.
 """
 
 import ipaddress

@@ -3,7 +3,7 @@
 Memory that is loaded before a fork is one copy for the parent and all its children, until one of them writes to it. The
 garbage collector would, at its first round, so it is told to leave these objects alone (`gc.freeze`).
 
-See docs/decisions.md: Web and worker load the site before they fork.
+See docs/decisions.md: Programs load the site before they fork.
 """
 
 import gc

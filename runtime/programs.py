@@ -57,10 +57,8 @@ def place(options: Options) -> Place:
 def programs(options: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
     """All of them, as this environment has them; `together` on one machine, where a worker has beat as its child.
 
-    See docs/decisions.md: Web and worker load the site before they fork.
-    See docs/decisions.md: Beat is a child of the worker under `up`.
-    See docs/decisions.md: Memory of a process is bounded by replacing it.
-    See docs/decisions.md: Requests wait in a queue of the site and are shed by their waiting.
+    See docs/decisions.md: Programs load the site before they fork.
+    See docs/decisions.md: Requests queue in the site, not in granian.
     """
     # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
     level = options.log_level or "WARNING"

@@ -12,8 +12,8 @@ answered, and at most `HELD` of them do: the request that would take the last do
 Questions about health (`web.health`) are not shed: a busy process is no dead one. Of those that are late, `PROBES_LATE`
 wait on; strangers may ask them too.
 
-See docs/decisions.md: Requests wait in a queue of the site and are shed by their waiting.
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Requests queue in the site, not in granian.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import logging

@@ -8,7 +8,7 @@ one whose answer takes as long.
 
 Only Linux says so. Elsewhere, and on a Unix socket, the proxy bounds its clients (deploy/).
 
-See docs/decisions.md: A slow body is ended by closing its connection.
+See docs/decisions.md: Requests queue in the site, not in granian.
 """
 
 import fcntl

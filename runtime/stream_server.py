@@ -5,8 +5,8 @@ strangers stands here: bounds for requests and their time, for what a socket say
 stopping in which the application ends its connections first. Another instance may listen on the same port
 (`SO_REUSEPORT`).
 
-See docs/decisions.md: Open connections have a server of their own.
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: uvicorn serves open connections.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import argparse

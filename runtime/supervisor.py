@@ -4,8 +4,10 @@
 commands use without `up`. The supervisor imports neither Django nor a library: it waits most of its life, and its
 imports stay in memory.
 
-See docs/decisions.md: Code written by hand, and why it stays.
-See docs/decisions.md: An upgrade restarts one program after another.
+In an upgrade a program that listens gets a successor on the same port (SO_REUSEPORT), and stops when that one listens.
+So no connection is refused, and a version that does not start leaves the old one running. Meanwhile both take memory.
+
+See docs/decisions.md: Own code in place of a library.
 """
 
 import contextlib

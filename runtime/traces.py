@@ -8,7 +8,7 @@ caller sends along is not taken: strangers would choose which requests are sampl
 Modules are loaded before a program forks; the exporter and its thread begin with the first span of each process. A
 span that is off costs one call.
 
-See docs/decisions.md: Spans are opened by the site itself.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import logging

@@ -2,8 +2,6 @@
 
 This process stays for as long as the site runs, so it has no Django: `manage.py prepare`, a process of its own that
 ends, does all that needs it. It begins while the servers start, and fills an empty site beside the programs.
-
-See docs/decisions.md: An upgrade restarts one program after another.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Filters of a server without the commands BF.*: strings of bits, which scripts read and write.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import logging
@@ -174,8 +174,7 @@ class BitmapFilter:
     The length of the string says all that must be known of it: readers and writers divide the string that they find,
     whatever the settings are now.
 
-    See docs/decisions.md: A reader has three blocks in the bitmap, and an id goes into the emptiest.
-    See docs/decisions.md: Bits are set by a script that looks first.
+    See docs/decisions.md: Bloom filters work without Redis modules.
     """
 
     capacity: int

@@ -4,7 +4,7 @@ Two kinds of one interface (`Filter`): `ModuleFilter` (seen.module_bloom) where 
 (RedisBloom, valkey-bloom), `BitmapFilter` (seen.bitmap_bloom) where it has not. Which keys there are, and for which
 days, is the business of discover.impressions.
 
-See docs/decisions.md: A filter keeps the size it was made with.
+See docs/decisions.md: Bloom filters work without Redis modules.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -95,7 +95,7 @@ def sent(client: redis.Redis, commands: Sequence[Command]) -> Iterator[Any]:
 def has_module(client: redis.Redis) -> bool:
     """Whether the server knows BF.*, by any module; one that may not be asked counts as one without.
 
-    See docs/decisions.md: The kind of filter that a server has is asked once a process.
+    See docs/decisions.md: Bloom filters work without Redis modules.
     """
     (reply,) = tried(client, [("COMMAND", "INFO", "BF.RESERVE", "BF.MADD", "BF.MEXISTS", "BF.INFO")])
     return not isinstance(reply, redis.ResponseError) and all(reply)

@@ -4,7 +4,7 @@ A filter is read, changed and written back; that no other writer changes it mean
 one writer at a time, over all processes of the machine; a server compares what it has with what was read, and the
 change is made again where it differs. A filter is there for good when `update` returns.
 
-See docs/decisions.md: Filters expire by the clock on the site's wall.
+A filter ends at a time of the wall clock, not at a moment, so another time zone leaves no entry that cannot be found.
 """
 
 from calendar import monthrange

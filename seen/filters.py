@@ -127,7 +127,8 @@ class Part:
 class MonthFilter:
     """The plays of one user in one month. `known` never misses an added id, and claims others with the error rate.
 
-    See docs/decisions.md: Filters of months grow by parts.
+    It is made for as many plays as the month before. When full it gets another part, twice as large at half the error,
+    so all parts stay below twice the error rate.
     """
 
     def __init__(self, seed: int, parts: list[Part]) -> None:

@@ -1,6 +1,6 @@
 """Month filters in LMDB, one file beside the site.
 
-See docs/decisions.md: LMDB has one writer, servers compare and set.
+See docs/decisions.md: A play leaves Redis only after it is on disk.
 """
 
 import os

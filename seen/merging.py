@@ -15,8 +15,7 @@ and they are marked as migrated after it.
 
 Source: the deduplication article, 3.2.2.
 
-See docs/decisions.md: Plays leave Redis as they were read, after they are on disk.
-See docs/decisions.md: A merge asks for deleted accounts after it has written.
+See docs/decisions.md: A play leaves Redis only after it is on disk.
 """
 
 import logging

@@ -8,7 +8,8 @@ At most `PLAYED_WAITING_CAP` plays of a user wait (the deduplication article, 3.
 half of it on an early merge is asked for; a batch for which there is no room is refused whole. One script counts and
 adds, so no number of concurrent calls passes the bound.
 
-See docs/decisions.md: Requests ask for plays behind a breaker, workers without one.
+A request waits 0.5 s, and a server that fails or is slow is asked by one thread at a time: else it would hold all
+threads of the site. Merges wait longer, without this breaker.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

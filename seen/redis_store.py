@@ -1,6 +1,6 @@
 """Month filters on a server that speaks the Redis protocol and keeps its data on disk (Apache Kvrocks).
 
-See docs/decisions.md: LMDB has one writer, servers compare and set.
+See docs/decisions.md: A play leaves Redis only after it is on disk.
 """
 
 import hashlib

@@ -5,7 +5,7 @@ its own (`manage.py played_grpc`): a pool of threads, each with a connection to 
 call, as a web server's do. Health and reflection are the standard services; health is what a look every two seconds
 found, for all of the server ("") and for the service.
 
-See docs/decisions.md: gRPC has threads, and ids are fixed64.
+Threads, because PostgreSQL, Redis and LMDB block. Ids are fixed64: numpy reads 10,000 of them in 3 µs.
 """
 
 import logging

@@ -6,7 +6,7 @@ times, whatever they hold. A server that does not answer is reported as a proble
 user is marked on the node of every hour in which they played, and waits there: a user who played in two hours that are
 not merged is counted twice.
 
-See docs/decisions.md: The state of the played history is counted when its page is opened.
+It is counted when the page is opened, because the page is needed when beat and workers are down.
 """
 
 import shutil

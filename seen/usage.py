@@ -4,8 +4,6 @@ It does where something was played within the life of a filter: the server of pl
 writes it), the store of the filters has any, or an old Redis is being migrated. A process asks once in
 `ASKED_EVERY_SECONDS`, at most one of its threads at a time: where the service was never used that is a round trip a
 minute, and no file of the store is made.
-
-See docs/decisions.md: Discover takes plays in where there are any.
 """
 
 import threading

@@ -1,6 +1,6 @@
 """The breaker: keeps a process from asking a server that has just failed.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import threading

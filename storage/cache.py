@@ -4,8 +4,6 @@ All that it holds is a hint, and its keys are in storage/keys.py. It shares the 
 that hangs costs a process one wait of `REDIS_TIMEOUT_SECONDS` seconds, and is left alone for a second then. Where it
 does not answer, or refuses (it is full, or the key is of another type), reading finds nothing and writing does nothing;
 neither raises. Values are JSON: who can write to the server runs no code here, as they would by a pickle.
-
-See docs/decisions.md: Django's cache is JSON behind a breaker.
 """
 
 from functools import cache

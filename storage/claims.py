@@ -3,7 +3,7 @@
 A worker that was killed claims its row no longer after `CLAIM_LIFE`, and another goes on. A sweep sends the rows that
 no worker is at, and forgets old ones.
 
-See docs/decisions.md: An import is a row with a cursor.
+See docs/decisions.md: Imports are rows with a cursor.
 """
 
 from datetime import timedelta

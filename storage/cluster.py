@@ -6,7 +6,7 @@
 redis-py waits for each node in turn, and for a new map of the slots after an error. So a thread makes the trip, and the
 caller waits for it no longer than the time-out. Only primaries are asked: a replica may lack what was acknowledged.
 
-See docs/decisions.md: A cluster is redis-py's, with a deadline.
+See docs/decisions.md: Redis Cluster uses redis-py's client.
 """
 
 import os

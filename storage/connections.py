@@ -1,7 +1,7 @@
 """The clients of the servers: Redis for the feeds (with a short patience) and prepared SQL for the hot paths.
 
-See docs/decisions.md: Code written by hand, and why it stays.
-See docs/decisions.md: A pooler gets no prepared statements and no settings of sessions.
+See docs/decisions.md: Own code in place of a library.
+See docs/decisions.md: PgBouncer gets no prepared statements.
 """
 
 import hashlib
@@ -109,7 +109,7 @@ def drop_ended_sessions(**_: Any) -> None:
     A session that is idle has nothing to read, unless the server said goodbye. Looking costs 3 µs; asking, as Django's
     health checks do, a round trip.
 
-    See docs/decisions.md: Idle connections are looked at instead of asked.
+    See docs/decisions.md: PostgreSQL gets a deadline of our own.
     """
     for wrapper in connections.all(initialized_only=True):
         session = wrapper.connection
@@ -252,7 +252,7 @@ def numbered(query: str) -> tuple[bytes, list[str]]:
 
     psycopg converts what is longer than 4,096 characters anew at every call: a seventh of what a page cost its process.
 
-    See docs/decisions.md: Experiments for speed are kept by their processor time.
+    See docs/decisions.md: Experiments that were not worth it.
     """
     names: dict[str, int] = {}
     count = itertools.count(1)
@@ -266,10 +266,7 @@ def numbered(query: str) -> tuple[bytes, list[str]]:
 
 
 def database_now() -> datetime:
-    """The time by PostgreSQL's clock. Workers decide by it, so a machine whose clock is wrong changes nothing.
-
-    See docs/decisions.md: Workers ask PostgreSQL for the time.
-    """
+    """The time by PostgreSQL's clock. Workers decide by it, so a machine whose clock is wrong changes nothing."""
     now: datetime = fetch("SELECT clock_timestamp()")[0][0]
     return now
 

@@ -1,7 +1,7 @@
 """The construction of a window that is missing: begun by the first who misses it, done by a task from a snapshot of
 PostgreSQL. storage/window.py says how it stays exact when its builder dies.
 
-See docs/decisions.md: Home and the live feed share windows, and no walk.
+Home and the live feed share this, but each has a page loop of its own: these have little in common.
 """
 
 import secrets
@@ -52,7 +52,7 @@ def begin(window: BuiltWindow, epoch: int) -> bool:
 def is_under_way(window: Window, token: str) -> bool:
     """Whether the construction that `token` began is still to be completed.
 
-    See docs/decisions.md: A construction that is over is not pulled for.
+    Builders ask first. After a flush, builds that nobody waits for any more would feed the backlog.
     """
     return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 

@@ -5,7 +5,7 @@ Epochs of windows, generations of the policy and revisions of deliveries are dra
 after a failover to a standby that lacks the newest transactions, and after a restore. A drawn number is exact as a
 double (a ZSET score), and so is the XOR of two.
 
-See docs/decisions.md: Epochs, generations and revisions are drawn numbers.
+See docs/decisions.md: Windows are valid for one epoch.
 """
 
 from django.db import models

@@ -3,7 +3,7 @@
 Every piece of news is one XADD. The hub, which holds the open connections (stream.hub), decides which readers may hear
 of it. The stream is a hint: an open page finds out lost events when it asks.
 
-See docs/decisions.md: One stream of events, and one question for all connected readers.
+See docs/decisions.md: One event stream, one question for all connections.
 """
 
 import logging

@@ -9,8 +9,8 @@ One beat is at work on all machines. It holds a lock of PostgreSQL in the sessio
 with the process. Others wait for it. While PostgreSQL does not answer, the one that held the lock last goes on. Behind
 a pooler, which lends sessions, there is no lock.
 
-See docs/decisions.md: Beat asks before it sends.
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Beat asks PostgreSQL before it sends a task.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import logging

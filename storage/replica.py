@@ -11,7 +11,7 @@ request that finds no row of user 0 writes one, which stands for all notes befor
 
 A replica that is more than `REPLICA_LAG_SECONDS` behind is not read. If it fails a read, the primary does it again.
 
-See docs/decisions.md: Replica lag is measured by the primary's clock and positions.
+See docs/decisions.md: Only reads that say so go to a replica.
 """
 
 import logging
@@ -195,7 +195,7 @@ def _state(error: Error) -> str | None:
 def note_write(user_id: int | None) -> None:
     """After the last commit of a request that may have written: `user_id` finds it from now on.
 
-    See docs/decisions.md: The position of a user's last write is a row of an unlogged table.
+    See docs/decisions.md: Only reads that say so go to a replica.
     """
     if not user_id or not is_configured():
         return

@@ -1,8 +1,8 @@
 """Replies of Redis read in bulk: a fan-out has two for each follower, and redis-py's own reading, one by one, costs the
 client as much as all the rest of a delivery.
 
-See docs/decisions.md: Experiments for speed are kept by their processor time.
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Experiments that were not worth it.
+See docs/decisions.md: Own code in place of a library.
 """
 
 from collections.abc import Iterator

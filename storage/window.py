@@ -35,9 +35,7 @@ under "How to add".
 
 A change of what the members above mean raises policy.FORMAT.
 
-See docs/decisions.md: A window epoch in PostgreSQL.
-See docs/decisions.md: A window under construction takes deliveries.
-See docs/decisions.md: A window remembers the run of its server.
+See docs/decisions.md: Windows are valid for one epoch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

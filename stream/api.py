@@ -1,6 +1,6 @@
 """Live updates over HTTP: decides who may listen; the stream process keeps the line open.
 
-See docs/decisions.md: The site's own view decides in a thread who may listen.
+This is the site's own view, called in a thread, so authentication, rates and errors are as everywhere.
 """
 
 from collections.abc import Callable

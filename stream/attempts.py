@@ -1,6 +1,6 @@
 """Attempts to reach a server that is gone, and rests after errors.
 
-See docs/decisions.md: A dialect fails alone.
+See docs/decisions.md: Apps hear the same bytes.
 """
 
 import asyncio

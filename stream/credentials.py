@@ -1,6 +1,6 @@
 """Connections that rest on nothing any more: a session, a token, a password or an account is gone.
 
-See docs/decisions.md: A revocation that PostgreSQL does not confirm in time counts.
+A connection that PostgreSQL does not confirm within 0.6 s after a revocation ends too. Its client comes back by itself.
 """
 
 import asyncio

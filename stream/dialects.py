@@ -2,7 +2,7 @@
 
 The hub reads events and writes bytes; a dialect makes the bytes, for all connections of its kind at once.
 
-See docs/decisions.md: Apps are told the same bytes where a status is the same for them.
+See docs/decisions.md: Apps hear the same bytes.
 """
 
 from collections.abc import Callable, Iterable, Sequence

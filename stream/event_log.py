@@ -3,7 +3,7 @@
 A read that failed may have lost something, and so may a server that came back empty or with another clock. Then the log
 gets a `Gap`, which every connection is told of, also those that resume later.
 
-See docs/decisions.md: A gap ends in a reset instead of a promise.
+See docs/decisions.md: One event stream, one question for all connections.
 """
 
 import asyncio

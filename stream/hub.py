@@ -8,9 +8,8 @@ may have lost something, every page is told to ask (`reset`), and apps, whose pr
 that they ask when they come back. A task that fails by any other error is supervised: the error is logged and counted,
 and the task goes on. An error while the messages of one dialect are made costs the others nothing.
 
-See docs/decisions.md: A gap ends in a reset instead of a promise.
-See docs/decisions.md: A revocation that PostgreSQL does not confirm in time counts.
-See docs/decisions.md: Listeners of a session are found in the room of the stream.
+See docs/decisions.md: One event stream, one question for all connections.
+See docs/decisions.md: Imports point down.
 """
 
 import asyncio

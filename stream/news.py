@@ -4,9 +4,7 @@ Events come past every window, so their items are asked of PostgreSQL as they ar
 reader who could see an item before, and no longer may, is told to take it away. No reader is told of an item that they
 never could see.
 
-See docs/decisions.md: One stream of events, and one question for all connected readers.
-See docs/decisions.md: The stream reads each reader's follows once a batch.
-See docs/decisions.md: Edits and deletions are told to homes and to the pages of their thread.
+See docs/decisions.md: One event stream, one question for all connections.
 """
 
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,9 @@
 Followers hear of it on every page, by the rules of the feed; readers on the session's page, by those of the page. A
 message tells the state as it is now: a batch that comes late tells the newest several times.
 
-See docs/decisions.md: The page of a session that went away says no more than that.
-See docs/decisions.md: Listeners of a session are found in the room of the stream.
+Readers who saw a session hear `gone` once when it is hidden, and nothing after it.
+
+See docs/decisions.md: Imports point down.
 """
 
 from collections.abc import Iterable, Sequence

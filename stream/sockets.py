@@ -3,7 +3,7 @@
 The server of the process speaks the protocol (ASGI's `websocket`). The site's own view decides who may open one, as for
 streams: it gets the request with `is_socket`, and its `Admission` says how messages are answered.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import asyncio

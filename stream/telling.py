@@ -1,6 +1,6 @@
 """A batch of events told to open connections: each dialect is asked for its messages, and fails, by itself.
 
-See docs/decisions.md: A dialect fails alone.
+See docs/decisions.md: Apps hear the same bytes.
 """
 
 import asyncio

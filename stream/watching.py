@@ -3,7 +3,7 @@
 One query for a batch of events and all watchers, by the rules that serve the pages of these. It says, as the audience
 of homes does (stream.news), who sees an item now, and who saw it before it was changed or withdrawn.
 
-See docs/decisions.md: Apps are told the same bytes where a status is the same for them.
+See docs/decisions.md: Apps hear the same bytes.
 """
 
 from collections.abc import Iterable, Sequence

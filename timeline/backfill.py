@@ -5,7 +5,7 @@ the outbox. So an item that was committed before a part of the followers is fill
 committed after is pushed to them; when all are filled, no reader needs the outbox any more, and the flag falls in the
 same transaction that finishes the backfill.
 
-See docs/decisions.md: A backfill has a lease.
+The claim is a lease. The broker delivers a message again after five minutes, however healthy its worker is.
 """
 
 from django.conf import settings

@@ -2,8 +2,6 @@
 
 An entry that waits for lazy deletion (deleted, unfollowed, blocked, muted) is no difference: every reading verifies. A
 missing entry is: nothing would ever show it until the window is built again.
-
-See docs/decisions.md: The oracle is asked all the time.
 """
 
 import logging

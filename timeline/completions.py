@@ -15,7 +15,7 @@ The memory belongs to one session of PostgreSQL. After a crash, a restore or a f
 was seen, but no session lives on. A pooler that gives a session to several clients lets the connection outlive it;
 there the process that serves the statement is not the one that the connection began with, and nothing is remembered.
 
-See docs/decisions.md: Windows are read first, then one statement judges them.
+See docs/decisions.md: Windows first, then one statement.
 """
 
 from typing import Any

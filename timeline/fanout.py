@@ -3,8 +3,7 @@
 The delivery table is the queue of record (storage.deliveries). A row is inserted in the transaction that publishes
 (`deliver_anew`), and deleted when every window that should hold the item does.
 
-See docs/decisions.md: Experiments for speed are kept by their processor time.
-See docs/decisions.md: A whole fan-out is held to raw writes of full windows.
+See docs/decisions.md: Experiments that were not worth it.
 """
 
 from collections.abc import Iterable, Sequence

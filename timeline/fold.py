@@ -9,8 +9,9 @@ other entry: how far the rule looks does not depend on what it finds.
 Originals are never folded. A repost with its original close below is left out, so the original keeps its place and its
 id; a repost whose original is further down shows the item again.
 
-See docs/decisions.md: Folding looks forty entries up and down, and no further.
-See docs/decisions.md: The first look at a page asks for senders, and for no originals.
+Counting all entries between two reposts took three times as long.
+
+See docs/decisions.md: Windows first, then one statement.
 """
 
 from collections import defaultdict

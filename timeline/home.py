@@ -7,10 +7,9 @@ reader follows, and one more round trip if outboxes are merged. If a delivery wa
 on a busy site, the windows are read once more, and only new ids are verified. Pages with reposts need a second
 statement: which of them are folded. At the end the page writes its findings to Redis, in one round trip.
 
-See docs/decisions.md: A page has a bound of work, and answers short at it.
-See docs/decisions.md: Windows are read first, then one statement judges them.
-See docs/decisions.md: Home and the live feed share windows, and no walk.
-See docs/decisions.md: Experiments for speed are kept by their processor time.
+See docs/decisions.md: A page looks through a bounded number of rows.
+See docs/decisions.md: Windows first, then one statement.
+See docs/decisions.md: Experiments that were not worth it.
 """
 
 import secrets

@@ -1,8 +1,7 @@
 """The verifying columns: candidates from Redis become a page only through them.
 
-See docs/decisions.md: Windows keep what a suspension or a missing follow-back hides.
-See docs/decisions.md: Reposts that are left out are no entries.
-See docs/decisions.md: Experiments for speed are kept by their processor time.
+See docs/decisions.md: Windows keep what may come back without an event.
+See docs/decisions.md: Experiments that were not worth it.
 """
 
 from collections.abc import Sequence
@@ -39,7 +38,7 @@ def verified_alone(senders: str, older: str) -> str:
     """The columns of `Verified.alone`: without originals, for the first look at a page. `senders`: an array with the
     senders of all items. `older`: a column.
 
-    See docs/decisions.md: The first look at a page asks for senders, and for no originals.
+    See docs/decisions.md: Windows first, then one statement.
     """
     return f"{columns_of('i', 's')}, {belongs_among(senders)}, {HELD}, {is_published('i')}, {older}"
 

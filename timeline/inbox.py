@@ -157,8 +157,6 @@ class Tail:
       before the new inbox is in use.
     - It is written only where the mark that its reading left still stands. The mark is set before the inbox is read,
       and an inbox that cannot be used has no tail: so no inbox with a lower floor is built between the two unnoticed.
-
-    See docs/decisions.md: The tail begins at the inbox's floor.
     """
 
     LENGTH: ClassVar[int] = 100

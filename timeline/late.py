@@ -2,7 +2,7 @@
 approved, restored or shown to more stands in a home, or in a list, where its id puts it. A reader who loaded the page
 before has passed that place, so the post counts as new for them. Reposts do not: they say nothing of their own.
 
-See docs/decisions.md: A post that is shown to more counts as new, also to earlier readers of it.
+No record says who saw a post before it was shown to more, so it counts as new for all.
 """
 
 from collections.abc import Sequence

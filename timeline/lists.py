@@ -3,7 +3,7 @@
 Its statements are those of home with the members of the list as senders (timeline.senders.LIST). So its entries, the
 folding of its reposts, its bounds and its cursor are those of home. The oracle of lists is `timeline.oracle.list_ids`.
 
-See docs/decisions.md: A list is read by the statements of home.
+See docs/decisions.md: Lists have no windows.
 """
 
 from accounts.models import User

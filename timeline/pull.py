@@ -10,8 +10,7 @@ far as the item's own visibility lets the reader see it (`timeline/rules.py`). A
 entries that the reader may not see are never passed one by one. An entry is **shown** unless it is a repost whose
 original the reader may not see: that is asked of each, of a bounded number of entries.
 
-See docs/decisions.md: Windows keep what a suspension or a missing follow-back hides.
-See docs/decisions.md: Reposts that are left out are no entries.
+See docs/decisions.md: Windows keep what may come back without an event.
 """
 
 from collections.abc import Sequence

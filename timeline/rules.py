@@ -12,9 +12,8 @@ which may be a column of many readers, and `wanted`, the condition on senders: a
 `timeline/pull.py` asks the same of streams, in which items of one sender and circle stand in order.
 `timeline/oracle.py` says it in Python, and the tests of properties compare every page with that.
 
-See docs/decisions.md: The first look at a page asks for senders, and for no originals.
-See docs/decisions.md: Windows keep what a suspension or a missing follow-back hides.
-See docs/decisions.md: Reposts that are left out are no entries.
+See docs/decisions.md: Windows first, then one statement.
+See docs/decisions.md: Windows keep what may come back without an event.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 A list is read by the same statements as home. Each is built twice, once for each `Feed`.
 
-See docs/decisions.md: A list is read by the statements of home.
+See docs/decisions.md: Lists have no windows.
 """
 
 from collections.abc import Callable

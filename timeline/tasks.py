@@ -78,7 +78,7 @@ def build_active_fans(user_id: int) -> None:
     active_fans.build(user_id)
 
 
-# See docs/decisions.md: The oracle is asked all the time.
+# Tests check their own data, this task the site's. It repairs nothing, which would hide the cause.
 @shared_task(name="timeline.check_sample")
 def check_sample() -> None:
     """Compare the windows of a few random readers with PostgreSQL; without Redis nothing is checked."""

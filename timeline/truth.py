@@ -3,7 +3,7 @@
 It says in one snapshot what the reader's windows must have been built for, which big-Vs' outboxes belong to them, which
 deliveries are pending, and, of the candidates and of what is pending, what may be shown, with the bodies.
 
-See docs/decisions.md: The first look at a page asks for senders, and for no originals.
+See docs/decisions.md: Windows first, then one statement.
 """
 
 from collections.abc import Iterable, Sequence

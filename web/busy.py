@@ -2,7 +2,7 @@
 
 It has the shape of its address, as an outage has, and the headers of trust.
 
-See docs/decisions.md: Requests wait in a queue of the site and are shed by their waiting.
+See docs/decisions.md: Requests queue in the site, not in granian.
 """
 
 from collections.abc import Callable, Iterable

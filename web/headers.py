@@ -4,8 +4,7 @@ Our own instead of django-csp, because the policy follows the answer and not the
 their own, whatever is no page (JSON, files, archives) may do nothing at all, and where the stream process has a port of
 its own (`up`) pages may listen to that port of the host that they came from.
 
-See docs/decisions.md: Code written by hand, and why it stays.
-See docs/decisions.md: The Content-Security-Policy is a middleware of our own.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import secrets
@@ -102,7 +101,8 @@ def policy(request: HttpRequest, nonce: Nonce) -> str:
 
     Django's admin knows no nonces: there, scripts are files of the site.
 
-    See docs/decisions.md: Covers come from where the host keeps them.
+    `https:` pictures are the covers of live sessions that lie on other sites. Their servers learn readers' addresses,
+    but not the page.
     """
     own = f"'nonce-{nonce}'" if nonce else ""
     match = request.resolver_match

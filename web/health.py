@@ -2,7 +2,7 @@
 
 Probes ask by the machine's address, so they are answered whatever Host they name.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import threading

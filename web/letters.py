@@ -80,7 +80,7 @@ def stream_safe(text: str) -> str:
     Normalisation sorts the marks of a letter in a time that grows with the square of their number, so it is given none
     but such a text (Unicode Standard Annex #15, Stream-Safe Text Format).
 
-    See docs/decisions.md: Letters keep thirty combining marks.
+    See docs/decisions.md: Phrases are found by one automaton.
     """
     if len(text) <= MARKS:
         return text

@@ -2,7 +2,7 @@
 
 Bodies that go out are msgspec structs and describe themselves; bodies that come in are DRF serializers.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 from functools import cache

@@ -248,8 +248,6 @@ def keeps_opener(view: View[P]) -> View[P]:
     """Let the page that opened this one in a window keep its hold: apps in browsers are given their code so, and every
     page on the way to it has to allow that. Such a page can close the window and lead it on, but read nothing of it; it
     is in no frame (web.headers).
-
-    See docs/decisions.md: The way to an app's code keeps its opener.
     """
 
     @wraps(view)

@@ -1,6 +1,6 @@
 """Pages of admin lists over large tables: what they show costs the same whatever the tables hold.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 from typing import Any

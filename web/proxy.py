@@ -5,7 +5,7 @@ name has no hyphen. Names with hyphens (X-Forwarded-For, X-Forwarded-Proto, X-Re
 environment has one key for `X-Forwarded-For` and `X_Forwarded_For`, granian keeps the last of them, and Caddy passes
 both on.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import ipaddress

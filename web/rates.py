@@ -11,8 +11,7 @@ credential without a mark counts as an attempt of its address (scope `attempt`),
 be good. So an address that tries bad tokens is refused at its limit without a query, and the users behind the same
 address, whose credentials are marked, go on. A mark proves nothing: PostgreSQL is asked whether the credential is good.
 
-See docs/decisions.md: Code written by hand, and why it stays.
-See docs/decisions.md: Rates count in fixed slots that begin with the first call.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Bodies of JSON, read strictly: RFC 8259, no key twice, nothing that PostgreSQL cannot keep, all of it bounded.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import json

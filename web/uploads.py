@@ -3,7 +3,7 @@
 The WSGI application (feedsite.wsgi) writes such a body to the disk as it comes, before Django sees it; Django's parser
 then takes the files apart. A file is never whole in memory.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import re

@@ -1,4 +1,4 @@
 """The site itself: its name, words, rules, colours and announcement, who may look, and who may join.
 
-See docs/decisions.md: Rooms beyond the plan.
+See docs/decisions.md: Imports point down.
 """

@@ -3,7 +3,7 @@
 An admin chooses the colour of the light theme. It is refused where it cannot be read there. The colours of the dark
 theme are made of it: it is mixed with white until it can be read on the dark grounds.
 
-See docs/decisions.md: The accent is chosen for light grounds and made for dark ones.
+No colour has a contrast of 4.5 both on the light and on the dark grounds, so one choice makes two colours.
 """
 
 import re

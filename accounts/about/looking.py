@@ -2,8 +2,6 @@
 
 This middleware decides it for pages and for the API. Every address is for members, but for those of `OPEN` and
 `OPEN_ADDRESSES`: a page that is added later is kept from strangers too.
-
-See docs/decisions.md: A site for members keeps every address but a few.
 """
 
 from collections.abc import Callable

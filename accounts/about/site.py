@@ -4,7 +4,7 @@ Each process keeps what it read for `SECONDS`, and one of its threads reads anew
 have. So a page makes no statement for it, a change is seen everywhere within `SECONDS`, and at once in the process that
 made it. While PostgreSQL refuses, what was read before holds on.
 
-See docs/decisions.md: Each process keeps the site for five seconds.
+There is no copy on the cache server: a process that read before a change could write an old one after it.
 """
 
 import logging

@@ -3,7 +3,7 @@
 The site's mode decides (`accounts.about.site.Site.sign_up`). A good invitation lets its holder in at once, in every
 mode but `closed`. A form that was opened under another mode is judged by the mode of the moment in which it is sent.
 
-See docs/decisions.md: An invitation lets in whatever the mode, and an application is no user.
+An application is a row of its own and no user, so no query of users has to leave it out.
 """
 
 from collections.abc import Callable, Collection

@@ -4,7 +4,7 @@ Usernames are ASCII, so their skeleton is a function of PostgreSQL too (`feedsit
 index of users has it: no column to fill, and none that the version before could leave empty. Display names are of any
 script; they go through the confusables of Unicode (UTS #39) first.
 
-See docs/decisions.md: A username that looks like another is refused.
+Names that looked alike before this rule stay.
 """
 
 import re

@@ -3,7 +3,7 @@
 Each change is a row of `BigVChange`, written in the same transaction. A demotion by hand turns automatic tagging off
 for the user (`User.is_auto_big_v`); making them big-V by hand, or `allow_tagging`, turns it on again.
 
-See docs/decisions.md: Push or pull is decided by sender and not by follow.
+See docs/decisions.md: Push or pull is decided by sender.
 """
 
 from collections.abc import Sequence

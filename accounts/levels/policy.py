@@ -19,8 +19,7 @@ promotion gives PostgreSQL another timeline (`feedsite_timeline`, accounts/sql/p
 timeline counts no more, so no window does until `follow_timeline` has drawn a new one, and pages come from PostgreSQL
 until then. A restore draws one as well.
 
-See docs/decisions.md: The policy is a row with a generation.
-See docs/decisions.md: The previous version uses no window while `inbox_from` is set.
+See docs/decisions.md: Windows are valid for one epoch.
 """
 
 from typing import NamedTuple
@@ -77,7 +76,7 @@ def outbox_epoch(user: str = "u") -> str:
 def has_inbox(user: str = "u", inbox_from: str = INBOX_FROM) -> str:
     """Whether a user has an inbox, as SQL: the one expression that fan-out, pages and builders ask.
 
-    See docs/decisions.md: Readers with few followees need no inbox.
+    See docs/decisions.md: Readers with few followees have no inbox.
     """
     return f"({user}.level > 0 AND {user}.following_count >= {inbox_from})"
 
@@ -162,7 +161,7 @@ def follow_timeline() -> bool:
 
     A row that is gone (`flush` empties every table) is made anew, as for a new site.
 
-    See docs/decisions.md: A generation counts on one timeline of PostgreSQL.
+    See docs/decisions.md: Windows are valid for one epoch.
     """
     return bool(fetch(FOLLOW_TIMELINE, configured()._asdict()))
 

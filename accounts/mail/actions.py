@@ -1,6 +1,6 @@
 """The verbs of letters: to write one, to try one again, to forget a user's.
 
-See docs/decisions.md: Letters are rows, and one worker at a time sends them.
+See docs/decisions.md: Letters are rows.
 """
 
 from datetime import timedelta

@@ -9,8 +9,8 @@ One worker process at a time sends (a hint on the cache server, `keys.mail_turn`
 still once). A server that cannot be reached, hangs or refuses the login is left alone for `PAUSE_SECONDS`, whatever
 waits for it: so it costs the workers one wait of `EMAIL_TIMEOUT` seconds in that time, and the letters one attempt.
 
-See docs/decisions.md: Letters are rows, and one worker at a time sends them.
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Letters are rows.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import logging

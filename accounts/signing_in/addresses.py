@@ -9,8 +9,6 @@ The link and the code of a letter end with the sessions of their time: another p
 makes worthless what a thief of a session began.
 
 No verb tells its caller whether another account has an address: the letter to it does.
-
-See docs/decisions.md: A proven address is a row of allauth's, and the user's column its copy.
 """
 
 import secrets

@@ -4,7 +4,7 @@ A ticket goes where neither cookie nor token does, in an address, and so it is s
 are the user, for which of the site's own origins it was made, and the id of a token, or a mark that changes when all
 sessions of the user end.
 
-See docs/decisions.md: A ticket holds neither session nor token.
+A stream that only a session's ticket vouches for ends after a minute.
 """
 
 import hashlib

@@ -7,8 +7,6 @@ holds a signed cookie that speaks for it, and is counted apart (OWASP, "Slow Dow
 Cookies"): each cookie by itself, and all cookies of an account together. A cookie holds as long as the sessions of its
 time would: another password, or logging out everywhere, ends it. Names that do not exist are counted and answered as
 those that do.
-
-See docs/decisions.md: A name under attack stays open to browsers that its owner used.
 """
 
 import secrets

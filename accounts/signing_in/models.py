@@ -4,7 +4,7 @@ Tokens and codes are django-oauth-toolkit's own tables. A token is kept as its S
 secret. An application registers itself (clientapi), and belongs to no user. One application is built in: its tokens are
 the API tokens that users get for a name and a password (`OWN_APP`).
 
-See docs/decisions.md: One table holds the tokens of apps and of the API.
+See docs/decisions.md: One table holds all tokens.
 """
 
 from typing import Any, ClassVar

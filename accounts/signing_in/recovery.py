@@ -4,8 +4,6 @@ A request writes one row, whatever was typed, and answers; a worker finds out wh
 (`work_off`). So neither the time nor the bytes of the answer tell. The link is signed over the password, the address,
 the last sign-in and the session epoch of the account, and dated: setting a password by it, signing in, another address
 and logging out everywhere make it worthless. It signs no user in, so second factors are asked as always.
-
-See docs/decisions.md: A request for another password is a row, whatever was typed.
 """
 
 from datetime import timedelta

@@ -4,7 +4,7 @@ makes no codes.
 Texts that an earlier key sealed open while the settings name that key among `SECRET_KEY_FALLBACKS`, and texts that were
 never sealed open as they are. `anew` seals both by the key of today.
 
-See docs/decisions.md: The secrets of second factors are sealed by the secret key.
+See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
 
 from base64 import urlsafe_b64encode

@@ -5,7 +5,7 @@ leaves to a cache: a code of an app counts once, and none of an earlier step cou
 and attempts are counted by the guard (sign_in.py). Recovery codes come with the first factor and go with the last. Each
 change sends a letter. Secrets are stored sealed (sealing.py).
 
-See docs/decisions.md: One place decides a sign-in.
+See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
 
 import logging

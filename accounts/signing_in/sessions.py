@@ -9,7 +9,7 @@ statement once. A password that changed, a log-out everywhere and a deactivated 
 A copy is signed together with the key of its session, so neither rubbish is believed nor a value that another program
 put there, or moved there. It lives `KEPT` at most.
 
-See docs/decisions.md: Sessions are rows, and their copies are refused by the user's row.
+See docs/decisions.md: A cached session counts only if the user's row says so.
 """
 
 import time

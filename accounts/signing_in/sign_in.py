@@ -7,7 +7,7 @@
 
 `begin` starts the session of a user who was let in; a letter tells the owner of a browser that was not known.
 
-See docs/decisions.md: One place decides a sign-in.
+See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
 
 import time

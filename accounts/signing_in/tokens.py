@@ -3,7 +3,7 @@
 An API token is a token of the built-in app. It opens every address, until it expires. Tokens of other apps, which open
 what their scopes name, are read in clientapi/bearer.py.
 
-See docs/decisions.md: One table holds the tokens of apps and of the API.
+See docs/decisions.md: One table holds all tokens.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
 """Archives of accounts that members bring from other sites: read, bounded, and published at their times.
 
-See docs/decisions.md: Moving in has a room above the feeds.
+See docs/decisions.md: Imports point down.
 """

@@ -5,7 +5,7 @@ links and devices are passed over, and so are files that are encrypted or damage
 bounded as a whole, whatever the archive says of itself. It knows nothing of Django: a program with limits runs it
 (reading.py).
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import gzip

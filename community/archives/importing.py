@@ -5,7 +5,7 @@ also notes how far it came, so a killed worker has done a part wholly or not at 
 part, under keys by which the next worker finds them again. The lists of the archive follow in the same way
 (listed.py), and the profile. One worker is at an import, by a lock on its folder, which the kernel gives back.
 
-See docs/decisions.md: An archive is unpacked once, and its posts are brought by parts.
+See docs/decisions.md: Imports are rows with a cursor.
 """
 
 import fcntl

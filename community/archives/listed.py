@@ -5,7 +5,7 @@ A post is one of this site if the user brought it from the address that is named
 and the user may see the post there. What others brought is not asked: an archive says by itself which addresses its
 posts had, and a made-up one would draw the likes of a well-known post to itself.
 
-See docs/decisions.md: The lists of an archive are brought behind its posts.
+See docs/decisions.md: Imports are rows with a cursor.
 """
 
 from collections import Counter

@@ -4,7 +4,7 @@ A mention becomes `@name@host`, so it names nobody of this site unless the host 
 was written, else the one of the link. Links stand in full: sites of ActivityPub shorten them for the eye. Takes time in
 proportion to the HTML.
 
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import html

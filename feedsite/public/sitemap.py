@@ -3,8 +3,7 @@
 Where parts of posts begin is kept in a table that a periodic task extends, so that neither the index nor a part looks
 through the posts before it. Parts of users are ranges of their ids. Accounts that decline indexing are in neither.
 
-See docs/decisions.md: Code written by hand, and why it stays.
-See docs/decisions.md: The sitemap keeps where its parts begin.
+See docs/decisions.md: Own code in place of a library.
 """
 
 from collections.abc import Iterator

@@ -15,7 +15,7 @@ may be packed by gzip. A user may have several lines. Without ids the history is
 
 Source: the deduplication article, 4, its figure 11.
 
-See docs/decisions.md: Histories of a file wait on disk and not in Redis.
+Histories wait on disk, because Redis cannot hold what the old one held.
 """
 
 import gzip
@@ -321,7 +321,7 @@ def _write_down(file: File) -> None:
 def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
     """Ask and write the old data no more, for good, if all users of the files are migrated; returns their number.
 
-    See docs/decisions.md: A cut-over looks up every user.
+    It looks up every user: counts may be wrong after a server lost its memory.
     """
     with _alone():
         migration = old.state()

@@ -21,8 +21,6 @@ A history is a head (`FSPH`, version 1 in a byte, months n in a byte, 2 bytes 0)
 in seen.filter_store) and its count (4 bytes), and all ids (8 bytes each) by month; little-endian.
 
 Source: the deduplication article, 4, its figure 11.
-
-See docs/decisions.md: The mark of a migrated user stands in the filter store.
 """
 
 import struct
@@ -143,8 +141,6 @@ def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months
 
     A play without a time is of the running month: whenever it was played, it is known for three whole months from now
     on, as long as if it had been played just now. What was played so long ago that no read asks is left out.
-
-    See docs/decisions.md: An unknown time of a play is now.
     """
     this_month = month_of(now)
     latest = (now + CLOCK_SKEW).timestamp() * 1000
@@ -185,7 +181,7 @@ def write(scores: Mapping[int, Sequence[int]]) -> None:
     """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over. Raises redis.RedisError
     and OSError.
 
-    See docs/decisions.md: Double writing is waited for.
+    A play is acknowledged when both have it, so the old Redis can refuse plays until the cut-over.
     """
     if not settings.PLAYED_OLD_URL or not scores:
         return

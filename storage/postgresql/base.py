@@ -3,8 +3,8 @@
 A statement timeout is kept by the server, and a server that is frozen keeps none; TCP's own timers know neither that
 nor unix sockets. So the client keeps a deadline too.
 
-See docs/decisions.md: A program that waits for PostgreSQL keeps a deadline of its own.
-See docs/decisions.md: A pooler gets no prepared statements and no settings of sessions.
+See docs/decisions.md: PostgreSQL gets a deadline of our own.
+See docs/decisions.md: PgBouncer gets no prepared statements.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Every table that is keyed by the visibility of an item has all of them, so that a new one is forgotten nowhere.
 
-See docs/decisions.md: The rule of who may see an item is SQL text in one place.
+See docs/decisions.md: Who may see what is SQL text in one place.
 """
 
 import re

@@ -3,8 +3,6 @@
 Django takes ten to thirty seconds of a processor for the migrations, by the machine, which is more than most tests take
 that are run alone. So what they made is dumped into pytest's own folder (`.pytest_cache`), under the digest of all that
 they are made of; `--cache-clear` forgets it. Of workers that find no dump one makes it.
-
-See docs/decisions.md: Tests begin with a dump of the migrated database.
 """
 
 import contextlib

@@ -127,7 +127,7 @@ def hashes_of_other_rows(plan: dict[str, Any]) -> list[str]:
     """The hashed subplans that hold what is true for a row outside them. Where the planner copies the condition that
     asks one, only the copy that is asked first fills its hash anew for the next row.
 
-    See docs/decisions.md: A rule for many readers is asked by probes alone.
+    See docs/decisions.md: A rule for many readers ends with OFFSET 0.
     """
     nodes = list(_nodes(plan))
     asked = {name for node in nodes for text in _conditions(node) for name in HASHED.findall(text)}

@@ -1,7 +1,6 @@
 """`migrate`, which never stands in the way of readers for long.
 
-See docs/decisions.md: A migration tries for its lock often and briefly.
-See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import time

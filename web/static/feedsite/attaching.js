@@ -1,7 +1,5 @@
 // The pictures of composers: each sent at once with its progress, described, cut, ordered by drag and keys, and shown
 // again from a draft. composer.js loads this module where there are any.
-//
-// See docs/decisions.md: A draft keeps the ids of its pictures.
 
 const ADDRESS = "/api/v1/me/media";
 const STEP = 0.1; // of the focus, by one press of a key

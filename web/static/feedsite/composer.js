@@ -1,7 +1,8 @@
 // Pictures in composers: where they are picked, dropped and pasted. attaching.js sends, shows and orders them; it is
 // loaded where there are any. Without JavaScript the composer has plain file fields.
 //
-// See docs/decisions.md: A draft keeps the ids of its pictures.
+// A draft keeps the ids of its pictures: their bytes would fill the browser's store. The server keeps unused pictures
+// for a day.
 "use strict";
 
 const putting = new WeakMap(); // a composer: the pictures that it is about to show

@@ -1,8 +1,6 @@
 // Pictures of a profile are cut before they are sent: a field with `data-crop="WIDTHxHEIGHT"` opens a dialog in which
 // the part is chosen by drag, wheel, pinch, slider or keys. A file that this script cannot cut (an animation, a format
 // that the browser does not read) is sent whole, as without JavaScript.
-//
-// See docs/decisions.md: The part of a picture is cut before it is sent.
 "use strict";
 
 (() => {

@@ -1,5 +1,5 @@
 // The Discover page beside htmx: pulling it down, and asking by itself whether there is something new.
-// See docs/decisions.md: The background asks for one page at most.
+// See docs/decisions.md: Shown pages are rows of PostgreSQL.
 "use strict";
 
 (() => {

@@ -1,5 +1,5 @@
 // Events of the site as they happen: one stream a browser, which its tabs share. Without it pages poll as before.
-// See docs/decisions.md: Pages reconnect by themselves.
+// The script reconnects by itself: EventSource gives up for good at a 503.
 "use strict";
 
 (() => {
