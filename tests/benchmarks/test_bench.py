@@ -63,7 +63,7 @@ def test_benchmarks_run_and_print_their_ratios(tmp_path: Path, data: Path) -> No
     for name in found:
         assert f"### {name}: " in run.stdout
         assert found[name]["rows"]
-        assert page.read_text().count(f"\n### {name}: ") == 1
+        assert page.read_text().count(f"\n### {name}\n") == 1
         assert found[name]["seconds"] >= 0
         assert found[name]["machine"]["postgresql"]
         for ratio in found[name]["ratios"]:
