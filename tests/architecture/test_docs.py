@@ -40,7 +40,7 @@ PAGES = [name for name in FILES if name.endswith(".md") and name != "CHANGELOG.m
 """The changelog names what was there at the time."""
 ENDS = {"/".join(parts[at:]) for parts in (name.split("/") for name in FILES) for at in range(len(parts))}
 """The paths of the files, and the ends of these, by which a file may be named."""
-COMMANDS = {*get_commands(), "version"}
+COMMANDS = {*get_commands(), "help", "version"}
 
 
 def lies(text: str) -> list[str]:
