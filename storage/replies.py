@@ -1,7 +1,6 @@
 """Replies of Redis read in bulk: a fan-out has two for each follower, and redis-py's own reading, one by one, costs the
 client as much as all the rest of a delivery.
 
-See docs/decisions.md: Experiments that were not worth it.
 See docs/decisions.md: Own code in place of a library.
 """
 
