@@ -91,7 +91,7 @@ def own(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's own sessions: what is live and planned, then what is over."""
     last_id = position(request)
     page = hosting.past_of(reader, reader, last_id=last_id, limit=PAGE)
-    context: dict[str, Any] = {"page": page, "is_first": last_id is None, "look": "own"}
+    context: dict[str, Any] = {"page": page, "is_first": last_id is None, "look": "own", "following": ""}
     if last_id is None:
         context["scheduled"] = hosting.scheduled_of(reader, reader, limit=settings.LIVE_SCHEDULED_CAP)
     return show(request, "live/own.html", context | poll(), part="live/_more.html")

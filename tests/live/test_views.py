@@ -16,6 +16,7 @@ from tests.support.factories import UserFactory
 from tests.support.pages import PART
 from tests.support.sessions import session
 from tests.support.statements import statements
+from web.rest import PAGE
 
 pytestmark = pytest.mark.django_db
 
@@ -386,6 +387,16 @@ def test_a_hosts_own_page_and_profile(host: Any, fan: Any) -> None:
     block(blocker=blocked, blocked=host)
     assert shown(of(blocked).get("/@host")) == []
     assert shown(of(fan).get("/live/own")) == []
+
+
+@pytest.mark.slow
+def test_a_host_of_many_sessions_pages_through_them(host: Any) -> None:
+    many = [session(host, State.REPLAY).pk for _ in range(PAGE + 1)]
+    client = of(host)
+    first = client.get("/live/own")
+    assert len(shown(first)) == PAGE
+    (following,) = re.findall(r'hx-get="(/live/own\?last_id=[\d]+)"', text(first))
+    assert sorted(shown(first) + shown(client.get(following, **PART))) == sorted(many)
 
 
 @pytest.mark.slow

@@ -252,6 +252,7 @@ class Simulation:
     def _revive(self) -> None:
         played.breaker.reset()
         if self.server.has_ended():
+            self.server.kill()  # takes its end, which the next start would lose
             self.server.start()
             assert wait_for(self.server.answers, 60), self.server.last_words()
 
