@@ -9,7 +9,7 @@ from items.models import Item
 from moderation.models import Decision, Verb
 
 logger = logging.getLogger("moderation.actions")
-"""The name that operators know (docs/operations.md)."""
+"""The name that operators know (docs/metrics.md, Logs)."""
 
 
 def write(

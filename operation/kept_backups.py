@@ -1,7 +1,7 @@
 """The backups that the site makes by itself: once a day into a folder or a bucket (FEEDSITE_BACKUP_TO), of which the
 newest of some days and weeks are kept.
 
-A backup of another name there is left alone. See docs/operations.md, Backup.
+A backup of another name there is left alone. See docs/runbook.md, Backups too old.
 """
 
 import contextlib

@@ -84,12 +84,12 @@ SECTIONS = {
     "port": ("Where", ""),
     "database_url": (
         "Servers",
-        "Each address that is set replaces the embedded server. docs/operations.md says what each server must keep.",
+        "Each address that is set replaces the embedded server. docs/servers.md says what each server must keep.",
     ),
     "web_processes": ("Processes", ""),
     "allowed_hosts": ("In public", ""),
     "email_required": ("Accounts and tokens", ""),
-    "email_url": ("Mail", "docs/operations.md has examples."),
+    "email_url": ("Mail", "docs/runbook.md has examples (Mail does not go out)."),
     "log_format": ("Logs", ""),
     "metrics_token": ("Metrics", ""),
     "level_1_cap": ("Timelines", ""),
@@ -169,7 +169,7 @@ class Options(BaseSettings):
     worker_memory_mb: int = option(384, "MiB of resident memory beyond which such a process is replaced, between two "
         "tasks.", ge=128, le=65_536)
     small: bool = option(False, "1 fits the site and its embedded servers into a machine of 1 GB. It changes the "
-        "defaults of other settings, and gives the embedded PostgreSQL less memory (docs/operations.md, A small "
+        "defaults of other settings, and gives the embedded PostgreSQL less memory (docs/scaling.md, A small "
         "machine).")
 
     allowed_hosts: Hosts = option(["localhost", "127.0.0.1", "[::1]"], "The host names under which the site answers.",
@@ -194,7 +194,7 @@ class Options(BaseSettings):
     secret_key: Secret = option("", "Signs sessions and links: 50 random characters or more.",
         otherwise="made in the data folder")
     secret_key_fallbacks: Secrets = option([], "Earlier secret keys. What they signed still counts, and what they "
-        "sealed still opens (docs/operations.md).", otherwise="none")
+        "sealed still opens (docs/runbook.md, Rotate keys).", otherwise="none")
     admin_path: AdminPath = option("admin", "Where the admin is.")
     debug: bool = option(False, "1 shows code and settings when a page fails. Never in public.")
 
@@ -221,7 +221,7 @@ class Options(BaseSettings):
     check_readers: int = option(20, "Readers whose windows are compared with PostgreSQL every minute. 0: none.",
         ge=0, le=100_000)
     traces: bool = option(False, "1: requests and tasks are traced by OpenTelemetry, which the OTEL_* variables "
-        "configure. The extra `traces` has to be installed (docs/operations.md).")
+        "configure. The extra `traces` has to be installed (docs/metrics.md).")
 
     level_1_cap: int = option(100, "Inbox entries of readers seen within a month (level 1). The caps must rise from "
         "level to level.", ge=1, le=100_000)

@@ -36,7 +36,7 @@ def queue(module: ModuleType) -> None:
 
 def is_news(record: logging.LogRecord) -> bool:
     """Whether a line of granian is to be written. Its threads are many because they are doors alone
-    (runtime/shedding.py), and docs/operations.md says what the sysctl does.
+    (runtime/shedding.py), and docs/scaling.md says what the sysctl does.
     """
     return not str(record.msg).startswith(("Configuration allows spawning up to", "Workers respawn is configured, but"))
 

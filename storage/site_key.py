@@ -16,7 +16,7 @@ QUESTION = "SELECT (SELECT fingerprint FROM feedsite_sitekey)"
 ADVICE = (
     "Give this machine the FEEDSITE_SECRET_KEY of the others, or their file secret_key of the data folder. If you "
     "changed the key, name the old one in FEEDSITE_SECRET_KEY_FALLBACKS. If the old one is lost, run `manage.py "
-    "seal_factors --new-key`."
+    "seal_factors --new-key`: docs/runbook.md, Rotate keys."
 )
 
 

@@ -103,7 +103,7 @@ ASK, ASK_LAST = (
 class Missed(StrEnum):
     """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`, told by timeline.explain.
     The name is for programs, in metrics and JSON: a new one needs a text in explain.SENTENCES and a line in
-    docs/operations.md.
+    docs/metrics.md.
     """
 
     DORMANT = "dormant"

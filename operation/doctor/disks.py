@@ -37,7 +37,7 @@ def disk() -> Findings:
         f"{usage.free / GIB:.1f} GB free ({100 * share:.0f} %) in {settings.DATA_DIR}",
         error=usage.free < GIB / 4 or share < 0.02,
         warning=usage.free < 2 * GIB or share < 0.1,
-        todo="Make room: without it PostgreSQL stops.",
+        todo="Make room, or PostgreSQL stops: docs/runbook.md, Disk full.",
     )
 
 
@@ -55,7 +55,7 @@ def backups(now: datetime) -> Findings:
         f"the newest is {age.total_seconds() / 3600:.0f} hours old: {newest.name}" if newest else "there is none",
         error=age > 3 * kept_backups.LATE,
         warning=age > kept_backups.LATE,
-        todo="The log of the worker has the reason (operation.tasks). `manage.py backup` makes one at once.",
+        todo="`manage.py backup` makes one at once, or says why not: docs/runbook.md, Backups too old.",
     )
 
 

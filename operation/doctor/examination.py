@@ -16,6 +16,15 @@ from storage.connections import is_of_another_version
 NOT_LOOKED_AT = "; not looked at for it: "
 STATEMENT_SECONDS = 10.0
 """Seconds that a statement may take. A frozen server holds up each check for this long."""
+NO_ANSWER = "docs/runbook.md, No answer"
+SECTIONS = {
+    "postgresql": "docs/runbook.md, PostgreSQL is away",
+    "feeds": "docs/runbook.md, The feeds server is away",
+    "broker": "docs/runbook.md, The broker is away",
+    "cache": "docs/runbook.md, The broker is away",
+    "plays": "docs/runbook.md, The plays server is away",
+}
+"""What to do where the server of a check does not answer."""
 
 
 def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Finding]:
@@ -78,7 +87,9 @@ def safely(name: str, check: Callable[[], Findings], outages: Outages | None = N
             outages[outage].text += f", {name}" if NOT_LOOKED_AT in outages[outage].text else f"{NOT_LOOKED_AT}{name}"
         else:
             text = f"does not answer ({type(error).__name__}: {said})"
-            outages[outage] = Finding(name, ERROR, text, "Start it, or mend its address.")
+            outages[outage] = Finding(
+                name, ERROR, text, f"Start it, or mend its address: {SECTIONS.get(name, NO_ANSWER)}."
+            )
             found.append(outages[outage])
     return found
 

@@ -1,4 +1,4 @@
-"""Finds tables and folders that outgrow their sweeps, for `doctor`; docs/growth.md says what is done then.
+"""Finds tables and folders that outgrow their sweeps, for `doctor`; docs/scaling.md says what is done then.
 
 Every statement is bounded: rows are counted up to `COUNTED`, and sizes are PostgreSQL's own estimates.
 """
@@ -97,7 +97,7 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
             "0.02, autovacuum_analyze_scale_factor = 0.01);"
             for name, *_ in untuned
         )
-        + " See docs/growth.md: When to act.",
+        + " See docs/scaling.md, When to act.",
     )
     ((age,),) = fetch(AGE)
     yield judge(
@@ -198,7 +198,7 @@ def _late(each: Kept) -> int:
 
 
 def _look_at(task: str) -> str:
-    return f"See that beat and a worker run, and in the worker's log why {task} fails; docs/growth.md has its pace."
+    return f"See that beat and a worker run, and in the worker's log why {task} fails (docs/runbook.md, Backlog)."
 
 
 # --- Files -------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def postgresql() -> Findings:
         "postgresql connections",
         f"{used} of {allowed}",
         warning=used > 0.8 * allowed,
-        todo="Raise max_connections, or run fewer threads and workers.",
+        todo="Raise max_connections, or run fewer threads and workers: docs/scaling.md, How many processes.",
     )
     yield _indexes()
     yield _migrations()
@@ -44,7 +44,8 @@ def postgresql() -> Findings:
         "postgresql transactions",
         f"{old} older than 10 minutes",
         warning=old > 0,
-        todo="End them (pg_stat_activity says whose they are): they keep dead rows from being cleared.",
+        todo="End them (pg_stat_activity says whose they are): they keep dead rows from being cleared. "
+        "See docs/runbook.md, Site slow.",
     )
     began = time.time()
     theirs = float(fetch("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
@@ -64,7 +65,7 @@ def site() -> Findings:
         "read-only mode",
         f"is on: {why}" if why else "is off",
         warning=bool(why),
-        todo="`manage.py readonly off` ends it.",
+        todo="`manage.py readonly off` ends it: docs/runbook.md, Read-only mode.",
     )
 
 

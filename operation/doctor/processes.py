@@ -29,7 +29,7 @@ def web(url: str) -> Findings:
             return
     status, said = _asked(url, "/readyz", WAIT_SECONDS)
     is_ready = status == 200 or ("secret key" not in said and "static files" not in said)
-    yield judge("web readiness", said, error=not is_ready, todo="Mend what it names, then restart web.")
+    yield judge("web readiness", said, error=not is_ready, todo="Mend what it names: docs/runbook.md, No answer.")
     if status != 200 and is_ready:
         return  # a server does not answer, which other checks say
     status, said = _asked(url, "/about", PAGE_SECONDS)

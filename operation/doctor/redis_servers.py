@@ -98,9 +98,7 @@ def redis_server(role: str, url: str) -> Findings:
         try:
             values = {str(name): str(value) for name, value in client.config_get("*").items()}
         except redis.ResponseError:
-            yield judge(
-                f"{role} settings", "cannot be read", warning=True, todo="Check them by hand: docs/operations.md."
-            )
+            yield judge(f"{role} settings", "cannot be read", warning=True, todo="Check them by hand: docs/servers.md.")
             return
     yield from _memory(role, info, values)
     if role == "feeds":
@@ -138,7 +136,7 @@ def _server_of_the_plays(url: str) -> Finding:
         "plays server",
         f"is the server of {' and '.join(shared)}" if shared else "is their own",
         warning=bool(shared),
-        todo="Give the plays a server of their own (FEEDSITE_PLAYED_URL; docs/operations.md).",
+        todo="Give the plays a server of their own (FEEDSITE_PLAYED_URL; docs/servers.md).",
     )
 
 

@@ -29,7 +29,7 @@ def queues() -> Findings:
             f"queue {name}",
             f"{length:,} messages",
             warning=length > 10_000,
-            todo="Start more workers, or see what keeps them (the log, `celery -A feedsite inspect active`).",
+            todo="Start more workers, or see what keeps them: docs/runbook.md, Backlog.",
         )
 
 
@@ -40,7 +40,8 @@ def workers() -> Findings:
         "workers",
         ", ".join(names) or "none answers",
         error=not names,
-        todo="Start `manage.py up`, or `manage.py program worker`: nothing is delivered; pages are exact, and slow.",
+        todo="Start `manage.py up`, or `manage.py program worker`: nothing is delivered, pages are exact and slow. "
+        "See docs/runbook.md, Backlog.",
     )
 
 
@@ -77,7 +78,8 @@ def letters(now: datetime) -> Findings:
         "letters given up",
         f"{failed:,}",
         warning=failed > 0,
-        todo="Mend the mail server by the errors in the admin's list of letters, and let them be tried again there.",
+        todo="Admin → Letters has the server's words. Mend it, and try them again there: docs/runbook.md, "
+        "Mail does not go out.",
     )
     oldest = Letter.objects.filter(state=State.WAITING).order_by("next_at").first()
     waits = max((now - oldest.next_at).total_seconds(), 0.0) if oldest is not None else 0.0
@@ -85,7 +87,7 @@ def letters(now: datetime) -> Findings:
         "letters due",
         f"for {waits:,.0f} s" if oldest is not None else "none wait",
         warning=waits > LETTER_SECONDS,
-        todo="See that a worker runs, and that FEEDSITE_EMAIL_URL names a server that answers.",
+        todo="See that a worker runs, and try `manage.py sendtestemail`: docs/runbook.md, Mail does not go out.",
     )
 
 
@@ -96,7 +98,7 @@ def deliveries(now: datetime) -> Findings:
         "deliveries",
         f"{pending:,} pending, the oldest for {max(oldest, 0):.0f} s",
         warning=oldest > 60,
-        todo="See that workers run, and that the feeds server answers.",
+        todo="See that workers run, and that the feeds server answers: docs/runbook.md, Backlog.",
     )
     yield judge(
         "parked deliveries", f"{parked:,}", warning=parked > 0, todo="Admin → Deliveries says why; retry them there."

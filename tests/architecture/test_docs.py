@@ -1,13 +1,14 @@
 """The files, names, commands and headings that documents and sources send a reader to are there."""
 
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.core.management import get_commands
+from django.core.management import CommandError, get_commands, load_command_class
 
 from runtime.options import VARIABLES, Options
 from web.static_files import MODULES
@@ -20,11 +21,19 @@ IN_SOURCES = re.compile(r"(?<![\w/.{}*<>-])((?:[a-z]\w*/)+\w+\.(?:py|md|html|js|
 """A path with a folder, or a file of tests."""
 OF_FOLDER = re.compile(r"^\|[^|\n]*`([\w/]+/)`[^|\n]*\|.*\n\|[-| ]+\|\n((?:\|.*\n?)+)", re.MULTILINE)
 """A table whose first heading says in which folder the files of its first column lie."""
-COMMAND = re.compile(r"(?:`|^)(?:python3 |\.venv/bin/python )?manage\.py ([a-z_]+)", re.MULTILINE)
+CODE = re.compile(r"^ *```\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^(?:(?:python3 |\.venv/bin/python )?manage\.py|feedsite) ([a-z_]+)(.*)", re.MULTILINE)
+"""A command and its arguments. docs/install.md makes the shell `feedsite`."""
+SHELL = re.compile(r" (?:&&|\||>|#) .*")
+"""What follows a command on its line and is for the shell."""
 DEFAULT = re.compile(r"`(FEEDSITE_[A-Z0-9_]+)` \(([\d.]+)\b")
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
 SEE = re.compile(r"See docs/decisions\.md: (.+)\.$", re.MULTILINE)
 """A record, as a source names it."""
+SECTION = re.compile(r"\bdocs/(?!decisions)(\w+\.md), ([A-Z][\w -]*\w)")
+"""A section of a page, as texts, comments and settings name it."""
+JOINT = re.compile(r"\"?\n\s*(?:#|f?\")?\s*")
+"""Where a text goes on in the next line."""
 ABSENT = frozenset({"utils.py", "helpers.py"})
 """Files that docs/layout.md names because there are none."""
 
@@ -41,6 +50,7 @@ PAGES = [name for name in FILES if name.endswith(".md") and name != "CHANGELOG.m
 ENDS = {"/".join(parts[at:]) for parts in (name.split("/") for name in FILES) for at in range(len(parts))}
 """The paths of the files, and the ends of these, by which a file may be named."""
 COMMANDS = {*get_commands(), "help", "version"}
+WITHOUT_PARSER = {"help", "test", "version"}
 
 
 def lies(text: str) -> list[str]:
@@ -77,11 +87,30 @@ def is_default(variable: str, value: str) -> bool:
     return variable in VARIABLES and Options.model_fields[VARIABLES[variable]].default in (None, float(value))
 
 
+def commands(text: str) -> list[tuple[str, str]]:
+    """The commands of a page, each with its arguments."""
+    return COMMAND.findall("\n".join(block or words for block, words in CODE.findall(text)))
+
+
 def unknown(text: str) -> list[str]:
     """Commands and settings in a page that the site does not have, and defaults that are others."""
-    commands = [f"manage.py {name}" for name in COMMAND.findall(text) if name not in COMMANDS]
+    strange = [f"manage.py {name}" for name, _ in commands(text) if name not in COMMANDS]
     defaults = [f"{name}={value}" for name, value in DEFAULT.findall(text) if not is_default(name, value)]
-    return commands + defaults
+    return strange + defaults
+
+
+def refused(text: str) -> list[str]:
+    """Commands of a page whose arguments the command does not take."""
+    found = []
+    for name, rest in commands(text):
+        words = shlex.split(SHELL.sub("", re.sub(r"\$\([^()]*\)", "x", rest)))
+        if words and not {"…", "--help"} & set(words) and name in COMMANDS - WITHOUT_PARSER:
+            parser = load_command_class(get_commands()[name], name).create_parser("manage.py", name)
+            try:
+                parser.parse_args(words)
+            except CommandError as error:
+                found.append(f"{name}{rest}: {error}")
+    return found
 
 
 def anchors(page: Path) -> set[str]:
@@ -101,7 +130,16 @@ def nowhere(page: str) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_documents_name_what_is_there(page: str) -> None:
     text = (ROOT / page).read_text()
-    assert [*lies(text), *untested(text), *misplaced(text), *unknown(text), *nowhere(page)] == []
+    assert [*lies(text), *untested(text), *misplaced(text), *unknown(text), *refused(text), *nowhere(page)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_table_is_one(page: str) -> None:
+    """A row after an empty line is shown as text: the table has ended there."""
+    lines = (ROOT / page).read_text().splitlines()
+    for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+        if line.startswith("|") and not above.startswith("|"):
+            assert re.fullmatch(r"\|[-:| ]+\|", below), f"no head: {line}"
 
 
 def test_sources_name_files_that_are_there() -> None:
@@ -121,6 +159,16 @@ def test_sources_name_decisions_that_are_there() -> None:
     sources = [name for name in FILES if name.endswith((".py", ".js"))]
     named = {(name, title) for name in sources for title in SEE.findall((ROOT / name).read_text())}
     assert {(name, title) for name, title in named if title not in titles} == set()
+
+
+def test_sources_name_sections_that_are_there() -> None:
+    """Advice of `doctor`, texts of commands and settings, comments."""
+    sources = [name for name in FILES if name.endswith((".py", ".yaml", ".yml", ".ini", ".conf", ".example"))]
+    texts = [re.sub(" +", " ", JOINT.sub(" ", (ROOT / name).read_text())) for name in sources]
+    named = {(page, title) for text in texts for page, title in SECTION.findall(text)}
+    assert len(named) >= 10
+    there = {page: re.findall(r"^#+ (.+)$", (ROOT / "docs" / page).read_text(), re.MULTILINE) for page, _ in named}
+    assert {(page, title) for page, title in named if not title.startswith(tuple(there[page]))} == set()
 
 
 def test_the_readme_leads_to_the_code() -> None:
@@ -146,3 +194,9 @@ def test_names_that_lead_nowhere_are_found() -> None:
     assert misplaced(table) == ["tests/support/test_docs.py"]
     text = "`manage.py up` `manage.py no_such`, `FEEDSITE_CHECK_READERS` (21), `FEEDSITE_WEB_THREADS` (4 s)"
     assert unknown(text) == ["manage.py no_such", "FEEDSITE_CHECK_READERS=21"]
+    assert (
+        len(
+            refused("`feedsite account ban ann`\n`feedsite account hide ann`\n```\nfeedsite doctor --any | head\n```\n")
+        )
+        == 2
+    )

@@ -1,7 +1,18 @@
 """No plan grows with the site: every statement of the project is explained on a site that has grown.
 
-tests/support/scenario.py asks for every address and runs every task and command as the users who have most of
-everything; each statement that it executes is explained there and then. docs/plans.md says how to add one.
+tests/support/grown.py makes the site: each table has `MANY` rows, and two users have that many of everything.
+tests/support/scenario.py asks for every address and runs every task and command as these users, a newcomer, a stranger
+and an admin. Each statement that it executes is explained there and then, with sequential scans off: a statement that
+has no index shows it by its rows. Rows touched are what scans return and what filters throw away. A prepared statement
+is explained with its parameters and as the generic plan, which serves a star too.
+
+What keeps a plan small:
+
+- Find first, ask then: a UNION of two index scans, not `id IN (…) OR lower(username) = ANY(…)`.
+- `EXISTS (… OFFSET 0)` stays a probe a row. Without OFFSET PostgreSQL may hash all followers for twenty items.
+- Begin at the side that is bounded: a reader follows at most `FOLLOW_CAP`, a star is followed by any number.
+- LIMIT inside a count: `SELECT count(*) FROM (SELECT … LIMIT 10000)`.
+- An order that an index has, with the filters as probes beside it.
 
 See docs/decisions.md: Plans are held by rows touched.
 """

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 from django.conf import settings
-from django.core.management import get_commands
 
 from runtime import metrics
 
@@ -78,8 +77,8 @@ def test_what_there_is_not_would_be_found(expression: str) -> None:
         check(expression)
 
 
-def test_operations_names_every_metric() -> None:
-    page = (DOCS / "operations.md").read_text()
+def test_the_page_names_every_metric() -> None:
+    page = (DOCS / "metrics.md").read_text()
     named = {name.removesuffix("_total") for name in NAME.findall(page)}
     having = {next(iter(metric.describe())).name for metric in metrics.registry._collector_to_names}
     assert having <= named
@@ -247,28 +246,11 @@ def test_what_alerts_count_is_there_from_the_start() -> None:
             assert having, f"{rule['alert']}: {name}{{{labels}}}"
 
 
-def test_every_alert_has_a_paragraph() -> None:
-    page = (DOCS / "operations.md").read_text()
-    assert {rule["alert"] for rule in alerts()} == set(re.findall(r"^\| `(Feedsite\w+)` \|", page, re.MULTILINE))
-
-
-# --- The page itself -------------------------------------------------------------------------------------
-def test_every_table_is_one() -> None:
-    """A row after an empty line is shown as text: the table has ended there."""
-    lines = (DOCS / "operations.md").read_text().splitlines()
-    for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
-        if line.startswith("|") and not above.startswith("|"):
-            assert re.fullmatch(r"\|[-:| ]+\|", below), f"no head: {line}"
-
-
-def test_every_command_is_in_the_table() -> None:
-    page = (DOCS / "operations.md").read_text()
-    rows = re.search(r"^## Commands\n(.*?)\n\n", page, re.DOTALL | re.MULTILINE)
-    assert rows
-    named = {
-        words.split()[0] for row in rows[1].splitlines() for words in re.findall(r"`([^`]+)`", row.split(" | ")[0])
-    }
-    ours = {
-        name for name, app in get_commands().items() if (Path(settings.BASE_DIR) / str(app).partition(".")[0]).is_dir()
-    }
-    assert named == ours | {"help"}
+@pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
+def test_the_index_of_the_runbook_leads_where_the_alert_does(rule: dict[str, Any]) -> None:
+    """Links are followed by tests/architecture/test_docs.py."""
+    index = (DOCS / "runbook.md").read_text().partition("\n## ")[0]
+    name = "FeedsitePlayed…" if rule["alert"].startswith("FeedsitePlayed") else rule["alert"]
+    rows = [line for line in index.splitlines() if f"`{name}`" in line]
+    to = rule["annotations"]["runbook"].removeprefix("docs/").removeprefix("runbook.md")
+    assert any(f"]({to})" in row for row in rows), rows

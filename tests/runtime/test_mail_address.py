@@ -65,7 +65,7 @@ def test_the_address_of_a_site_that_is_told_none() -> None:
 
 
 def test_the_example_of_the_documents_is_taken() -> None:
-    text = (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text()
+    text = (Path(settings.BASE_DIR) / "docs" / "runbook.md").read_text()
     (lines,) = re.findall(r"```\n(FEEDSITE_URL=.*?)```", text, re.DOTALL)
     found = given(dict(line.split("=", 1) for line in lines.splitlines()))
     assert parse(found.email_url).user == "feeds@example.org"

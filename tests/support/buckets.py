@@ -54,7 +54,7 @@ class BucketServer:
         return address
 
     def publish(self, address: str) -> None:
-        """Let everybody read files of a bucket, as docs/operations.md says."""
+        """Let everybody read files of a bucket, as docs/servers.md says."""
         bucket = Bucket(parse(address), 30)
         files = f"arn:aws:s3:::{bucket.address.name}/*"
         allowed = [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": files}]

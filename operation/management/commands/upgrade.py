@@ -30,7 +30,7 @@ from runtime.version import VERSION
 
 OTHERWISE = (
     "No `up` supervises the programs. Restart them where they run, in this order: worker, beat, web, stream, grpc "
-    "(docs/operations.md, Upgrade step by step)."
+    "(docs/runbook.md, Upgrade)."
 )
 
 

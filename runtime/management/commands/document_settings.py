@@ -44,12 +44,12 @@ A first site needs none of them. A public one needs these:
 - the data folder (database, queue, logs, secret key), which with `PORT` lets several sites run side by side:
   `FEEDSITE_DATA_DIR`
 - a PostgreSQL of your own: `FEEDSITE_DATABASE_URL`
-- the feeds, which may lose everything at any time, on a server or a [cluster](operations.md#feeds-on-a-redis-cluster):
+- the feeds, which may lose everything at any time, on a server or a [cluster](servers.md#feeds-on-a-redis-cluster):
   `FEEDSITE_REDIS_URL`
 - Celery's queue, rate counters, and plays until they are merged: `FEEDSITE_BROKER_URL`, `FEEDSITE_CACHE_URL`,
   `FEEDSITE_PLAYED_URL`
 - a public site behind a proxy: `FEEDSITE_HTTPS`, `FEEDSITE_ALLOWED_HOSTS`, `FEEDSITE_CSRF_TRUSTED_ORIGINS`
-- [letters](operations.md#mail) with confirmations, forgotten passwords and news of logins: `FEEDSITE_URL`,
+- [letters](runbook.md#mail-does-not-go-out) with confirmations, forgotten passwords and news of logins: `FEEDSITE_URL`,
   `FEEDSITE_EMAIL_URL`, `FEEDSITE_EMAIL_FROM`
 """
 
