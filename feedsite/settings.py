@@ -4,6 +4,7 @@ others are constants that an operator does not need to change.
 Addresses that are not given point at the embedded servers of the data folder.
 """
 
+import ssl
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,8 @@ CACHES = {
 
 # --- Celery ----------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = BROKER_URL
+# By itself kombu takes any certificate, unless the address says `ssl_cert_reqs`.
+CELERY_BROKER_USE_SSL = {"ssl_cert_reqs": ssl.CERT_REQUIRED} if BROKER_URL.startswith("rediss://") else None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = False  # the delivery table re-enqueues; a redelivery loop would have no cap

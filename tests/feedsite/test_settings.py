@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import ssl
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -11,6 +12,7 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.middleware.security import SecurityMiddleware
 from django.test import RequestFactory
+from kombu import Connection
 
 from runtime.environment import OptionsError
 from runtime.management.commands.check_all import clean_environ
@@ -48,6 +50,17 @@ def refusal(folder: Path, environ: dict[str, str]) -> str:
 def test_plays_are_where_nothing_is_evicted(tmp_path: Path, environ: dict[str, str], expected: str) -> None:
     """The feeds server forgets what it likes; it is taken only where no other Redis is named."""
     assert settings_of(tmp_path, environ)["PLAYED_URL"].endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("url", "verifies"),
+    [(BROKER, False), ("rediss://broker/1", True), ("rediss://broker/1?ssl_cert_reqs=CERT_NONE", False)],
+)
+def test_the_certificate_of_the_broker_is_verified(tmp_path: Path, url: str, verifies: bool) -> None:
+    """As redis-py does it for the other servers; by itself kombu takes any."""
+    found = settings_of(tmp_path, {"FEEDSITE_BROKER_URL": url})
+    asked = Connection(found["CELERY_BROKER_URL"], ssl=found["CELERY_BROKER_USE_SSL"]).ssl
+    assert (bool(asked) and asked["ssl_cert_reqs"] == ssl.CERT_REQUIRED) == verifies
 
 
 @pytest.mark.parametrize(
