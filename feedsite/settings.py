@@ -116,7 +116,7 @@ MIDDLEWARE = [
     "corsheaders.middleware.CorsMiddleware",
     "accounts.about.read_only.ReadOnlyMiddleware",
     "feedsite.api_path.ApiMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "web.static_files.StaticFiles",
     "web.compression.CompressionMiddleware",
     "web.pages.RateMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -1,4 +1,6 @@
-"""How static files are kept: one script for each kind of page, files named by their content, and compressed once."""
+"""How static files are kept and served: one script for each kind of page, files named by their content, and compressed
+once.
+"""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -8,6 +10,9 @@ from typing import Any
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.core.files.storage import FileSystemStorage
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 HTMX = "django_htmx/htmx-2.min.js"
@@ -59,3 +64,21 @@ class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
     def create_compressor(self, **options: Any) -> Any:
         """The compressor, by gzip only."""
         return super().create_compressor(use_brotli=False, **options)
+
+
+class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
+    """Serves also what was collected after the start of this process: while two versions share a port, each is asked
+    for files of the other's pages.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.directories.append((f"{Path(settings.STATIC_ROOT).absolute()}/", self.static_prefix))
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer with the file of this path, if there is one."""
+        path = request.path_info
+        if path not in self.files and path.startswith(self.static_prefix) and (found := self.find_file(path)):
+            self.files[path] = found
+        response: HttpResponseBase = super().__call__(request)
+        return response

@@ -21,7 +21,7 @@ IN_SOURCES = re.compile(r"(?<![\w/.{}*<>-])((?:[a-z]\w*/)+\w+\.(?:py|md|html|js|
 """A path with a folder, or a file of tests."""
 OF_FOLDER = re.compile(r"^\|[^|\n]*`([\w/]+/)`[^|\n]*\|.*\n\|[-| ]+\|\n((?:\|.*\n?)+)", re.MULTILINE)
 """A table whose first heading says in which folder the files of its first column lie."""
-CODE = re.compile(r"^ *```\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"^ *```\w*\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:(?:python3 |\.venv/bin/python )?manage\.py|feedsite) ([a-z_]+)(.*)", re.MULTILINE)
 """A command and its arguments. docs/install.md makes the shell `feedsite`."""
 SHELL = re.compile(r" (?:&&|\||>|#) .*")
