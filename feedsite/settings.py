@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from celery.schedules import crontab
+from django.conf.locale import LANG_INFO
+from django.utils.translation import to_language
 from psycopg.conninfo import conninfo_to_dict
 
 from runtime import bucket_address, embedded, environment, mail_address
@@ -604,8 +606,12 @@ SPECTACULAR_SETTINGS = {
 
 # --- Pages -----------------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
+# English, and each language with a compiled catalogue (`manage.py messages --new`), by the name that its readers use.
+LANGUAGES = [("en", "English")] + [
+    (code, LANG_INFO[code]["name_local"])
+    for code in sorted(to_language(path.parts[-3]) for path in BASE_DIR.glob("locale/*/LC_MESSAGES/django.mo"))
+]
 FORMAT_MODULE_PATH = "web.formats"
 LANGUAGE_COOKIE_NAME = "language"
 LANGUAGE_COOKIE_AGE = 31_536_000

@@ -5,8 +5,6 @@ from typing import NamedTuple
 from django.conf import settings
 from django.utils.translation import get_language, get_language_bidi, to_locale
 
-OWN_NAMES = {"en": "English", "zh-hans": "中文"}
-
 
 class Language(NamedTuple):
     """A language of the switch: Django's code, the HTML tag and its own name."""
@@ -33,4 +31,9 @@ def direction() -> str:
 
 def other_languages() -> list[Language]:
     """The languages that the page is not in, each by the name that its readers give it."""
-    return [Language(code, tag_of(code), OWN_NAMES[code]) for code, _ in settings.LANGUAGES if code != get_language()]
+    return [Language(code, tag_of(code), name) for code, name in settings.LANGUAGES if code != get_language()]
+
+
+def default_choices() -> list[tuple[str, str]]:
+    """The choices of a site's default language; the first is what it is without a choice."""
+    return [("" if code == settings.LANGUAGE_CODE else code, name) for code, name in settings.LANGUAGES]

@@ -2,7 +2,6 @@
 
 import zoneinfo
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator, RegexValidator
 from django.db import models
@@ -11,6 +10,7 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from accounts.about import colours
+from web.languages import default_choices
 
 NAME = "feedsite"
 """The name of a site that was given none."""
@@ -103,7 +103,7 @@ class SiteSettings(models.Model):
         blank=True,
         default="",
         db_default="",
-        choices=[("", _("English")), *[pair for pair in settings.LANGUAGES if pair[0] != settings.LANGUAGE_CODE]],
+        choices=default_choices,
         help_text=_("For readers whose browser asks for no language of this site."),
     )
     time_zone = models.CharField(

@@ -4,6 +4,7 @@ from django.db import migrations, models
 
 import accounts.about.colours
 import accounts.about.models
+import web.languages
 
 
 class Migration(migrations.Migration):
@@ -131,7 +132,7 @@ class Migration(migrations.Migration):
                     "language",
                     models.CharField(
                         blank=True,
-                        choices=[("", "English"), ("zh-hans", "简体中文")],
+                        choices=web.languages.default_choices,
                         db_default="",
                         default="",
                         help_text="For readers whose browser asks for no language of this site.",

@@ -1,12 +1,13 @@
-"""`messages`: bring the catalogues in locale/ up to the code, and compile them."""
+"""`messages`: bring the catalogues in locale/ up to the code, begin new ones, and compile them."""
 
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, cast
 
 from django.conf import settings
+from django.conf.locale import LANG_INFO
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.core.management.commands import makemessages
 from django.template import engines
 from django.template.backends.jinja2 import Jinja2
@@ -48,12 +49,18 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The option to compile only."""
+        """The options to compile only, and to begin a language."""
         parser.add_argument("--compile", action="store_true", help="Only compile.")
+        parser.add_argument("--new", metavar="CODE", help="Begin a catalogue, such as `ar` or `pt-br`.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Collect the texts of all languages but English, and compile the catalogues."""
-        locales = [to_locale(code) for code, _ in settings.LANGUAGES if code != settings.LANGUAGE_CODE]
+        codes = [code for code, _ in settings.LANGUAGES if code != settings.LANGUAGE_CODE]
+        if options["new"]:
+            if options["new"] not in LANG_INFO or options["new"] == settings.LANGUAGE_CODE:
+                raise CommandError(f"{options['new']} is no language code that Django knows, such as ar or pt-br.")
+            codes = [options["new"]]
+        locales = [to_locale(code) for code in codes]
         if not options["compile"]:
             call_command(
                 Extract(),
