@@ -272,23 +272,28 @@ def zones() -> list[Any]:
 
 
 class PreferencesForm(forms.Form):
-    """Theme, language, time zone, and whether search engines are welcome. Places have the names of
+    """Theme, language, time zone, keys, and whether search engines are welcome. Places have the names of
     `accounts.locale.place_name`.
     """
 
     theme = forms.ChoiceField(
         label=_("Theme"),
         required=False,
-        choices=[("", _("As my system says")), ("light", _("Light")), ("dark", _("Dark"))],
+        choices=[("", _("Same as my system")), ("light", _("Light")), ("dark", _("Dark"))],
         help_text=_("Kept in this browser."),
     )
     language = forms.ChoiceField(label=_("Language"), required=False)
     time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
+    keys = forms.BooleanField(
+        label=_("Keyboard shortcuts, such as j, k and l"),
+        required=False,
+        help_text=_("Press ? on any page to see them. Kept in this browser."),
+    )
     is_indexable = forms.BooleanField(label=_("Search engines may list my profile and my public posts"), required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        as_browser = ("", _("As my browser says"))
+        as_browser = ("", _("Same as my browser"))
         language, time_zone = self.fields["language"], self.fields["time_zone"]
         assert isinstance(language, forms.ChoiceField)  # noqa: S101 (for the type checker)
         assert isinstance(time_zone, forms.ChoiceField)  # noqa: S101
@@ -304,7 +309,7 @@ class PreferencesForm(forms.Form):
 def _picture(use: Use) -> forms.FileInput:
     """A field for a picture, of which cropper.js lets a part be chosen."""
     width, height = CROPPED[use]
-    return forms.FileInput(attrs={"accept": "image/*", "data-crop": f"{width}x{height}"})
+    return forms.FileInput(attrs={"accept": "image/*", "data-crop": f"{width}x{height}", "hx-preserve": True})
 
 
 class ProfileForm(forms.Form):
@@ -332,14 +337,12 @@ class ProfileForm(forms.Form):
     avatar = forms.FileField(
         label=_("Your picture"),
         required=False,
-        help_text=_("It is cut to a square."),
         widget=_picture(Use.AVATAR),
     )
     remove_avatar = forms.BooleanField(label=_("Remove your picture"), required=False)
     banner = forms.FileField(
         label=_("Banner"),
         required=False,
-        help_text=_("A wide picture at the top of your profile."),
         widget=_picture(Use.BANNER),
     )
     remove_banner = forms.BooleanField(label=_("Remove the banner"), required=False)

@@ -84,7 +84,7 @@ class AdminSite(admin.AdminSite):
             if not self.has_permission(request) or not wants_proof(request) or step_up.is_proven(request, seconds):
                 return guarded(request, *args, **kwargs)
             if request.method == "POST":
-                messages.error(request, _("Nothing was changed yet. Prove that it is you, then send it again."))
+                messages.error(request, _("Nothing was changed yet. Confirm it's you, then send it again."))
             return step_up.ask(request.get_full_path())
 
         return proven

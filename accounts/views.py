@@ -12,6 +12,7 @@ from django.core.exceptions import BadRequest, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.csrf import rotate_token
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -29,7 +30,7 @@ from accounts.locale import browser_language, set_language_cookie
 from accounts.models import User
 from accounts.presenting import FacesError, present
 from accounts.signing_in import guard
-from accounts.signing_in.step_up import proven, proven_by_factor
+from accounts.signing_in.step_up import ask, is_proven, proven_by_factor
 from media.actions import MediaError
 from media.files import CACHING
 from web.pages import (
@@ -37,8 +38,11 @@ from web.pages import (
     INVALID,
     PageRequest,
     go_on,
+    go_to,
+    has_keys,
     limited,
     next_page,
+    set_keys_cookie,
     set_theme_cookie,
     show,
     theme,
@@ -96,15 +100,16 @@ def _chosen_language(request: PageRequest) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def settings(request: PageRequest, reader: User) -> HttpResponse:
-    """How one presents oneself."""
+    """How one presents oneself; the first page of the settings shows it beside the list of the others."""
     initial = {"display_name": reader.display_name, "bio": reader.bio, "is_locked": reader.is_locked}
     form = ProfileForm(request.POST or None, request.FILES or None, initial=initial)
     if form.is_valid():
         _present(form, reader)
         if not form.errors:
             messages.success(request, _("Saved."))
-            return redirect("settings")
-    return _settings(request, "accounts/settings.html", form)
+            return go_to(request, reverse("settings-profile"))
+    status = INVALID if form.errors else 200
+    return show(request, "accounts/settings.html", {"form": form}, part="accounts/_profile.html", status=status)
 
 
 def _present(form: ProfileForm, reader: User) -> None:
@@ -135,9 +140,9 @@ def _present(form: ProfileForm, reader: User) -> None:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
-    """In which theme, language and time zone one reads, and whether search engines list what one says."""
+    """Theme, language, time zone and keys of the reader, and whether search engines list what they say."""
     initial = {"language": reader.language, "time_zone": reader.time_zone, "is_indexable": reader.is_indexable}
-    initial |= theme(request)
+    initial |= theme(request) | {"keys": has_keys(request)}
     form = PreferencesForm(request.POST or None, initial=initial)
     if form.is_valid():
         chosen: str = form.cleaned_data["language"]
@@ -147,6 +152,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
             messages.success(request, _("Saved."))
         response = redirect("settings-preferences")
         set_theme_cookie(response, form.cleaned_data["theme"])
+        set_keys_cookie(response, has_keys=form.cleaned_data["keys"])
         set_language_cookie(response, chosen)
         return response
     return _settings(request, "accounts/preferences.html", form)
@@ -183,20 +189,21 @@ def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
     user = actions.log_out_everywhere(user=reader)
     update_session_auth_hash(request, user)
     messages.success(request, _("You are logged out everywhere else."))
-    response = redirect("settings-password")
+    response = redirect("settings-devices")
     guard.remember(response, user)
     return response
 
 
 @signed_in
-@proven
 @limited("export")
 @require_http_methods(FORM_METHODS)
 def data(request: PageRequest, reader: User) -> HttpResponseBase:
-    """Download everything that the site keeps of oneself."""
-    if request.method == "POST":
-        return archive_response(reader)
-    return show(request, "accounts/data.html")
+    """Download everything that the site keeps of oneself, after a proof; a download leaves the page that it is asked on
+    open, so the proof leads back to it.
+    """
+    if request.method != "POST":
+        return show(request, "accounts/data.html")
+    return archive_response(reader) if is_proven(request) else ask(request.path)
 
 
 @sensitive_post_parameters("password")
@@ -215,7 +222,9 @@ def delete(request: PageRequest, reader: User) -> HttpResponse:
         except ValidationError as error:
             tell(form, error, {})
         except actions.LastSuperuserError:
-            form.add_error(None, _("You are the last superuser of this site. Make another user superuser first."))
+            form.add_error(
+                None, _("You are the last administrator of this site. Make another member administrator first.")
+            )
         else:
             logout(request)
             rotate_token(request)

@@ -65,7 +65,7 @@ def card_words() -> Words:
 def _words(_language: str | None) -> Words:
     words = (
         *(_("new"), _("edited"), _("followers only"), _("mutual follows only"), _("only you")),
-        *(_("in review"), _("rejected"), _("In reply to a post"), _("Filtered:"), _("Show"), _("Hide")),
+        *(_("in review"), _("rejected"), _("In reply to a post"), _("Muted word:"), _("Show"), _("Hide")),
         *(_("Sensitive. Show"), _("Read on"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
         *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
     )

@@ -25,7 +25,7 @@ def own_filters(request: PageRequest, reader: User) -> HttpResponse:
         try:
             filters.create(owner=reader, **({"expires_at": None} | form.chosen))
         except filters.FilterCapError:
-            form.add_error(None, _("You have reached the limit of filters."))
+            form.add_error(None, _("You have reached the limit of muted words."))
         else:
             messages.success(request, _("Saved."))
             return redirect("settings-filters")

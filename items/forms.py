@@ -337,7 +337,7 @@ class FilterForm(forms.Form):
     action = forms.ChoiceField(
         label=_("What to do with such posts"), choices=FilterAction.choices, widget=forms.RadioSelect
     )
-    lasts = forms.ChoiceField(label=_("In force"), choices=LASTS)
+    lasts = forms.ChoiceField(label=_("For how long"), choices=LASTS)
 
     def __init__(self, data: Any = None, *, known: Listed | None = None) -> None:
         initial: dict[str, Any] = {"whole_word": True, "action": FilterAction.WARN, "lasts": "0"}
@@ -351,7 +351,7 @@ class FilterForm(forms.Form):
         """The phrase. Raises ValidationError where there is nothing to find in it."""
         phrase: str = self.cleaned_data["phrase"]
         if not fold(phrase):
-            raise forms.ValidationError(_("It holds nothing to find."))
+            raise forms.ValidationError(_("Enter a word or phrase."))
         return phrase
 
     @property

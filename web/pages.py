@@ -35,6 +35,9 @@ LOCAL_ADDRESS = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f]*\Z")
 NEXT_LENGTH = 2_000
 THEME_COOKIE = "theme"
 THEMES = frozenset({"light", "dark"})
+KEYS_COOKIE = "keys"
+KEYS_OFF = "off"
+"""Spelled in keys.js too."""
 INVALID = 422
 """The status of a form that is shown again; htmx swaps it in, as base.html tells it to."""
 FORM_METHODS = ["GET", "HEAD", "POST"]
@@ -75,9 +78,14 @@ def next_page(request: HttpRequest) -> str:
     An address begins with exactly one slash and is at most `NEXT_LENGTH` characters long.
     """
     target = request.POST.get("next") or request.GET.get("next") or ""
-    if not LOCAL_ADDRESS.match(target) or len(target) > NEXT_LENGTH or target == request.path:
-        return ""
-    return target if url_has_allowed_host_and_scheme(target, allowed_hosts=None) else ""
+    return target if is_local(target) and target != request.path else ""
+
+
+def is_local(address: str) -> bool:
+    """Whether an address is one of this site: a path, with exactly one slash at its beginning."""
+    if not LOCAL_ADDRESS.match(address) or len(address) > NEXT_LENGTH:
+        return False
+    return url_has_allowed_host_and_scheme(address, allowed_hosts=None)
 
 
 def came_from(request: HttpRequest) -> str:
@@ -155,11 +163,26 @@ def theme(request: HttpRequest) -> dict[str, Any]:
 
 def set_theme_cookie(response: HttpResponse, chosen: str) -> None:
     """Let this browser keep a theme; "" lets it forget."""
-    if chosen not in THEMES:
-        response.delete_cookie(THEME_COOKIE, samesite="Lax")
+    _set_cookie(response, THEME_COOKIE, chosen if chosen in THEMES else "", is_for_scripts=False)
+
+
+def has_keys(request: HttpRequest) -> bool:
+    """Whether this browser's reader uses single keys (keys.js)."""
+    return request.COOKIES.get(KEYS_COOKIE) != KEYS_OFF
+
+
+def set_keys_cookie(response: HttpResponse, *, has_keys: bool) -> None:
+    """Let this browser keep whether its reader uses single keys."""
+    _set_cookie(response, KEYS_COOKIE, "" if has_keys else KEYS_OFF, is_for_scripts=True)
+
+
+def _set_cookie(response: HttpResponse, name: str, value: str, *, is_for_scripts: bool) -> None:
+    """Let this browser keep a choice; "" lets it forget."""
+    if not value:
+        response.delete_cookie(name, samesite="Lax")
         return
-    age = settings.LANGUAGE_COOKIE_AGE
-    response.set_cookie(THEME_COOKIE, chosen, max_age=age, secure=settings.HTTPS, httponly=True, samesite="Lax")
+    age, is_hidden = settings.LANGUAGE_COOKIE_AGE, not is_for_scripts
+    response.set_cookie(name, value, max_age=age, secure=settings.HTTPS, httponly=is_hidden, samesite="Lax")
 
 
 class RateMiddleware:

@@ -78,7 +78,7 @@ def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> 
     """Begin the first session of a new user."""
     login(request, user)
     if candidate.email:
-        messages.success(request, _("A letter is on its way. Its link or code confirms the address."))
+        messages.success(request, _("We sent you a letter. Its link or code confirms the address."))
     response = go_on(request, "welcome")
     guard.remember(response, user)
     return response

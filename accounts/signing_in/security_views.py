@@ -1,9 +1,11 @@
 """The pages of an account's safety: e-mail address, second factors, where one is signed in, and proving who one is."""
 
+from typing import Any
+
 from allauth.mfa.totp.internal.auth import generate_totp_secret
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
@@ -12,13 +14,13 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts import actions
-from accounts.access import signed_in
+from accounts.access import READER_FIELD, signed_in
 from accounts.forms import AddressCodeForm, AddressForm, AppForm, PasskeyForm, ProofForm
 from accounts.models import User
 from accounts.signing_in import addresses, places, second_factors, sign_in, step_up
 from accounts.signing_in.second_factors import Adapter, Type
 from accounts.signing_in.views import answer_of
-from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, limited, next_page, show, too_many
+from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, is_local, limited, next_page, show, too_many
 
 APP_SECRET = "app_secret"  # noqa: S105 (the key of the session under which it is)
 
@@ -30,9 +32,12 @@ APP_SECRET = "app_secret"  # noqa: S105 (the key of the session under which it i
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def confirm(request: PageRequest, reader: User) -> HttpResponse:
-    """Ask for the password, and the second factor, before what is dangerous."""
+    """Ask for the password, and the second factor, before what is dangerous. A post that waits for the proof
+    (`step_up.proven_to_act`) is carried in the form.
+    """
     has_factor = second_factors.is_set(reader)
-    form = ProofForm(request.POST or None, asks_code=has_factor)
+    is_answer = request.method == "POST" and "act" not in request.GET
+    form = ProofForm(request.POST if is_answer else None, asks_code=has_factor)
     if form.is_valid():
         try:
             actions.check_own_password(user=reader, password=form.cleaned_data["password"], field="password")
@@ -43,11 +48,11 @@ def confirm(request: PageRequest, reader: User) -> HttpResponse:
         except sign_in.WaitError as error:
             return too_many(request, error.seconds)
         except sign_in.WrongCodeError:
-            form.add_error("code", _("This code does not count. Each counts once, and only for a short while."))
+            form.add_error("code", _("This code is wrong or used up. Each works once, and only for a short while."))
         else:
-            step_up.note(request)
-            return go_on(request, "settings-password")
+            return _go_on_proven(request)
     context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(reader)}
+    context |= _carried(request)
     return show(request, "accounts/confirm.html", context, status=INVALID if form.errors else 200)
 
 
@@ -69,16 +74,46 @@ def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
     try:
         second_factors.use_passkey(user=reader, answer=answer_of(request.POST.get("answer", "")))
     except second_factors.RefusedError:
-        messages.error(request, _("This passkey is not known here."))
+        messages.error(request, _("This site does not know this passkey."))
         return redirect("confirm-identity")
+    return _go_on_proven(request)
+
+
+OWN_FIELDS = frozenset({"csrfmiddlewaretoken", READER_FIELD, "act", "next", "password", "code", "answer"})
+"""The fields of the page that asks for a proof; it carries all others."""
+
+
+def _carried(request: HttpRequest) -> dict[str, Any]:
+    """The post that waits for the proof: where it goes, and its fields. Only a post names it, so that no link does."""
+    if request.method != "POST":
+        return {"act": "", "carried": []}
+    act = request.GET.get("act") or request.POST.get("act", "")
+    fields = [(name, value) for name, values in request.POST.lists() if name not in OWN_FIELDS for value in values]
+    return {"act": act, "carried": fields}
+
+
+def _go_on_proven(request: HttpRequest) -> HttpResponseRedirect:
+    """Note the proof, and go on with the post that waits for it, else to the page that asked."""
     step_up.note(request)
-    return go_on(request, "settings-password")
+    act = request.POST.get("act", "")
+    if is_local(act):
+        return HttpResponseRedirect(act, preserve_request=True)
+    return go_on(request, "settings")
 
 
-# --- E-mail ----------------------------------------------------------------------------------------------
+# --- The account, and its e-mail address -----------------------------------------------------------------
 @never_cache
 @signed_in
-@step_up.proven
+@require_safe
+def account(request: PageRequest, reader: User) -> HttpResponse:
+    """What one logs in with, and the way to leave."""
+    context = {"proven": addresses.proven(reader), "waiting": addresses.waiting(reader)}
+    return show(request, "accounts/account.html", context)
+
+
+@never_cache
+@signed_in
+@step_up.proven_to_act
 @limited("email")
 @require_http_methods(FORM_METHODS)
 def email(request: PageRequest, reader: User) -> HttpResponse:
@@ -90,14 +125,13 @@ def email(request: PageRequest, reader: User) -> HttpResponse:
         except ValidationError as error:
             form.add_error("email", error.error_dict["email"])
         else:
-            messages.success(request, _("A letter is on its way. Its link or code confirms the address."))
+            messages.success(request, _("We sent you a letter. Its link or code confirms the address."))
             return redirect("settings-email")
     return _email(request, reader, form, AddressCodeForm())
 
 
 @never_cache
 @signed_in
-@step_up.proven
 @limited("email")
 @require_POST
 def email_code(request: PageRequest, reader: User) -> HttpResponse:
@@ -107,7 +141,7 @@ def email_code(request: PageRequest, reader: User) -> HttpResponse:
         try:
             addresses.prove_by_code(user=reader, code=form.cleaned_data["code"])
         except addresses.SpentError:
-            form.add_error("code", _("This code does not count. After five wrong ones ask for another letter."))
+            form.add_error("code", _("This code is wrong or used up. After five wrong ones, ask for another letter."))
         else:
             messages.success(request, _("Your e-mail address is confirmed."))
             return redirect("settings-email")
@@ -115,18 +149,18 @@ def email_code(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @signed_in
-@step_up.proven
+@step_up.proven_to_act
 @limited("email")
 @require_POST
 def email_again(request: PageRequest, reader: User) -> HttpResponse:
     """Send the letter that confirms the address once more."""
     if addresses.send_again(user=reader):
-        messages.success(request, _("A letter is on its way. Its link or code confirms the address."))
+        messages.success(request, _("We sent you a letter. Its link or code confirms the address."))
     return redirect("settings-email")
 
 
 @signed_in
-@step_up.proven
+@step_up.proven_to_act
 @limited("email")
 @require_POST
 def email_remove(request: PageRequest, reader: User) -> HttpResponse:
@@ -153,7 +187,6 @@ def _email(request: PageRequest, reader: User, form: AddressForm, code: AddressC
 # --- Where one is signed in ------------------------------------------------------------------------------
 @never_cache
 @signed_in
-@step_up.proven
 @require_safe
 def devices(request: PageRequest, reader: User) -> HttpResponse:
     """The sessions, API tokens and apps of the reader."""
@@ -167,21 +200,20 @@ def devices(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @signed_in
-@step_up.proven
+@step_up.proven_to_act
 @limited("write")
 @require_POST
 def end_device(request: PageRequest, reader: User) -> HttpResponse:
     """End one session, API token or token of an app."""
     key = request.POST.get("key", "")
     if any(end(user=reader, key=key) for end in (places.end_session, places.end_token)):
-        messages.success(request, _("It is logged out."))
+        messages.success(request, _("Logged out."))
     return redirect("settings-devices")
 
 
 # --- Second factors --------------------------------------------------------------------------------------
 @never_cache
 @signed_in
-@step_up.proven
 @require_safe
 def factors(request: PageRequest, reader: User) -> HttpResponse:
     """The second factors of the reader."""
@@ -209,7 +241,9 @@ def factor_app(request: PageRequest, reader: User) -> HttpResponse:
         try:
             second_factors.set_up_app(user=reader, secret=secret, code=form.cleaned_data["code"])
         except second_factors.RefusedError:
-            form.add_error("code", _("This is not the code that the app should show now. Is its clock right?"))
+            form.add_error(
+                "code", _("This is not the code that the app should show now. Check the clock of its device.")
+            )
         else:
             del request.session[APP_SECRET]
             messages.success(request, _("Your app is set up. Keep the recovery codes, too."))
@@ -238,9 +272,9 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
         try:
             second_factors.add_passkey(user=reader, name=form.cleaned_data["name"], credential=credential)
         except second_factors.RefusedError:
-            form.add_error(None, _("The passkey was not taken. Try again."))
+            form.add_error(None, _("The passkey was not accepted. Try again."))
         except second_factors.FullError:
-            words = _("You have %(count)d passkeys, the most that an account keeps. Remove one first.")
+            words = _("You have %(count)d passkeys, which is the limit. Remove one first.")
             form.add_error(None, words % {"count": second_factors.PASSKEYS})
         else:
             messages.success(request, _("Your passkey is added. Keep the recovery codes, too."))
@@ -259,14 +293,14 @@ def factor_passkey_options(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @signed_in
-@step_up.proven
+@step_up.proven_to_act
 @limited("write")
 @require_POST
 def factor_remove(request: PageRequest, reader: User) -> HttpResponse:
     """Remove an app or a passkey."""
     row = request.POST.get("id", "")
     if row.isascii() and row.isdigit() and len(row) < 19 and second_factors.remove(user=reader, row_id=int(row)):
-        messages.success(request, _("It is removed."))
+        messages.success(request, _("Removed."))
     return redirect("settings-factors")
 
 
@@ -282,7 +316,7 @@ def recovery_codes(request: PageRequest, reader: User) -> HttpResponse:
             second_factors.renew_recovery_codes(user=reader)
         except second_factors.RefusedError:
             return redirect("settings-factors")
-        messages.success(request, _("These are new codes. The old ones no longer count."))
+        messages.success(request, _("These codes are new. The old ones no longer work."))
         return redirect("settings-recovery-codes")
     codes = second_factors.recovery_codes(reader)
     return show(request, "accounts/recovery_codes.html", {"codes": codes}) if codes else redirect("settings-factors")

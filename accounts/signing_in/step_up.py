@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
 from rest_framework.authentication import SessionAuthentication
@@ -53,6 +53,21 @@ def proven(view: Page[P]) -> Page[P]:
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         return view(request, reader, *args, **kwargs) if is_proven(request) else _ask(request)
+
+    return guard
+
+
+def proven_to_act(view: Page[P]) -> Page[P]:
+    """Let a page be seen by its signed-in user, and a post to it wait for a recent proof. The page that asks for the
+    proof is sent the post, and sends it on.
+    """
+
+    @wraps(view)
+    def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if request.method != "POST" or is_proven(request):
+            return view(request, reader, *args, **kwargs)
+        query = urlencode({"act": request.path})
+        return HttpResponseRedirect(f"{reverse('confirm-identity')}?{query}", preserve_request=True)
 
     return guard
 
@@ -121,7 +136,7 @@ def _denied() -> PermissionDenied:
 
 
 def _ask(request: HttpRequest) -> HttpResponseBase:
-    return ask(request.path if request.method == "GET" else next_page(request) or reverse("settings-password"))
+    return ask(request.path if request.method == "GET" else next_page(request) or reverse("settings-account"))
 
 
 def ask(back: str) -> HttpResponseBase:

@@ -66,7 +66,7 @@ def log_in_code(request: PageRequest) -> HttpResponse:
         except sign_in.WaitError as error:
             return too_many(request, error.seconds)
         except sign_in.WrongCodeError:
-            form.add_error("code", _("This code does not count. Each counts once, and only for a short while."))
+            form.add_error("code", _("This code is wrong or used up. Each works once, and only for a short while."))
         else:
             return _let_in(request, user)
     context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(user)}
@@ -96,7 +96,7 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
             user=sign_in.put_off_user(request), answer=answer_of(request.POST.get("answer", ""))
         )
     except second_factors.RefusedError:
-        messages.error(request, _("This passkey is not known here."))
+        messages.error(request, _("This site does not know this passkey."))
         return redirect(_with_next(request, "login"))
     return _let_in(request, user)
 

@@ -177,7 +177,7 @@ def test_logging_out_everywhere(page: Client, ann: User) -> None:
     other = Client()
     other.force_login(ann)
     actions.issue_token(user=ann)
-    assert page.post("/settings/log-out-everywhere")["Location"] == "/settings/password"
+    assert page.post("/settings/log-out-everywhere")["Location"] == "/settings/devices"
     assert page.get("/settings").status_code == 200
     assert other.get("/settings").status_code == 302
     assert not AccessToken.objects.exists()
@@ -322,7 +322,7 @@ def test_the_last_superuser_is_told(page: Client, api: APIClient, ann: User) -> 
     User.objects.update(is_superuser=True)
     response = page.post("/settings/delete", {"username": "Ann", "password": PASSWORD})
     assert response.status_code == 422
-    assert "the last superuser" in response.content.decode()
+    assert "the last administrator" in response.content.decode()
     assert api.post(f"{API}/users/me/delete", {"password": PASSWORD}).status_code == 409
     assert works(PASSWORD)
 

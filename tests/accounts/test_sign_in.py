@@ -105,7 +105,9 @@ def test_no_next_leads_away(guarded: User, target: str) -> None:
     assert answer["Location"] == "/login/code"
     assert client.post("/login/code", {"code": code_at(time.time()), "next": target})["Location"] == "/"
     proof = {"password": PASSWORD, "code": second_factors.recovery_codes(guarded)[0], "next": target}
-    assert client.post("/settings/confirm", proof)["Location"] == "/settings/password"
+    assert client.post("/settings/confirm", proof)["Location"] == "/settings"
+    carried = {"password": PASSWORD, "code": second_factors.recovery_codes(guarded)[0], "act": target}
+    assert client.post("/settings/confirm", carried)["Location"] == "/settings"
 
 
 def test_the_right_password_waits_ten_minutes_and_ends_with_it(guarded: User) -> None:
@@ -237,13 +239,9 @@ def test_each_address_that_proves_or_writes_letters_has_a_rate(ann: User, settin
 
 # --- Step-up ---------------------------------------------------------------------------------------------
 DANGEROUS = [
-    "/settings/email",
-    "/settings/devices",
-    "/settings/factors",
     "/settings/factors/app",
     "/settings/factors/passkey",
     "/settings/factors/recovery-codes",
-    "/settings/data",
 ]
 
 
@@ -383,13 +381,50 @@ def test_a_name_that_no_column_can_hold(path: str) -> None:
     assert answer.status_code in (200, 422)
 
 
-@pytest.mark.parametrize("what", ["email/code", "email/again", "email/remove", "devices/end", "factors/remove"])
-def test_so_do_its_buttons(ann: User, what: str) -> None:
+@pytest.mark.parametrize("path", ["account", "email", "devices", "factors", "data"])
+def test_looking_asks_for_no_proof(guarded: User, path: str) -> None:
     client = Client()
-    client.force_login(ann)
+    client.force_login(guarded)
     with time_machine.travel(time.time() + 901, tick=False):
-        assert client.post(f"/settings/{what}")["Location"].startswith("/settings/confirm")
-    assert addresses.proven(ann) == "ann@example.org"
+        assert client.get(f"/settings/{path}").status_code == 200
+
+
+@pytest.mark.parametrize("what", ["email", "email/again", "email/remove", "devices/end", "factors/remove"])
+def test_what_changes_waits_for_a_proof_and_is_done_then(guarded: User, what: str) -> None:
+    client = Client()
+    client.force_login(guarded)
+    moment = time.time() + 901
+    with time_machine.travel(moment, tick=False):
+        asked = client.post(f"/settings/{what}", {"email": "new@example.org", "csrfmiddlewaretoken": "x"}, follow=True)
+        assert asked.redirect_chain[0][1] == 307
+        page = asked.content.decode()
+        assert f'<input type="hidden" name="act" value="/settings/{what}">' in page
+        assert '<input type="hidden" name="email" value="new@example.org">' in page
+        fields = {"act": f"/settings/{what}", "email": "new@example.org", "password": "wrong", "code": code_at(moment)}
+        assert 'name="email" value="new@example.org"' in client.post("/settings/confirm", fields).content.decode()
+        assert not addresses.waiting(guarded)
+        assert addresses.proven(guarded) == "ann@example.org"
+        done = client.post("/settings/confirm", fields | {"password": PASSWORD})
+        assert (done.status_code, done["Location"]) == (307, f"/settings/{what}")
+        assert client.post(done["Location"], fields).status_code == 302
+    guarded.refresh_from_db()
+    assert (not addresses.proven(guarded)) is (what == "email/remove")
+    assert (addresses.waiting(guarded) == "new@example.org") is (what == "email")
+
+
+def test_a_download_waits_for_a_proof_and_is_asked_again(guarded: User) -> None:
+    client = Client()
+    client.force_login(guarded)
+    with time_machine.travel(time.time() + 901, tick=False):
+        assert client.post("/settings/data")["Location"] == "/settings/confirm?next=%2Fsettings%2Fdata"
+
+
+def test_a_link_carries_no_act(guarded: User) -> None:
+    client = Client()
+    client.force_login(guarded)
+    page = client.get("/settings/confirm?act=/settings/email/remove").content.decode()
+    assert 'action="/settings/confirm"' in page
+    assert 'name="act"' not in page
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_sign_up_and_login_are_limited(client: Client, settings: Settings) -> No
 def test_settings_change_how_one_presents_oneself(client: Client) -> None:
     reader: Any = UserFactory.create()
     client.force_login(reader)
-    assert client.post("/settings", {"display_name": "林美", "bio": "慢"})["Location"] == "/settings"
+    assert client.post("/settings", {"display_name": "林美", "bio": "慢"})["Location"] == "/settings/profile"
     assert "Saved." in client.get("/settings").content.decode()
     reader.refresh_from_db()
     assert (reader.display_name, reader.bio) == ("林美", "慢")

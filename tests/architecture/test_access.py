@@ -477,6 +477,8 @@ PAGES_WITHOUT = {
     "confirm-identity": "",
     "confirm-passkey": "",
     "confirm-passkey-options": "",
+    "settings-profile": "",
+    "settings-account": "",
     "settings-email": "",
     "settings-email-code": "",
     "settings-email-again": "",

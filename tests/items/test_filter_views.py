@@ -53,7 +53,7 @@ def test_bad_forms_and_the_limit_are_told(client: Client, reader: User, monkeypa
     assert client.post(f"/settings/filters/{made.pk}", good | {"phrase": ""}).status_code == 422
     monkeypatch.setattr(filters, "FILTERS", 1)
     refused = client.post("/settings/filters", good)
-    assert "the limit of filters" in refused.content.decode()
+    assert "the limit of muted words" in refused.content.decode()
 
 
 def test_others_meet_no_filter(client: Client, reader: User, author: User) -> None:

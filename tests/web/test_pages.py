@@ -156,7 +156,7 @@ def test_a_form_of_another_users_page_changes_nothing(client: Client, reader: An
     assert "In this browser you are @reader now." in refused.content.decode()
     reader.refresh_from_db()
     assert (reader.display_name, reader.bio) == ("", "")
-    assert client.post("/settings", fields | {"page_reader": str(reader.pk)})["Location"] == "/settings"
+    assert client.post("/settings", fields | {"page_reader": str(reader.pk)})["Location"] == "/settings/profile"
     assert client.post("/logout", {"page_reader": str(other.pk)})["Location"] == "/login"
     # The session ended: the form leads to the log-in, as ever.
     assert client.post("/settings", fields | {"page_reader": str(reader.pk)})["Location"] == "/login"

@@ -51,7 +51,7 @@
   }
 
   function tell(field, words) {
-    field.closest(".field").nextElementSibling.textContent = words;
+    document.querySelector(`[data-crop-told="${field.name}"]`).textContent = words;
   }
 
   function open(field, file, pixels) {
@@ -61,7 +61,7 @@
     [copy.width, copy.height] = [Math.ceil(pixels.width * scale), Math.ceil(pixels.height * scale)];
     copy.getContext("2d").drawImage(pixels, 0, 0, copy.width, copy.height);
     cut = { field, file, pixels, copy, width, height, zoom: 1, x: 0.5, y: 0.5 };
-    dialog.querySelector("h2").textContent = field.labels[0].textContent;
+    dialog.querySelector("h2").textContent = field.labels[0].textContent.trim();
     dialog.classList.toggle("round", width === height);
     [stage.width, stage.height] = [width, height];
     said.textContent = "";
@@ -214,7 +214,17 @@
     shown.setAttribute("aria-label", dialog.dataset.chosen);
     shown.getContext("2d").drawImage(stage, 0, 0);
     place.replaceChildren(shown);
+    const remove = field.form.elements[`remove_${field.name}`];
+    if (remove) remove.checked = false;
   }
+
+  // --- Sending: how far the pictures are
+  document.body.addEventListener("htmx:xhr:progress", ({ target, detail }) => {
+    const bar = target.matches("#profile") && target.querySelector("progress");
+    if (!bar || !detail.lengthComputable) return;
+    bar.hidden = !Array.from(target.elements).some((field) => field.files?.length);
+    bar.value = detail.loaded / detail.total;
+  });
 
   for (const field of document.querySelectorAll("input[data-crop]")) {
     field.addEventListener("change", () => begin(field));
