@@ -1,4 +1,4 @@
-"""Completions of a name or a hashtag while it is typed."""
+"""Completions of a name or a hashtag while it is typed, and what a search may go to at once."""
 
 from typing import NamedTuple
 
@@ -56,15 +56,17 @@ class Completion(NamedTuple):
 
 def completions(typed: str, reader: User) -> list[Completion]:
     """At most `COUNT` texts that may take the place of `typed`, best first: of `@` and some letters users whose names
-    hold them, as far as `reader` may know of them; of `#` and some letters hashtags of public posts that begin so. Any
-    other text has none.
+    hold them, as far as `reader` may know of them; of `#` and some letters hashtags of public posts that begin so; of
+    letters alone both, half of each.
     """
-    sign, letters = SIGNS.get(typed[:1]), typed[1:]
+    sign, letters = SIGNS.get(typed[:1]), typed[1:] if typed[:1] in SIGNS else typed
     if not letters or len(letters) > LENGTH:
         return []
     if sign == "@":
         return _people(letters, reader)
-    return _tags(letters, reader) if sign == "#" else []
+    if sign == "#":
+        return _tags(letters, reader)
+    return _people(letters, reader)[: COUNT // 2] + _tags(letters, reader)[: COUNT // 2]
 
 
 def _people(letters: str, reader: User) -> list[Completion]:

@@ -17,7 +17,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 HTMX = "django_htmx/htmx-2.min.js"
 COMMON = ("site", "asking", "asides", "cards", "progress", "places", "pictures", "column")
-MEMBERS = ("acts", "items", "composer", "drafts", "writing", "menus", "slots", "live", "complete")
+MEMBERS = ("acts", "items", "composer", "drafts", "writing", "menus", "slots", "live", "complete", "keys")
 MODULES = {"feedsite/strangers.js": COMMON, "feedsite/members.js": COMMON + MEMBERS}
 """The scripts of the pages, and the modules of each in their order, which share their top-level names."""
 

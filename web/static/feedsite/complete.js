@@ -1,4 +1,5 @@
-// Names and hashtags complete while they are typed: a list under the text, for keys, mouse and touch.
+// Names and hashtags complete while they are typed: a list under the text, for keys, mouse and touch. Under a search
+// the list is of people and hashtags to go to, and after `from:` of names.
 "use strict";
 
 (() => {
@@ -6,6 +7,9 @@
   const KEPT = 200; // answers that are remembered
   // The sign and what was typed after it, just before the caret; no part of a longer word or address.
   const TYPED = /(?:^|[^\p{L}\p{N}_/.@#\uff20\uff03&-]|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))((?:[@\uff20][A-Za-z0-9_-]{1,30})|(?:[#\uff03][\p{L}\p{N}\p{M}_\u200c\u200d\u00b7\u30fb\u05f3\u05f4]{1,100}))$/u;
+  const FIELDS = "textarea[data-limit], input[data-suggests]";
+  const SENDER = /(?:^|\s)from[:：][@＠]?([\w-]+)$/i;
+  const SOUGHT = /^[@#＠＃]?(?:[\p{L}\p{N}\p{M}_.-]{3,100}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2})$/u;
   const answers = new Map();
   const list = document.createElement("ul");
   list.id = "completions";
@@ -16,23 +20,28 @@
   let area = null; // whose list is open
   let timer, asking;
 
+  // What was typed, and what is asked for it.
   function typed(one) {
-    if (one.selectionStart !== one.selectionEnd) return "";
-    return TYPED.exec(one.value.slice(0, one.selectionStart))?.[1] || "";
+    if (one.selectionStart !== one.selectionEnd) return {};
+    const before = one.value.slice(0, one.selectionStart);
+    const word = (one.matches("textarea") ? TYPED : SENDER).exec(before)?.[1];
+    if (word) return { word, query: one.matches("textarea") ? word : `@${word}` };
+    const sought = one.value.trim();
+    return !one.matches("textarea") && SOUGHT.test(sought) ? { word: sought, query: sought, leads: true } : {};
   }
 
-  async function ask(word) {
-    if (answers.has(word)) return answers.get(word);
+  async function ask(query) {
+    if (answers.has(query)) return answers.get(query);
     asking?.abort();
     asking = new AbortController();
-    const response = await fetch(`/complete?q=${encodeURIComponent(word)}`, {
+    const response = await fetch(`/complete?q=${encodeURIComponent(query)}`, {
       headers: { ...credentials(), "HX-Request": "true" },
       signal: asking.signal,
     });
     if (!response.ok || response.redirected) return "";
     const html = await response.text();
     if (answers.size >= KEPT) answers.clear();
-    answers.set(word, html);
+    answers.set(query, html);
     return html;
   }
 
@@ -42,19 +51,21 @@
     list.remove();
     area.removeAttribute("aria-controls");
     area.removeAttribute("aria-activedescendant");
+    if (area.role === "combobox") area.ariaExpanded = "false";
     area = null;
   }
 
   async function look(one) {
-    const word = typed(one);
+    const { word, query, leads } = typed(one);
     if (!word) return close();
-    const html = await ask(word).catch(() => "");
-    if (document.activeElement !== one || typed(one) !== word) return; // typing went on
+    const html = await ask(query).catch(() => "");
+    if (document.activeElement !== one || typed(one).query !== query) return; // typing went on
     const options = document.createElement("template");
     options.innerHTML = html;
     const found = options.content.querySelectorAll("li");
     // A word that is complete already needs no completion.
-    if (!found.length || (found.length === 1 && found[0].dataset.text.toLowerCase() === word.toLowerCase())) return close();
+    const isWhole = found.length === 1 && !leads && found[0].dataset.text.toLowerCase() === query.toLowerCase();
+    if (!found.length || isWhole) return close();
     close();
     area = one;
     list.replaceChildren(...found);
@@ -62,7 +73,8 @@
     list.style.top = `${one.offsetTop + one.offsetHeight}px`;
     one.setAttribute("aria-autocomplete", "list");
     one.setAttribute("aria-controls", list.id);
-    choose(0);
+    if (one.role === "combobox") one.ariaExpanded = "true";
+    if (!leads) choose(0); // Enter searches, unless one is chosen
   }
 
   function choose(place) {
@@ -75,20 +87,23 @@
 
   function put(option) {
     const one = area;
+    const { word, query, leads } = typed(one);
     const end = one.selectionStart;
-    const begin = end - typed(one).length;
+    const begin = end - word.length;
     close();
+    if (leads) return location.assign(option.dataset.address);
+    const text = query === word ? option.dataset.text : option.dataset.text.slice(1);
     one.focus({ preventScroll: true });
     const after = /^\s/.test(one.value.slice(end)) ? "" : " ";
-    one.setRangeText(option.dataset.text + after, begin, end, "end");
+    one.setRangeText(text + after, begin, end, "end");
     if (!after) one.setSelectionRange(one.selectionStart + 1, one.selectionStart + 1);
     one.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
   document.addEventListener("input", ({ target }) => {
-    if (!target.matches("textarea[data-limit]")) return;
+    if (!target.matches(FIELDS)) return;
     clearTimeout(timer);
-    if (!typed(target)) close();
+    if (!typed(target).word) close();
     else timer = setTimeout(() => look(target), PAUSE);
   });
   document.addEventListener("keydown", (event) => {
@@ -97,8 +112,8 @@
     const place = options.findIndex((option) => option.getAttribute("aria-selected") === "true");
     const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
     if (event.key === "ArrowDown" && isPlain) choose(place + 1);
-    else if (event.key === "ArrowUp" && isPlain) choose(place - 1);
-    else if ((event.key === "Enter" || event.key === "Tab") && isPlain) put(options[place]);
+    else if (event.key === "ArrowUp" && isPlain) choose(Math.max(place, 0) - 1);
+    else if ((event.key === "Enter" || event.key === "Tab") && isPlain && place >= 0) put(options[place]);
     else if (event.key === "Escape") close();
     else return;
     event.preventDefault();
