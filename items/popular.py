@@ -1,4 +1,4 @@
-"""Hashtags that several people use of late, for the page of the search and for completions."""
+"""Hashtags that people use of late, for the page of the search, completions and the welcome."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -38,7 +38,7 @@ POPULAR = f"""
         CROSS JOIN LATERAL (SELECT t.tag FROM items_itemtag t WHERE t.item_id = i.id OFFSET 0) used
         GROUP BY used.tag, i.sender_id
     ) by_sender
-    GROUP BY tag HAVING count(*) >= {SENDERS} ORDER BY count(*) DESC, max(item_id) DESC LIMIT {REMEMBERED}
+    GROUP BY tag ORDER BY count(*) DESC, max(item_id) DESC LIMIT {REMEMBERED}
 """  # noqa: S608 (constants)
 SHOWN = f"""
     SELECT used.place
@@ -55,10 +55,12 @@ def popular_tags(reader: User | AnonymousUser) -> list[str]:
     The cache proposes, and PostgreSQL says which of the remembered items are there and whom they are shown. One
     statement, and one more in `KEPT` for all readers together.
     """
-    found = cache.get(keys.popular_tags())
-    if not _is_proposal(found):
-        found = _count()
-    return _shown(found[:COUNT], reader)
+    return _shown([one for one in _kept() if _is_popular(one)][:COUNT], reader)
+
+
+def subjects(reader: User) -> list[str]:
+    """`popular_tags`, and where these are few, hashtags that one sender alone uses."""
+    return _shown(_kept()[:COUNT], reader)
 
 
 def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
@@ -69,7 +71,17 @@ def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
     found = cache.get(keys.popular_tags())
     if not _is_proposal(found):
         found = _count() if cache.add(keys.popular_tags(), [], COUNTING.total_seconds()) else []
-    return _shown([one for one in found if one[0].startswith(begin)][:count], reader)
+    return _shown([one for one in found if one[0].startswith(begin) and _is_popular(one)][:count], reader)
+
+
+def _kept() -> list[Any]:
+    found = cache.get(keys.popular_tags())
+    return found if _is_proposal(found) else _count()
+
+
+def _is_popular(one: Any) -> bool:
+    _tag, items = one
+    return len(items) >= SENDERS
 
 
 def _count() -> list[Any]:

@@ -17,7 +17,7 @@ from items.cards import Card, Cards
 from items.forms import ItemForm
 from items.hydrate import hydrate
 from items.models import Status
-from items.popular import popular_tags
+from items.popular import subjects
 from items.text import canonical_tag
 from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm
@@ -100,7 +100,7 @@ def _proposed(reader: User) -> int:
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: PageRequest, reader: User) -> HttpResponse:
     """The page for a new member: a name to show, and hashtags that interest them. Both may be skipped."""
-    tags = popular_tags(reader)
+    tags = subjects(reader)
     form = WelcomeForm(tags, request.POST or None, initial={"display_name": reader.display_name})
     if form.is_valid():
         try:

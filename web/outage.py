@@ -13,6 +13,8 @@ from django.views import defaults
 
 from storage.postgresql import long_statements
 from web.headers import nonce
+from web.pages import theme
+from web.requests import is_user_known
 from web.rest import OUTAGES, RETRY_SECONDS, ApiView, FeedResponse, OutageError
 
 logger = logging.getLogger(__name__)
@@ -82,7 +84,9 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """The answer 400, as JSON or a page."""
     if _is_api(request):
         return _problem(request, 400, "The request cannot be read.")
-    return defaults.bad_request(request, exception)
+    # Without context processors: what cannot be read of the request is not known.
+    frame = {"user": request.user if is_user_known(request) else None}
+    return HttpResponse(loader.get_template("400.html").render(nonce(request) | theme(request) | frame), status=400)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:

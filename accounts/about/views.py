@@ -7,14 +7,26 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.about import announcing, colours
 from accounts.about.site import current
+from accounts.models import User
 from media.files import CACHING
 from web.pages import PageRequest, go_on, show, uncounted
+
+PEOPLE = 8
+"""Users whom the page shows."""
+LOOKED_AT = 32
 
 
 @require_safe
 def about(request: PageRequest) -> HttpResponse:
-    """The site's words on itself: what it is for, its rules, and who runs it."""
-    return show(request, "about/about.html")
+    """The site's words on itself: what it is for, its rules, and who runs it. Strangers meet some of its people."""
+    is_open = not request.user.is_authenticated and not current().is_for_members
+    return show(request, "about/about.html", {"people": _people() if is_open else []})
+
+
+def _people() -> list[User]:
+    """The most followed users who may be listed outside."""
+    found = User.objects.active().order_by("-follower_count", "pk")[:LOOKED_AT]
+    return [user for user in found if user.is_indexable][:PEOPLE]
 
 
 @csrf_exempt

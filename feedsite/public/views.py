@@ -1,6 +1,6 @@
 """The pages of the public side, and the files that programs ask for by their names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
@@ -15,6 +15,7 @@ from accounts.models import User
 from discover.popular import popular_items
 from feedsite.public import atom, sitemap
 from feedsite.public.column import column_of
+from items.bodies import ItemBody
 from items.cards import Cards
 from items.newest import newest_page
 from items.open_pages import OpenPage, open_page
@@ -29,6 +30,11 @@ COLUMN_SECONDS = 60
 """How long a browser keeps the column."""
 POPULAR = 5
 """Popular posts on the front page."""
+LOOKED_AT = 20
+"""Popular posts among which those with pictures are looked for."""
+PICTURES = 6
+"""Posts whose pictures are on the front page, in rows of `ROW`."""
+ROW = 3
 XML = "application/xml"
 SHORTLY = "private, max-age=60"
 """How long sitemap and manifest are kept: a site that is for members from now on is not told of by caches."""
@@ -51,13 +57,23 @@ def strangers(request: PageRequest) -> OpenPage:
     context = {"page": page, "cards": cards.of(page.items), "is_first": last_id is None}
     if wants_part(request):
         return OpenPage(show(request, "items/_more.html", context))
-    popular = popular_items(request.user, count=POPULAR) if last_id is None else []
-    context |= {"popular": cards.of(popular), "tags": popular_tags(request.user)}
+    found = popular_items(request.user, count=LOOKED_AT) if last_id is None else []
+    popular, pictured = found[:POPULAR], _pictured([*found, *page.items]) if last_id is None else []
+    context |= {"popular": cards.of(popular), "tags": popular_tags(request.user), "pictured": pictured}
     if last_id is None:
         site = current()
         words = site.short_description or _("Posts from people you follow, newest first.")
         context["preview"] = Preview("website", site.name, words, "/")
-    return OpenPage(show(request, "public/front.html", context), [*popular, *page.items])
+    return OpenPage(show(request, "public/front.html", context), [*popular, *pictured, *page.items])
+
+
+def _pictured(items: Sequence[ItemBody]) -> list[ItemBody]:
+    """Whole rows of posts with a picture that no warning hides, each sender's first."""
+    found: dict[str, ItemBody] = {}
+    for item in items:
+        if item.media and not item.media[0].is_video and not item.is_veiled:
+            found.setdefault(item.sender.id, item)
+    return list(found.values())[: min(len(found), PICTURES) // ROW * ROW]
 
 
 @require_safe

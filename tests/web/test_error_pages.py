@@ -33,6 +33,10 @@ def of_another(client: Client) -> Any:
     return client.get(f"/items/{say(UserFactory.create()).pk}/edit")
 
 
+def unreadable(client: Client) -> Any:
+    return client.post("/language", {"language": "xx"})
+
+
 def too_often(client: Client) -> Any:
     """By the middleware, before the session is read."""
     for _ in range(3):
@@ -50,6 +54,7 @@ def too_often_in_a_view(client: Client) -> Any:
 ERRORS: dict[str, tuple[int, Ask]] = {
     "no such address": (404, missing),
     "no such item": (404, missing_item),
+    "unreadable": (400, unreadable),
     "no token": (403, without_token),
     "another's": (403, of_another),
     "too often": (429, too_often),
