@@ -177,7 +177,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     is_locked = models.BooleanField(
         _("locked"), default=False, db_default=False, help_text=_("Whether the user decides on each follower.")
     )
-    is_big_v = models.BooleanField(_("big-V"), default=False)
+    is_big_v = models.BooleanField(_("big account"), default=False)
     is_auto_big_v = models.BooleanField(
         _("tagged automatically"),
         default=True,
@@ -290,11 +290,11 @@ class BigVChange(models.Model):
     """One line of the history of a user as big-V (accounts/levels/big_v.py writes it)."""
 
     class Kind(models.TextChoices):
-        MADE = "made", _("made big-V")
-        DEMOTION = "demotion", _("demotion asked for")
-        TAKEN_BACK = "taken_back", _("demotion taken back")
-        DEMOTED = "demoted", _("demoted: the followers' inboxes are filled")
-        ALLOWED = "allowed", _("automatic tagging allowed again")
+        MADE = "made", _("made a big account")
+        DEMOTION = "demotion", _("asked to make it ordinary")
+        TAKEN_BACK = "taken_back", _("kept big")
+        DEMOTED = "demoted", _("ordinary: the followers' homes are filled")
+        ALLOWED = "allowed", _("may become big by itself again")
 
     class Origin(models.TextChoices):
         AUTOMATIC = "automatic", _("automatically")
@@ -318,8 +318,8 @@ class BigVChange(models.Model):
     )
 
     class Meta:
-        verbose_name = _("change of a big-V")
-        verbose_name_plural = _("changes of big-Vs")
+        verbose_name = _("change of a big account")
+        verbose_name_plural = _("big accounts")
         default_permissions = ("view",)
         indexes = [models.Index(fields=["user", "-id"], name="big_v_change_of_user")]
 
@@ -410,7 +410,7 @@ class Policy(models.Model):
     push_level = models.SmallIntegerField(
         _("push level"),
         validators=[MinValueValidator(1), MaxValueValidator(4)],
-        help_text=_("Followers of at least this level are pushed a big-V's items; 4 pushes them to none."),
+        help_text=_("Posts of big accounts are delivered to followers of at least this level; 4: to none."),
     )
     inbox_from = models.IntegerField(
         _("inbox from"),

@@ -97,7 +97,7 @@ def badge() -> SafeString:
     """The badge of a big-V."""
     return format_html(
         '<svg class="icon badge" width="16" height="16" role="img" aria-label="{}"><use href="{}#badge"></use></svg>',
-        _("Big-V"),
+        _("Big account"),
         static("feedsite/icons.svg"),
     )
 

@@ -16,6 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 
 from accounts.about.site import current
+from accounts.about.words import logo_of, theme_of
 from accounts.actions import end_streams
 from accounts.models import User
 from accounts.signing_in import guard, sign_in, step_up
@@ -68,8 +69,10 @@ class AdminSite(admin.AdminSite):
     login_form = AdminLoginForm
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """The context of each page, with the site's name for Django's words."""
-        return super().each_context(request) | {"site_header": current().name, "site_title": current().name}
+        """The context of each page, with the site's name for Django's words, its logo and its colour."""
+        site = current()
+        looks = {"site_logo": logo_of(site), "site_theme": theme_of(site)}
+        return super().each_context(request) | {"site_header": site.name, "site_title": site.name} | looks
 
     def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Any:
         """The view for staff alone; where its admin wants a proof (`QuickListAdmin.wants_proof`), after one."""

@@ -11,9 +11,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from accounts.levels.admin import Cost
 from accounts.models import User
 from accounts.people import badge_of
 from accounts.user_admin import UserAdmin
+from relations.followers import reach_of
 from relations.models import Block, Follow, FollowerCountChange, FollowRequest, Mute
 from web.admin import LogAdmin
 from web.rest import parse_id
@@ -36,6 +38,12 @@ class CountedUserAdmin(UserAdmin):
     def followers(self, user: Any) -> int:
         """The exact number of the user's followers."""
         return int(user.exact_followers)
+
+    def cost(self, user: Any) -> Cost:
+        """The deliveries of a post, from the newest followers on."""
+        found, followers = reach_of(user.pk), self.followers(user)
+        share = followers / max(found.seen, 1)
+        return Cost(round(found.as_ordinary * share), round(found.as_big_v * share))
 
 
 class PairAdmin(LogAdmin):

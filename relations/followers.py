@@ -28,6 +28,32 @@ class Part(NamedTuple):
     """The levels of the followers that were wanted, in the same order."""
 
 
+class Reach(NamedTuple):
+    """To how many of the newest followers a post is delivered."""
+
+    seen: int
+    """Followers who were looked at."""
+    as_ordinary: int
+    as_big_v: int
+
+
+LOOKED_AT = 1_000
+REACH = f"""
+    SELECT count(*), count(*) FILTER (WHERE {policy.has_inbox()}),
+        count(*) FILTER (WHERE {policy.has_inbox()} AND u.level >= {policy.PUSH_LEVEL})
+    FROM (
+        SELECT follower_id FROM relations_follow WHERE followee_id = %(user)s ORDER BY id DESC LIMIT {LOOKED_AT}
+    ) f JOIN accounts_user u ON u.id = f.follower_id
+"""  # noqa: S608 (constants)
+
+
+def reach_of(user_id: int) -> Reach:
+    """What a post of this user costs: it is delivered to every active follower with an inbox, that of a big-V to those
+    who take pushes.
+    """
+    return Reach(*fetch(REACH, {"user": user_id})[0])
+
+
 def part_of(
     followee: str, *, after: str, last: str, size: str, where: str, besides: str = "", provided: str = "true"
 ) -> str:

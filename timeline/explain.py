@@ -54,7 +54,7 @@ SENTENCES = {
     "merged": gettext_lazy("Pages merge them into the inbox."),
     "pushed": gettext_lazy("Pages do not merge them: the inbox takes the pushes of these senders."),
     "unused": gettext_lazy("Pages do not merge them: no inbox is used, so PostgreSQL serves the page."),
-    "no_big_v": gettext_lazy("The reader follows no big-V."),
+    "no_big_v": gettext_lazy("The reader follows no big account."),
     "deactivated": gettext_lazy("The account is deactivated: it can open no page."),
     # An item: where pages find it, or why they do not show it.
     "shown": gettext_lazy("The reader sees it at home."),
@@ -215,13 +215,13 @@ def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]
             _("last seen"): reader.last_seen_at,
             _("following"): reader.following_count,
             _("push generation"): own.push_generation,
-            _("big-Vs push from level"): own.push_level,
+            _("big accounts deliver from level"): own.push_level,
             _("inboxes from followees"): own.inbox_from,
         },
     )
     parts["inbox"] = inbox
-    followed = {_("big-Vs"): big_vs[0].total if big_vs else 0}
-    title = gettext("Outboxes of the big-Vs that the reader follows")
+    followed = {_("big accounts"): big_vs[0].total if big_vs else 0}
+    title = gettext("Outboxes of the big accounts that the reader follows")
     parts["big_vs"] = Part(title, [merging if big_vs else "no_big_v"], followed)
     parts |= {f"outbox of {each.id}": outbox for each, outbox in zip(big_vs, outboxes, strict=True)}
     parked = sum(is_parked for _item_id, is_parked in pending)

@@ -76,8 +76,8 @@ class Backfill(models.Model):
     last_error = models.TextField(_("last error"), blank=True)
 
     class Meta:
-        verbose_name = _("demotion of a big-V")
-        verbose_name_plural = _("demotions of big-Vs")
+        verbose_name = _("big account becoming ordinary")
+        verbose_name_plural = _("big accounts becoming ordinary")
         constraints = [
             models.UniqueConstraint(
                 fields=["sender"],
@@ -88,7 +88,7 @@ class Backfill(models.Model):
 
     def __str__(self) -> str:
         facts = {"name": self.sender.username, "done": self.done, "followers": self.followers}
-        return str(_("demotion of @%(name)s: %(done)s of %(followers)s followers") % facts)
+        return str(_("@%(name)s becomes ordinary: %(done)s of %(followers)s followers") % facts)
 
 
 class Import(models.Model):

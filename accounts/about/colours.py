@@ -21,7 +21,7 @@ WHITE, BLACK = "#ffffff", "#000000"
 LIGHT_GROUNDS = (WHITE, "#f4f5f8")
 """--surface and --page of site.css."""
 DARK_GROUNDS = ("#16191f", "#0e1015")
-VERSION = 1
+VERSION = 2
 """To be raised with every change of the stylesheet, whose address browsers keep for a year."""
 
 Colour = tuple[int, int, int]
@@ -75,7 +75,10 @@ def _worst(colour: str, grounds: Sequence[str]) -> float:
 
 @lru_cache(100)
 def sheet(accent: str) -> str:
-    """The stylesheet of an accent, which stands after site.css. Raises ValidationError, as `check` does."""
+    """The stylesheet of an accent, which stands after site.css, or after Django's in the admin.
+
+    Raises ValidationError, as `check` does.
+    """
     check(accent)
     dark_soft = mixed(accent, DARK_GROUNDS[0], 0.75)
     dark = next(
@@ -86,7 +89,7 @@ def sheet(accent: str) -> str:
     light_theme = _rules(accent, mixed(accent, BLACK, 0.2), soft(accent), WHITE)
     dark_theme = _rules(dark, mixed(dark, WHITE, 0.35), dark_soft, mixed(accent, BLACK, 0.8))
     return (
-        f":root{{{light_theme}}}"
+        f':root,html[data-theme="light"]{{{light_theme}}}'
         f'@media (prefers-color-scheme:dark){{:root:not([data-theme="light"]){{{dark_theme}}}}}'
         f':root[data-theme="dark"]{{{dark_theme}}}\n'
     )

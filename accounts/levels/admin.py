@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop, ngettext
@@ -26,11 +27,18 @@ from web.pages import go_on, next_page
 SHOWN = 10
 """Changes on the page of a user; a list has all of them."""
 MADE, DEMOTION, ALLOWED = (
-    gettext_noop("Made big-V."),
-    gettext_noop("Asked for a demotion from big-V."),
-    gettext_noop("Allowed automatic tagging again."),
+    gettext_noop("Made a big account."),
+    gettext_noop("Asked to make it ordinary."),
+    gettext_noop("Allowed it to become big by itself again."),
 )
 """For the log of the admin."""
+
+
+MEANING = _(
+    "A post of an ordinary account is delivered to the homes of all its active followers at once. A post of a big "
+    "account is delivered to few, and the other followers fetch it when they read. Readers see the same posts."
+)
+"""What a big account is, in the words of admins."""
 
 
 class Progress(NamedTuple):
@@ -38,6 +46,13 @@ class Progress(NamedTuple):
 
     done: int
     followers: int
+
+
+class Cost(NamedTuple):
+    """To about how many followers a post is delivered when it is published."""
+
+    as_ordinary: int
+    as_big: int
 
 
 def handle_column(field: str, description: Any) -> Callable[[Any], SafeString | str]:
@@ -76,12 +91,16 @@ class BigVAdmin(ModeratedAdmin):
         """The verb, for those whom the one who asks may change."""
         return lambda user: self.has_change_permission(request, user) and verb(user)
 
+    def cost(self, user: Any) -> Cost:
+        """What a post of the user costs; the room of follows knows."""
+        raise NotImplementedError
+
     # --- Pages
     def big_v_column(self, request: HttpRequest) -> Callable[[Any], SafeString]:
         """The column of the list that has the state and the buttons. They are in the list's own form."""
         here = request.get_full_path()
 
-        @admin.display(description=_("big-V"), ordering="is_big_v")
+        @admin.display(description=_("big account"), ordering="is_big_v")
         def big_v(user: Any) -> SafeString:
             may = self.may_change(request, user)
             context = {"user": user, "progress": self.progress(user), "may_change": may, "next": here}
@@ -106,14 +125,15 @@ class BigVAdmin(ModeratedAdmin):
     def _panel(self, request: HttpRequest, user: Any) -> dict[str, Any]:
         changes = list(user.big_v_changes.select_related("by").order_by("-id")[: SHOWN + 1])
         opts = BigVChange._meta
-        push_level = policy.current().push_level
         every = f"{reverse('admin:accounts_bigvchange_changelist')}?user__id__exact={user.pk}"
         return {
             "progress": self.progress(user),
             "may_change": self.has_change_permission(request, user),
             "threshold": settings.BIG_V_THRESHOLD,
-            "pushes": push_level <= Level.DAILY,
-            "push_level": push_level,
+            "meaning": MEANING,
+            "followers": self.followers(user),
+            "cost": self.cost(user),
+            "pushed": _pushed(),
             "changes": changes[:SHOWN],
             "all": every if request.user.has_perm(f"{opts.app_label}.view_{opts.model_name}") else "",
             "are_more": len(changes) > SHOWN,
@@ -129,24 +149,33 @@ class BigVAdmin(ModeratedAdmin):
         return [*verbs, *super().get_urls()]
 
     def make_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Make a user big-V, by POST; then go back."""
+        """Make a user big-V, by POST; then go back. A button that shows no cost is asked first."""
         user = self._asked(request, user_id)
         if user is None or request.method != "POST":
             return self._refused(request, user_id, user)
         progress = self.progress(user)
         name = {"name": f"@{user.username}"}
+        if user.is_active and not user.is_big_v and "confirmed" not in request.POST:
+            return ask(
+                self.admin_site,
+                request,
+                self.opts,
+                **self.about_promotion([user]),
+                lines=[self.name_and_fans(user), self._costs(user)],
+                fields=[("next", next_page(request))],
+            )
         try:
             changed = make_big_v(user=user, by=request.user)  # type: ignore[arg-type]
         except NotActiveError:
-            words = gettext("%(name)s is deactivated, and is not made big-V. Reactivate the account first.")
+            words = gettext("%(name)s is deactivated. Reactivate the account first, then make it big.")
             return self._told(request, user, words % name, messages.ERROR)
         if not changed:
-            return self._told(request, user, gettext("%(name)s is big-V already.") % name, messages.WARNING)
+            return self._told(request, user, gettext("%(name)s is a big account already.") % name, messages.WARNING)
         self.log_change(request, user, MADE)
         if user.is_big_v and progress:
-            words = gettext("The demotion of %(name)s was taken back: they stay big-V.")
+            words = gettext("%(name)s stays a big account.")
         else:
-            words = gettext("%(name)s is big-V now.")
+            words = gettext("%(name)s is a big account now.")
         return self._told(request, user, words % name, messages.SUCCESS)
 
     def demote_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
@@ -156,9 +185,9 @@ class BigVAdmin(ModeratedAdmin):
             return self._refused(request, user_id, user)
         name = {"name": f"@{user.username}"}
         if not user.is_big_v:
-            return self._told(request, user, gettext("%(name)s is no big-V.") % name, messages.WARNING)
+            return self._told(request, user, gettext("%(name)s is an ordinary account.") % name, messages.WARNING)
         if self.progress(user):
-            words = gettext("%(name)s is being demoted already.")
+            words = gettext("%(name)s is becoming ordinary already.")
             return self._told(request, user, words % name, messages.WARNING)
         if request.method != "POST" or "confirmed" not in request.POST:
             return ask(
@@ -170,10 +199,10 @@ class BigVAdmin(ModeratedAdmin):
                 fields=[("next", next_page(request))],
             )
         if not demote(user=user, by=request.user):  # type: ignore[arg-type]
-            words = gettext("%(name)s is being demoted already.")
+            words = gettext("%(name)s is becoming ordinary already.")
             return self._told(request, user, words % name, messages.WARNING)
         self.log_change(request, user, DEMOTION)
-        words = gettext("%(name)s is being demoted: the inboxes of their followers are being filled.")
+        words = gettext("%(name)s becomes ordinary: the homes of its followers are being filled.")
         return self._told(request, user, words % name, messages.SUCCESS)
 
     def allow_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
@@ -183,24 +212,38 @@ class BigVAdmin(ModeratedAdmin):
             return self._refused(request, user_id, user)
         name = {"name": f"@{user.username}"}
         if not allow_tagging(user=user, by=request.user):  # type: ignore[arg-type]
-            words = gettext("Automatic tagging was on for %(name)s already.")
+            words = gettext("%(name)s could become big by itself already.")
             return self._told(request, user, words % name, messages.WARNING)
         self.log_change(request, user, ALLOWED)
-        words = gettext("%(name)s is tagged automatically again.")
+        words = gettext("%(name)s may become big by itself again.")
         return self._told(request, user, words % name, messages.SUCCESS)
+
+    def _costs(self, user: Any) -> str:
+        cost = self.cost(user)
+        words = gettext("A post is delivered to about %(now)s followers now, and to about %(then)s of them then.")
+        return words % {"now": _number(cost.as_ordinary), "then": _number(cost.as_big)}
+
+    def about_promotion(self, users: list[Any]) -> dict[str, str]:
+        """The words of a page that asks whether these are to be made big-V."""
+        total = {"followers": _fans(sum(self.followers(user) for user in users))}
+        return {
+            "title": gettext("Make big"),
+            "meaning": f"{MEANING} {_pushed()}",
+            "button": gettext("Make big, with %(followers)s") % total,
+        }
 
     def about_demotion(self, users: list[Any]) -> dict[str, str]:
         """The words of a page that asks whether these are to be demoted: how many inboxes are filled."""
         total = {"followers": _fans(sum(self.followers(user) for user in users))}
         meaning = gettext(
-            "Demoting fills the inboxes of %(followers)s in the background. Until that is done the flag stands, "
-            "and every follower sees every post. While it runs it can be taken back, in the list and on their page. "
-            "Afterwards they are not tagged automatically, until an admin allows it again or makes them big-V."
+            "The homes of %(followers)s are filled in the background. Until that is done it is a big account, and "
+            "every follower sees every post. Meanwhile you can keep it big, in the list and on its page. Afterwards "
+            "it does not become big by itself, until an admin allows that or makes it big."
         )
         return {
-            "title": gettext("Demote from big-V"),
+            "title": gettext("Make ordinary"),
             "meaning": meaning % total,
-            "button": gettext("Demote, and fill the inboxes of %(followers)s") % total,
+            "button": gettext("Make ordinary, and fill the homes of %(followers)s") % total,
         }
 
     def name_and_fans(self, user: Any) -> str:
@@ -226,9 +269,10 @@ class BigVAdmin(ModeratedAdmin):
         return go_on(request, "admin:accounts_user_change", user.pk)
 
     # --- The verbs of many
-    @admin.action(description=_("Make big-V"), permissions=["change"])
-    def make_big_v(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Make the chosen users big-V."""
+    @admin.action(description=_("Make big …"), permissions=["change"])
+    def make_big_v(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
+        """Asks first, and says what that means."""
+        users = self.chosen(request, queryset)
 
         def make(user: User) -> bool:
             try:
@@ -236,31 +280,44 @@ class BigVAdmin(ModeratedAdmin):
             except NotActiveError:
                 return False
 
+        def left(count: int) -> str:
+            return ngettext(
+                "%(count)s account was left as it is: big already, deactivated, or one that only administrators "
+                "change.",
+                "%(count)s accounts were left as they are: big already, deactivated, or ones that only administrators "
+                "change.",
+                count,
+            )
+
+        if "confirmed" not in request.POST:
+            may = self.unless_barred(
+                request, lambda user: user.is_active and (not user.is_big_v or bool(self.progress(user)))
+            )
+            users = self.able(request, users, may, left=left)
+            if not users:
+                return None
+            return self.confirm(request, users, "make_big_v", **self.about_promotion(users), name=self.name_and_fans)
         self.each(
             request,
-            self.chosen(request, queryset),
+            users,
             self.unless_barred(request, make),
             logged=MADE,
-            done=lambda n: ngettext("%(count)s user is big-V now.", "%(count)s users are big-V now.", n),
-            left=lambda n: ngettext(
-                "%(count)s user was left as they are: big-V already, deactivated, or one that only superusers change.",
-                "%(count)s users were left as they are: big-V already, deactivated, or ones that only superusers "
-                "change.",
-                n,
-            ),
+            done=lambda n: ngettext("%(count)s account is big now.", "%(count)s accounts are big now.", n),
+            left=left,
         )
+        return None
 
-    @admin.action(description=_("Demote from big-V …"), permissions=["change"])
+    @admin.action(description=_("Make ordinary …"), permissions=["change"])
     def demote(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
         """Asks first, and names how many inboxes are filled."""
         users = self.chosen(request, queryset)
 
         def left(count: int) -> str:
             return ngettext(
-                "%(count)s user was left as they are: no big-V, being demoted already, or one that only superusers "
-                "change.",
-                "%(count)s users were left as they are: no big-V, being demoted already, or one that only superusers "
-                "change.",
+                "%(count)s account was left as it is: ordinary, becoming ordinary already, or one that only "
+                "administrators change.",
+                "%(count)s accounts were left as they are: ordinary, becoming ordinary already, or ones that only "
+                "administrators change.",
                 count,
             )
 
@@ -271,8 +328,8 @@ class BigVAdmin(ModeratedAdmin):
                 self.unless_barred(request, lambda user: demote(user=user, by=request.user)),  # type: ignore[arg-type]
                 logged=DEMOTION,
                 done=lambda n: ngettext(
-                    "%(count)s user is being demoted: the inboxes of their followers are being filled.",
-                    "%(count)s users are being demoted: the inboxes of their followers are being filled.",
+                    "%(count)s account becomes ordinary: the homes of its followers are being filled.",
+                    "%(count)s accounts become ordinary: the homes of their followers are being filled.",
                     n,
                 ),
                 left=left,
@@ -283,6 +340,19 @@ class BigVAdmin(ModeratedAdmin):
         if not users:
             return None
         return self.confirm(request, users, "demote", **self.about_demotion(users), name=self.name_and_fans)
+
+
+def _pushed() -> str:
+    """To whom posts of big-Vs are delivered, by the policy."""
+    push_level = policy.current().push_level
+    if push_level > Level.DAILY:
+        return gettext("By the policy of this site their posts are delivered to no followers.")
+    words = gettext("By the policy of this site their posts are delivered to followers seen %(level)s.")
+    return words % {"level": Level(push_level).label}
+
+
+def _number(count: int) -> str:
+    return number_format(count, force_grouping=True)
 
 
 def _fans(count: int) -> str:
@@ -301,6 +371,11 @@ class BigVChangeAdmin(LogAdmin):
     search_fields = ("=user__username",)
     search_help_text = _("The whole name of a user.")
     fields = readonly_fields = ("user", "at", "kind", "origin", "by")
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, under what it is about."""
+        title = gettext("Big accounts: who became one, and when")
+        return super().changelist_view(request, {"title": title, "meaning": MEANING, **(extra_context or {})})
 
     @admin.display(description=_("user"))
     def of(self, change: BigVChange) -> SafeString:

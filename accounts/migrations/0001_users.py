@@ -138,7 +138,7 @@ class Migration(migrations.Migration):
                         verbose_name="locked",
                     ),
                 ),
-                ("is_big_v", models.BooleanField(default=False, verbose_name="big-V")),
+                ("is_big_v", models.BooleanField(default=False, verbose_name="big account")),
                 (
                     "is_auto_big_v",
                     models.BooleanField(

@@ -127,11 +127,11 @@ class Migration(migrations.Migration):
                     "kind",
                     models.CharField(
                         choices=[
-                            ("made", "made big-V"),
-                            ("demotion", "demotion asked for"),
-                            ("taken_back", "demotion taken back"),
-                            ("demoted", "demoted: the followers' inboxes are filled"),
-                            ("allowed", "automatic tagging allowed again"),
+                            ("made", "made a big account"),
+                            ("demotion", "asked to make it ordinary"),
+                            ("taken_back", "kept big"),
+                            ("demoted", "ordinary: the followers' homes are filled"),
+                            ("allowed", "may become big by itself again"),
                         ],
                         max_length=16,
                         verbose_name="kind",
@@ -169,8 +169,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name": "change of a big-V",
-                "verbose_name_plural": "changes of big-Vs",
+                "verbose_name": "change of a big account",
+                "verbose_name_plural": "big accounts",
                 "default_permissions": ("view",),
                 "indexes": [models.Index(fields=["user", "-id"], name="big_v_change_of_user")],
             },
@@ -224,7 +224,7 @@ class Migration(migrations.Migration):
                 (
                     "push_level",
                     models.SmallIntegerField(
-                        help_text="Followers of at least this level are pushed a big-V's items; 4 pushes them to none.",
+                        help_text="Posts of big accounts are delivered to followers of at least this level; 4: to none.",
                         validators=[
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(4),

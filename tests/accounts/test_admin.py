@@ -130,9 +130,15 @@ def test_a_name_of_too_many_is_told(admin_client: Client, monkeypatch: pytest.Mo
     assert "More than 2 users have such a name" in text(admin_client.get(USERS, {"q": "common"}))
     assert "More than" not in text(admin_client.get(USERS, {"q": "admin"}))
     after = text(
-        act(admin_client, f"{USERS}?q=common", "make_big_v", User.objects.filter(display_name="Common Name")[0])
+        act(
+            admin_client,
+            f"{USERS}?q=common",
+            "make_big_v",
+            User.objects.filter(display_name="Common Name")[0],
+            confirmed="yes",
+        )
     )
-    assert "1 user is big-V now." in after
+    assert "1 account is big now." in after
     assert after.count("More than 2 users have such a name") == 1
 
 
@@ -172,11 +178,15 @@ def test_a_users_page_leads_to_all_that_is_theirs(admin_client: Client) -> None:
 def test_make_big_v(admin_client: Client) -> None:
     one, two, other = UserFactory.create_batch(3)
     page = text(act(admin_client, USERS, "make_big_v", one, two))
-    assert "2 users are big-V now." in page
+    assert "delivered to followers seen within a day" in page
+    assert "Make big, with 0 followers" in page
+    assert not User.objects.filter(is_big_v=True).exists()
+    page = text(act(admin_client, USERS, "make_big_v", one, two, confirmed="yes"))
+    assert "2 accounts are big now." in page
     assert set(User.objects.filter(is_big_v=True)) == {one, two}
     assert not User.objects.get(pk=other.pk).is_big_v
-    assert "1 user was left as they are: big-V already" in text(act(admin_client, USERS, "make_big_v", one))
-    assert "Made big-V." in text(admin_client.get(f"{USERS}{one.pk}/history/"))
+    assert "1 account was left as it is: big already" in text(act(admin_client, USERS, "make_big_v", one))
+    assert "Made a big account." in text(admin_client.get(f"{USERS}{one.pk}/history/"))
 
 
 @pytest.mark.slow
@@ -186,13 +196,13 @@ def test_demotion_asks_first_and_names_the_followers(admin_client: Client) -> No
     for fan in UserFactory.create_batch(2):
         actions.follow(follower=fan, followee=star)
     page = text(act(admin_client, USERS, "demote", star, plain))
-    assert "fills the inboxes of 1,202 followers in the background" in page
+    assert "The homes of 1,202 followers are filled in the background" in page
     assert "plain" not in page
-    assert "1 user was left as they are: no big-V" in page
+    assert "1 account was left as it is: ordinary" in page
     assert not Backfill.objects.exists()
 
     page = text(act(admin_client, USERS, "demote", star, confirmed="yes"))
-    assert "1 user is being demoted" in page
+    assert "1 account becomes ordinary" in page
     assert Backfill.objects.get(sender=star).followers == 1_202
     assert User.objects.get(pk=star.pk).is_big_v
 
@@ -201,7 +211,7 @@ def test_demotion_asks_first_and_names_the_followers(admin_client: Client) -> No
 def test_making_big_v_again_cancels_the_demotion(admin_client: Client) -> None:
     star = UserFactory.create(is_big_v=True)
     act(admin_client, USERS, "demote", star, confirmed="yes")
-    act(admin_client, USERS, "make_big_v", star)
+    act(admin_client, USERS, "make_big_v", star, confirmed="yes")
     assert Backfill.objects.get(sender=star).cancelled_at is not None
     assert User.objects.get(pk=star.pk).is_big_v
 
@@ -215,32 +225,32 @@ def test_one_click_makes_a_big_v_and_a_second_does_no_harm(admin_client: Client)
     user = UserFactory.create(username="user")
     page = text(admin_client.get(f"{USERS}{user.pk}/change/"))
     assert f'action="{USERS}{user.pk}/big-v/make/"' in page
-    assert "This user is no big-V." in page
-    assert "@user is big-V now." in verb(admin_client, user, "make")
-    page = verb(admin_client, user, "make")
-    assert "@user is big-V already." in page
-    assert "This user is big-V." in page
+    assert "This is an ordinary account." in page
+    assert "@user is a big account now." in verb(admin_client, user, "make", confirmed="yes")
+    page = verb(admin_client, user, "make", confirmed="yes")
+    assert "@user is a big account already." in page
+    assert "This is a big account." in page
     assert [(change.kind, change.by.username) for change in user.big_v_changes.all()] == [("made", "admin")]
     assert page.count("<td>@admin</td>") == 1
-    assert text(admin_client.get(f"{USERS}{user.pk}/history/")).count("Made big-V.") == 1
+    assert text(admin_client.get(f"{USERS}{user.pk}/history/")).count("Made a big account.") == 1
 
 
 @pytest.mark.slow
 def test_one_demotion_asks_first_shows_its_progress_and_is_taken_back(admin_client: Client) -> None:
     star = UserFactory.create(username="star", is_big_v=True, follower_count=1_200)
     asked = text(admin_client.get(f"{USERS}{star.pk}/big-v/demote/"))
-    assert "fills the inboxes of 1,200 followers in the background" in asked
+    assert "The homes of 1,200 followers are filled in the background" in asked
     assert "star: 1,200 followers" in verb(admin_client, star, "demote")
     assert not Backfill.objects.exists()
-    assert "@star is being demoted: the inboxes" in verb(admin_client, star, "demote", confirmed="yes")
-    assert "@star is being demoted already." in verb(admin_client, star, "demote", confirmed="yes")
+    assert "@star becomes ordinary: the homes" in verb(admin_client, star, "demote", confirmed="yes")
+    assert "@star is becoming ordinary already." in verb(admin_client, star, "demote", confirmed="yes")
     Backfill.objects.update(done=300)
     for address in (f"{USERS}{star.pk}/change/", USERS):
         page = text(admin_client.get(address))
         assert '<progress value="300" max="1200"' in page
         assert "300 of 1,200" in page
         assert f'action="{USERS}{star.pk}/big-v/make/"' in page
-    assert "The demotion of @star was taken back" in verb(admin_client, star, "make")
+    assert "@star stays a big account." in verb(admin_client, star, "make")
     assert Backfill.objects.get().cancelled_at is not None
     assert [change.kind for change in star.big_v_changes.order_by("pk")] == ["demotion", "taken_back"]
 
@@ -248,21 +258,37 @@ def test_one_demotion_asks_first_shows_its_progress_and_is_taken_back(admin_clie
 @pytest.mark.slow
 def test_the_page_says_that_automatic_tagging_is_off_and_allows_it(admin_client: Client) -> None:
     star = UserFactory.create(username="star", is_auto_big_v=False)
-    assert "automatic tagging is off" in text(admin_client.get(USERS))
-    assert "Automatic tagging is off for this user." in text(admin_client.get(f"{USERS}{star.pk}/change/"))
+    assert "not by itself" in text(admin_client.get(USERS))
+    assert "It does not become big by itself." in text(admin_client.get(f"{USERS}{star.pk}/change/"))
     page = verb(admin_client, star, "allow")
-    assert "@star is tagged automatically again." in page
-    assert "Automatic tagging is off for this user." not in page
-    assert "was on for @star already" in verb(admin_client, star, "allow")
-    assert "automatic tagging is off" not in text(admin_client.get(USERS))
+    assert "@star may become big by itself again." in page
+    assert "It does not become big by itself." not in page
+    assert "@star could become big by itself already." in verb(admin_client, star, "allow")
+    assert "not by itself" not in text(admin_client.get(USERS))
+
+
+@pytest.mark.slow
+def test_the_page_says_what_a_post_costs_before_anything_is_pressed(admin_client: Client) -> None:
+    """From the followers that are looked at to all of them."""
+    user = UserFactory.create(username="user")
+    for level in (Level.DORMANT, Level.MONTHLY, Level.DAILY, Level.DAILY):
+        actions.follow(follower=UserFactory.create(level=level), followee=user)
+    User.objects.filter(pk=user.pk).update(follower_count=396)
+    page = text(admin_client.get(f"{USERS}{user.pk}/change/"))
+    rows = re.findall(r'<tr><th scope="row">([^<]*)</th><td>([^<]*)</td></tr>', page)
+    assert rows == [
+        ("Followers", "400"),
+        ("Deliveries of a post as an ordinary account", "about 300 · now"),
+        ("Deliveries of a post as a big account", "about 200"),
+    ]
 
 
 @pytest.mark.slow
 def test_the_page_says_whom_the_policy_pushes_to(admin_client: Client) -> None:
     star = UserFactory.create(username="star", is_big_v=True)
-    assert "are pushed to followers of level 3 and above;" in text(admin_client.get(f"{USERS}{star.pk}/change/"))
+    assert "delivered to followers seen within a day." in text(admin_client.get(f"{USERS}{star.pk}/change/"))
     policy.change(push_level=4)
-    assert "are pushed to no followers" in text(admin_client.get(f"{USERS}{star.pk}/change/"))
+    assert "delivered to no followers." in text(admin_client.get(f"{USERS}{star.pk}/change/"))
 
 
 @pytest.mark.slow
@@ -273,8 +299,8 @@ def test_the_name_of_a_button_begins_with_its_words(admin_client: Client) -> Non
     UserFactory.create(username="reader")
     demote(user=User.objects.get(username="rising"))
     for language, words in (
-        ("en", {"Make big-V", "Demote …", "Take back"}),
-        ("zh-hans", {"设为大V", "取消大V…", "撤回"}),
+        ("en", {"Make big …", "Make ordinary …", "Keep big"}),
+        ("zh-hans", {"设为大V…", "取消大V…", "保留大V"}),
     ):
         page = text(admin_client.get(USERS, headers={"Accept-Language": language}))
         cells = re.findall(r'class="button"[^>]*aria-label="([^"]*)">([^<]*)<', page)
@@ -286,12 +312,10 @@ def test_the_name_of_a_button_begins_with_its_words(admin_client: Client) -> Non
 def test_a_deactivated_user_is_refused_with_a_sentence(admin_client: Client) -> None:
     gone = UserFactory.create(username="gone", is_active=False)
     page = text(admin_client.get(f"{USERS}{gone.pk}/change/"))
-    assert "A deactivated user is not made big-V." in page
+    assert "A deactivated account is not made big." in page
     assert "/big-v/make/" not in page
-    assert "@gone is deactivated, and is not made big-V." in verb(admin_client, gone, "make")
-    assert "1 user was left as they are: big-V already, deactivated" in text(
-        act(admin_client, USERS, "make_big_v", gone)
-    )
+    assert "@gone is deactivated. Reactivate the account first" in verb(admin_client, gone, "make")
+    assert "1 account was left as it is: big already, deactivated" in text(act(admin_client, USERS, "make_big_v", gone))
     assert not User.objects.get(pk=gone.pk).is_big_v
 
 
@@ -301,7 +325,11 @@ def test_the_buttons_of_the_list_come_back_to_it(admin_client: Client) -> None:
     here = f"{USERS}?q=user&p=1"
     page = text(admin_client.get(here))
     assert f'name="next" value="{here.replace("&", "&amp;")}" formaction="{USERS}{user.pk}/big-v/make/"' in page
-    answer = admin_client.post(f"{USERS}{user.pk}/big-v/make/", {"next": here})
+    asked = text(admin_client.post(f"{USERS}{user.pk}/big-v/make/", {"next": here}))
+    assert "user: 0 followers" in asked
+    assert "A post is delivered to about 0 followers now, and to about 0 of them then." in asked
+    assert f'name="next" value="{here.replace("&", "&amp;")}"' in asked
+    answer = admin_client.post(f"{USERS}{user.pk}/big-v/make/", {"next": here, "confirmed": "yes"})
     assert (answer.status_code, answer["Location"]) == (302, here)
     asked = text(admin_client.get(f"{USERS}{user.pk}/big-v/demote/", {"next": here}))
     assert f'name="next" value="{here.replace("&", "&amp;")}"' in asked
@@ -360,7 +388,7 @@ def test_the_history_is_bounded(admin_client: Client) -> None:
 
 def test_demoting_without_users_says_so(admin_client: Client) -> None:
     page = text(act(admin_client, USERS, "demote", UserFactory.create()))
-    assert "1 user was left as they are: no big-V" in page
+    assert "1 account was left as it is: ordinary" in page
     assert "confirmed" not in page
 
 

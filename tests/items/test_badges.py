@@ -22,7 +22,7 @@ from web.openapi import document
 
 pytestmark = pytest.mark.django_db
 
-BADGE = '<svg class="icon badge" width="16" height="16" role="img" aria-label="Big-V">'
+BADGE = '<svg class="icon badge" width="16" height="16" role="img" aria-label="Big account">'
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> 
     assert f'href="{address}"' in text(admin_client.get(f"/admin/accounts/user/{reader.pk}/change/"))
     shown = text(admin_client.get(address))
     assert f'<a href="?item={item.pk}">{item.pk}</a>' in shown, "its delivery is pending"
-    assert "follows no big-V" in shown
+    assert "follows no big account" in shown
     assert "The reader sees it at home." in text(admin_client.get(address, {"item": item.pk}))
     relations.mute(muter=reader, muted=friend)
     shown = text(admin_client.get(address, {"item": item.pk}))

@@ -275,7 +275,7 @@ def test_outboxes_are_told_with_their_state_and_bounded(
     feeds().delete(keys.outbox(stars[1].pk))
     monkeypatch.setattr("timeline.explain.SHOWN", 3)
     found = explained(reader)
-    assert found["big_vs"].facts == {"big-Vs": 4}
+    assert found["big_vs"].facts == {"big accounts": 4}
     outboxes = [part for name, part in found.items() if name.startswith("outbox of ")]
     assert [(part.title, part.words) for part in outboxes] == [
         (f"@{stars[0].username}", ["in_use"]),
@@ -346,7 +346,8 @@ def test_the_command_tells_it_to_people_and_programs(
     assert "  sender: @friend\n  status: published\n  visibility: public\n" in told
     assert "\nThe next page: The windows have all of it.\n  sources: inbox\n" in told
     assert "\nThe reader\n  level: 3\n" in told
-    assert "\nOutboxes of the big-Vs that the reader follows: The reader follows no big-V.\n  big-Vs: 0\n" in told
+    outboxes = "\nOutboxes of the big accounts that the reader follows: The reader follows no big account.\n"
+    assert f"{outboxes}  big accounts: 0\n" in told
     call_command("explain_home", "reader", "--json", item=str(item.pk))
     body = json.loads(capsys.readouterr().out)
     assert body["item"]["words"] == ["not_shown", "muted"]

@@ -182,8 +182,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name": "demotion of a big-V",
-                "verbose_name_plural": "demotions of big-Vs",
+                "verbose_name": "big account becoming ordinary",
+                "verbose_name_plural": "big accounts becoming ordinary",
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("cancelled_at", None), ("finished_at", None)),
