@@ -86,14 +86,46 @@ def test_each_text_of_a_page_is_known_and_gets_its_values(path: Path) -> None:
             assert "%(" not in form % dict.fromkeys(names, 1), page
 
 
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the site, into which commands may write."""
+    if not shutil.which("xgettext"):
+        pytest.skip("needs GNU gettext (Debian's package gettext)")
+    site = tmp_path / "site"
+    left_out = shutil.ignore_patterns(".*", "var", ".venv", "__pycache__", "tests", "docs")
+    shutil.copytree(settings.BASE_DIR, site, ignore=left_out)
+    return site
+
+
+def run(site: Path, *words: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "django", *words], cwd=site, check=True, text=True, capture_output=True
+    ).stdout
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("xgettext"), reason="needs GNU gettext (Debian's package gettext)")
-def test_nothing_in_the_code_is_missing(tmp_path: Path) -> None:
-    copy = tmp_path / "site"
-    shutil.copytree(
-        settings.BASE_DIR, copy, ignore=shutil.ignore_patterns(".*", "var", ".venv", "__pycache__", "tests", "docs")
+def test_a_language_is_begun_in_one_step(copy: Path) -> None:
+    assert "locale/ar/LC_MESSAGES/django.po" in run(copy, "messages", "--new", "ar")
+    begun = polib.pofile(str(copy / "locale/ar/LC_MESSAGES/django.po"))
+    assert "nplurals=6" in begun.metadata["Plural-Forms"]
+    assert len(begun) > 1_000
+    offered = "from django.conf import settings; print(settings.LANGUAGES)"
+    assert run(copy, "shell", "--no-imports", "--command", offered).strip() == (
+        "[('en', 'English'), ('ar', 'العربيّة'), ('zh-hans', '简体中文')]"
     )
-    subprocess.run([sys.executable, "-m", "django", "messages"], cwd=copy, check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.slow
+def test_an_unknown_language_is_refused(copy: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as raised:
+        run(copy, "messages", "--new", "xx")
+    assert "xx is no language code that Django knows" in raised.value.stderr
+    assert not (copy / "locale/xx").exists()
+
+
+@pytest.mark.slow
+def test_nothing_in_the_code_is_missing(copy: Path) -> None:
+    run(copy, "messages")
     for path in LOCALE.glob("*/LC_MESSAGES/django.po"):  # djangojs.po is of Django's own scripts
         extracted = entries(copy / path.relative_to(settings.BASE_DIR))
         assert set(extracted) == set(entries(path)), "run `python3 manage.py messages`, and translate what is new"

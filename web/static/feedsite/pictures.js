@@ -99,6 +99,7 @@
   const [stage, words] = [box.querySelector(".light-stage"), box.querySelector(".light-words")];
   const place = box.querySelector(".light-place");
   const button = (name) => box.querySelector(`[data-do="${name}"]`);
+  const onward = document.dir === "rtl" ? -1 : 1; // to which side the next picture is
   let links = [];
   let at = 0;
 
@@ -168,8 +169,8 @@
   box.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const isFar = !box.classList.contains("near");
-    if (event.key === "ArrowLeft" && isFar) show(at - 1);
-    else if (event.key === "ArrowRight" && isFar) show(at + 1);
+    const step = { ArrowLeft: -onward, ArrowRight: onward }[event.key];
+    if (step && isFar) show(at + step);
     else if (event.key === "Home" && isFar) show(0);
     else if (event.key === "End" && isFar) show(links.length - 1);
     else if (event.key === "+" || event.key === "-") zoom(event.key === "+");
@@ -186,7 +187,7 @@
     if (!begin || !event.isPrimary || box.classList.contains("near")) return;
     const [right, down] = [event.clientX - begin.clientX, event.clientY - begin.clientY];
     begin = null;
-    if (Math.abs(right) > SWIPE && Math.abs(right) > 2 * Math.abs(down)) show(right < 0 ? at + 1 : at - 1);
+    if (Math.abs(right) > SWIPE && Math.abs(right) > 2 * Math.abs(down)) show(at - onward * Math.sign(right));
     else if (Math.abs(down) > 2 * SWIPE && Math.abs(down) > 2 * Math.abs(right)) box.close();
   });
 })();

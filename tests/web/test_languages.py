@@ -1,0 +1,55 @@
+"""The languages of the pages: any plural rules, any way of writing dates, either direction."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+from django.conf.locale import LANG_INFO
+from django.test import Client
+from django.utils import translation
+from django.utils.translation import ngettext
+
+from tests.support.languages import FORMS, in_arabic, offer_arabic
+from web import languages
+from web.times import LETTERS, written
+
+MOMENT = datetime(2026, 3, 9, 7, 5, tzinfo=UTC)
+FORMATS = ("DATE_FORMAT", "DATETIME_FORMAT", "SHORT_DATE_FORMAT", "SHORT_DATETIME_FORMAT", "MONTH_DAY_FORMAT")
+
+
+@pytest.fixture
+def arabic(settings: LazySettings, tmp_path: Path) -> None:
+    offer_arabic(settings, tmp_path)
+
+
+@pytest.mark.django_db
+def test_a_language_from_right_to_left_is_offered_and_turns_the_page(arabic: None, client: Client) -> None:
+    assert [language.code for language in languages.other_languages()] == ["zh-hans", "ar"]
+    page = client.get("/login", headers={"Accept-Language": "ar"}).content.decode()
+    assert '<html lang="ar" dir="rtl"' in page
+    assert f"<h1>{in_arabic('Log in')}</h1>" in page
+    assert 'name="language" value="ar" lang="ar">العربية</button>' in client.get("/login").content.decode()
+
+
+def test_a_plural_is_chosen_by_the_rules_of_the_language(arabic: None) -> None:
+    with translation.override("ar"):
+        said = [ngettext("%(count)s reply", "%(count)s replies", count)[-1] for count in (0, 1, 2, 3, 11, 100)]
+    assert said == [str(form) for form in range(FORMS)]
+
+
+@pytest.mark.parametrize("code", sorted(code for code, facts in LANG_INFO.items() if "name" in facts))
+def test_dates_are_written_in_every_language_of_django(code: str) -> None:
+    with translation.override(code):
+        assert all(written(MOMENT, form) for form in FORMATS)
+        assert "\\" not in "".join(written(MOMENT, form) for form in FORMATS)
+
+
+def test_the_sites_own_formats_take_the_short_way() -> None:
+    with translation.override("en"):
+        assert written(MOMENT, "DATETIME_FORMAT") == "9 March 2026, 07:05"
+    assert set("jFY") < LETTERS.keys()
+
+
+def test_a_site_chooses_its_default_among_all(arabic: None) -> None:
+    assert languages.default_choices() == [("", "English"), ("zh-hans", "简体中文"), ("ar", "العربية")]
