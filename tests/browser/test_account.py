@@ -84,7 +84,7 @@ def test_changing_the_password(visit: Visit, reader: Any, javascript: bool) -> N
     expect(there.page.get_by_role("heading", name="Log in")).to_be_visible()
     log_in(there, "reader", NEW)
     there.goto("/settings")
-    here.goto("/settings/password")
+    here.goto("/settings/devices")
     here.page.get_by_role("button", name="Log out everywhere else").click()
     expect(here.page.get_by_role("status").get_by_text("You are logged out everywhere else.")).to_be_visible()
     there.goto("/settings")
@@ -181,7 +181,7 @@ def test_the_language_of_the_settings_holds_everywhere(visit: Visit, reader: Any
     visitor = visit(java_script_enabled=javascript)
     visitor.log_in(reader)
     visitor.goto("/settings")
-    visitor.page.get_by_role("link", name="Preferences").click()
+    visitor.page.get_by_role("link", name="Appearance and language").click()
     visitor.page.get_by_label("Language").select_option("zh-hans")
     visitor.page.get_by_label("Time zone").select_option("Asia/Tokyo")
     visitor.page.get_by_role("button", name="Save").click()
@@ -233,7 +233,7 @@ def test_a_name_that_deceives_is_refused_where_it_is_typed(
     tolerated("with a status of 422")
     visitor = visit(viewport={"width": width, "height": 800})
     visitor.enter(reader)
-    visitor.goto("/settings")
+    visitor.goto("/settings/profile")
     name = visitor.page.get_by_label("Display name")
     name.fill("Ann\u202enimdA")
     visitor.page.get_by_role("button", name="Save").click()
@@ -282,6 +282,9 @@ def test_no_page_of_the_settings_is_wider_than_the_screen(visit: Visit, reader: 
     visitor = visit(viewport={"width": width, "height": 800}, locale=locale)
     visitor.goto("/login")
     names = [
+        "profile",
+        "account",
+        "factors",
         "preferences",
         "notifications",
         "filters",

@@ -27,7 +27,7 @@ def profile(visit: Visit, screen: dict[str, Any], reader: User, media_folder: Pa
     visitor = visit(**screen)
     visitor.find_media(media_folder)
     visitor.enter(reader)
-    visitor.goto("/settings")
+    visitor.goto("/settings/profile")
     return visitor
 
 
@@ -207,11 +207,47 @@ def test_a_file_that_is_no_picture_is_refused_at_its_field(profile: Visitor, tol
     expect(profile.page.locator(".errorlist")).to_contain_text("kind of file is not taken")
 
 
+def test_a_picture_is_removed_by_its_bin(profile: Visitor, reader: User) -> None:
+    pick(profile, jpeg(500, 500))
+    use(profile)
+    kept(profile, reader)
+    bin_of = profile.page.get_by_label("Remove your picture")
+    expect(bin_of).not_to_be_checked()
+    bin_of.check(force=True)
+    pick(profile, jpeg(500, 500))  # another picture takes its place
+    use(profile)
+    expect(bin_of).not_to_be_checked()
+    kept(profile, reader)
+    bin_of.check(force=True)
+    profile.go(profile.page.get_by_role("button", name="Save"))
+    expect(profile.page.get_by_label("Remove your picture")).to_have_count(0)
+    reader.refresh_from_db()
+    assert reader.avatar is None
+
+
+def test_how_far_a_picture_is_sent_is_shown_and_a_refusal_keeps_it(
+    profile: Visitor, reader: User, tolerated: Any
+) -> None:
+    tolerated("with a status of 422")
+    page = profile.page
+    pick(profile, jpeg(500, 500))
+    use(profile)
+    page.get_by_label("Display name").fill("Ann\u202enimdA")
+    shown = "window.shown = []; document.body.addEventListener('htmx:xhr:progress', ({ target }) => shown.push("
+    page.evaluate(f"() => {{ {shown}target.querySelector('progress').hidden)) }}")
+    page.get_by_role("main").get_by_role("button", name="Save").click()
+    expect(page.locator(".errorlist")).to_contain_text("change the writing direction")
+    assert False in page.evaluate("window.shown")
+    expect(page.get_by_role("img", name="The part that you have chosen")).to_be_visible()
+    page.get_by_label("Display name").fill("Ann")
+    assert kept(profile, reader).size == (400, 400)
+
+
 def test_without_javascript_the_server_cuts(visit: Visit, reader: User, media_folder: Path) -> None:
     visitor = visit(java_script_enabled=False)
     visitor.find_media(media_folder)
     visitor.enter(reader)
-    visitor.goto("/settings")
+    visitor.goto("/settings/profile")
     pick(visitor, jpeg(1200, 600))
     image = kept(visitor, reader)
     assert image.size == (400, 400)

@@ -49,11 +49,11 @@ def test_filtered_posts_are_folded_and_unfolded_by_keys(visit: Visit, reader: An
     page = visitor.page
     page.goto(f"{visitor.site}/settings/filters")
     page.get_by_label("Word or phrase").fill("zebra")
-    visitor.go(page.get_by_role("button", name="Filter", exact=True))
+    visitor.go(page.get_by_role("button", name="Mute", exact=True))
     say(author, "a Zebra of mine")
     page.goto(f"{visitor.site}/")
     words = page.get_by_text("a Zebra of mine")
-    expect(page.get_by_text("Filtered: zebra")).to_be_visible()
+    expect(page.get_by_text("Muted word: zebra")).to_be_visible()
     expect(words).to_be_hidden()
     page.locator("details.filtered summary").focus()
     page.keyboard.press("Enter")

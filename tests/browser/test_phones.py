@@ -128,18 +128,24 @@ def test_what_a_text_may_have_stands_at_the_left_beneath_it(visit: Visit, reader
 def test_every_part_of_the_settings_is_in_sight(visit: Visit, reader: Any, locale: str) -> None:
     visitor = phone(visit, reader, locale)
     visitor.goto("/settings")
-    tabs = visitor.page.locator(".tabs a")
-    expect(tabs).to_have_count(9)
-    for tab in tabs.all():
-        place = box(tab)
+    rows, part = visitor.page.locator(".parts li > a"), visitor.page.locator(".part")
+    expect(rows).to_have_count(10)
+    expect(part).to_be_hidden()
+    for row in rows.all():
+        place = box(row)
         assert place["x"] >= 0
         assert place["x"] + place["width"] <= 390
         assert place["height"] >= 44
     with visitor.page.expect_navigation():
-        tabs.last.tap()
-    expect(visitor.page.locator(".tabs [aria-current]")).to_have_count(1)
+        rows.last.tap()
+    expect(part).to_be_visible()
+    expect(rows.first).to_be_hidden()
+    with visitor.page.expect_navigation():
+        part.locator(".back").tap()
+    expect(rows.first).to_be_visible()
     visitor.page.set_viewport_size({"width": 1280, "height": 800})
-    visitor.holds("(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)(document.querySelector('.tabs'))")
+    expect(part).to_be_visible()
+    expect(rows.first).to_be_visible()
 
 
 def test_a_tap_leaves_no_tint(visit: Visit, reader: Any, author: Any) -> None:

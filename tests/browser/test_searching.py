@@ -56,6 +56,45 @@ def test_names_after_from(visit: Visit, reader: Any, screen: dict[str, Any]) -> 
     expect(page.locator("article")).to_have_count(1)
 
 
+@pytest.mark.parametrize("box", ["search", "side"])
+def test_people_and_hashtags_are_offered_from_the_third_letter(visit: Visit, reader: Any, box: str) -> None:
+    publish(sender=reader, content={"text": "#xanadu"})
+    visitor = visit(viewport={"width": 1280, "height": 800})
+    visitor.enter(reader)
+    visitor.goto("/search" if box == "search" else "/")
+    page = visitor.page
+    field = page.get_by_role("main" if box == "search" else "complementary").get_by_role("combobox")
+    options = page.get_by_role("option")
+    with page.expect_request("**/complete?*"):
+        field.press_sequentially("xa")
+        field.press_sequentially("v")
+    expect(options).to_have_text([re.compile("@xavier")])
+    expect(field).to_have_attribute("aria-expanded", "true")
+    expect(page.locator("[aria-selected=true]")).to_have_count(0)
+    field.fill("xan")
+    expect(options).to_have_text(["#xanadu"])
+    field.press("Enter")  # none is chosen: it is searched for
+    expect(page).to_have_url(re.compile("/search.q=xan$"))
+    visitor.goto("/search" if box == "search" else "/")
+    field.press_sequentially("xav")
+    expect(options).to_have_count(1)
+    field.press("ArrowDown")
+    expect(options).to_have_attribute("aria-selected", "true")
+    with page.expect_navigation():
+        field.press("Enter")
+    expect(page).to_have_url(f"{visitor.site}/@xavier")
+
+
+def test_the_navigation_stays_where_it_is(visit: Visit, reader: Any) -> None:
+    visitor = visit(viewport={"width": 1280, "height": 800})
+    visitor.enter(reader)
+    places = []
+    for path in ("/", "/search", "/settings"):
+        visitor.goto(path)
+        places.append([link.bounding_box() for link in visitor.page.locator(".nav > a").all()])
+    assert places[0] == places[1] == places[2]
+
+
 def test_recent_searches(visit: Visit, reader: Any, screen: dict[str, Any]) -> None:
     visitor = visit(**screen)
     visitor.enter(reader)

@@ -219,11 +219,15 @@
   }
 
   // --- Sending: how far the pictures are
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.id !== "profile" || !Array.from(form.elements).some((field) => field.files?.length)) return;
+    event.preventDefault();
+    form.querySelector("progress").hidden = false;
+    htmx.ajax("POST", form.action, { source: form, target: form, swap: "outerHTML" });
+  });
   document.body.addEventListener("htmx:xhr:progress", ({ target, detail }) => {
-    const bar = target.matches("#profile") && target.querySelector("progress");
-    if (!bar || !detail.lengthComputable) return;
-    bar.hidden = !Array.from(target.elements).some((field) => field.files?.length);
-    bar.value = detail.loaded / detail.total;
+    if (target.id === "profile" && detail.lengthComputable) target.querySelector("progress").value = detail.loaded / detail.total;
   });
 
   for (const field of document.querySelectorAll("input[data-crop]")) {
