@@ -19,9 +19,9 @@ from clientapi import timelines
 from clientapi.entities import Account, CredentialAccount, MutedAccount, moment
 from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
 from clientapi.list_api import list_of
-from clientapi.paging import MOST_PEOPLE, PEOPLE, Wanted, answer, wanted
+from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
-from clientapi.people import accounts_of, post_counts
+from clientapi.people import accounts_of, found_people, people_answer, post_counts
 from clientapi.presenting import Reader, statuses
 from clientapi.relationships import ASKED, relationships
 from items.pins import pinned_ids
@@ -30,17 +30,7 @@ from media.api import taken
 from media.models import Use
 from relations import actions, lists
 from relations.api import LONGEST_MUTE_SECONDS, is_visible
-from relations.people import (
-    BLOCKS,
-    FOLLOWEES,
-    FOLLOWERS,
-    MUTES,
-    REQUESTS,
-    Listed,
-    mutes_among,
-    people_page,
-    waiting_requests,
-)
+from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, waiting_requests
 from relations.visibility import standing, users_visible_to, visible_user
 from web.hosts import is_own
 from web.rest import FeedResponse, invalid, parse_id
@@ -208,29 +198,6 @@ def _kinds(params: Params) -> timelines.Kinds:
     )
 
 
-def people_answer(request: Request, owner: User, listed: Listed, reader: Reader) -> HttpResponse:
-    """A page of a list of people, newest relation first."""
-    asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
-    page, next_id, prev_id = found_people(owner, listed, reader, asked)
-    return answer(request, accounts_of(page), next_id=next_id, prev_id=prev_id)
-
-
-def found_people(
-    owner: User, listed: Listed, reader: Reader, asked: Wanted
-) -> tuple[list[User], int | None, int | None]:
-    """The page of a list of people that is asked for, by the ids of the relations, and the ids of its Link."""
-    page = people_page(
-        owner,
-        listed,
-        reader,
-        last_id=asked.max_id,
-        since_id=asked.since_id or 0,
-        min_id=asked.min_id,
-        limit=asked.limit,
-    )
-    return page.people, *asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more)
-
-
 class FollowersView(OpenView):
     """The followers of an account, over HTTP."""
 
@@ -239,7 +206,7 @@ class FollowersView(OpenView):
     def get(self, request: Request, account_id: str) -> HttpResponse:
         """Accounts in this relation to the account, newest relation first."""
         reader = reader_of(request)
-        return people_answer(request, user_or_404(account_id, reader), self.listed, reader)
+        return people_answer(request, user_or_404(account_id, reader).pk, self.listed, reader)
 
 
 class FollowingView(FollowersView):
@@ -367,7 +334,7 @@ class OwnPeopleView(ClientView):
     def get(self, request: Request) -> HttpResponse:
         """The people of the list, newest relation first."""
         reader = caller_of(request)
-        return people_answer(request, reader, self.listed, reader)
+        return people_answer(request, reader.pk, self.listed, reader)
 
 
 class BlocksView(OwnPeopleView):
@@ -389,7 +356,7 @@ class MutesView(ClientView):
         """Muted accounts, newest mute first, each with when its mute ends."""
         reader = caller_of(request)
         asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
-        found, next_id, prev_id = found_people(reader, MUTES, reader, asked)
+        found, next_id, prev_id = found_people(reader.pk, MUTES, reader, asked)
         ends = mutes_among(reader, found)
         people = [user for user in found if user.pk in ends]
         entries = [

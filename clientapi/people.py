@@ -12,14 +12,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
+from rest_framework.request import Request
 
 from accounts.models import User
 from clientapi.entities import Account, Facts, account_of
+from clientapi.paging import MOST_PEOPLE, PEOPLE, Wanted, answer, wanted
+from clientapi.params import Params
 from items.bodies import Sender
 from items.visibility import for_followers
+from relations.people import Listed, people_page
 from relations.rules import READER, may_know_of
 from relations.visibility import is_username
 from storage.connections import fetch, id_array
+from web.rest import FeedResponse
 
 COUNTED = 1_000
 """Posts of a user that are counted."""
@@ -185,3 +190,26 @@ def accounts_of(users: Iterable[User]) -> list[Account]:
     users = list(users)
     found = _accounts([Facts.of(user) for user in users])
     return [found[str(user.pk)] for user in users]
+
+
+def people_answer(request: Request, owner_id: int, listed: Listed, reader: User | AnonymousUser) -> FeedResponse:
+    """A page of a list of people, newest relation first."""
+    asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
+    page, next_id, prev_id = found_people(owner_id, listed, reader, asked)
+    return answer(request, accounts_of(page), next_id=next_id, prev_id=prev_id)
+
+
+def found_people(
+    owner_id: int, listed: Listed, reader: User | AnonymousUser, asked: Wanted
+) -> tuple[list[User], int | None, int | None]:
+    """The page of a list of people that is asked for, by the ids of the relations, and the ids of its Link."""
+    page = people_page(
+        owner_id,
+        listed,
+        reader,
+        last_id=asked.max_id,
+        since_id=asked.since_id or 0,
+        min_id=asked.min_id,
+        limit=asked.limit,
+    )
+    return page.people, *asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more)

@@ -14,17 +14,17 @@ from clientapi.entities import Context, Status, StatusSource
 from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of
 from clientapi.html import rendered
 from clientapi.media_api import described
-from clientapi.paging import MOST_PEOPLE, MOST_STATUSES, PEOPLE, answer, wanted
+from clientapi.paging import MOST_STATUSES
 from clientapi.params import Params
-from clientapi.people import accounts_of
+from clientapi.people import people_answer
 from clientapi.presenting import Reader, edits, statuses
-from clientapi.reposters import reposters_page
 from clientapi.threads import thread_of
 from items import actions, attachments, idempotency
 from items.api import body_or_404, item_or_404, take_back_or_404
 from items.bodies import ItemBody
 from items.hydrate import hydrate, verified
 from items.models import Item, ItemType, Visibility
+from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.versions import Version, versions_of
@@ -242,24 +242,21 @@ class HistoryView(OpenView):
 
 
 class FavouritedByView(OpenView):
-    """Users who like a status, over HTTP. The site tells no reader who likes what: the list is empty."""
+    """Users who like a status, over HTTP."""
+
+    listed = LIKERS
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """The empty list, of a status that the caller may see."""
-        body_or_404(status_id, reader_of(request))
-        return FeedResponse([])
-
-
-class RebloggedByView(OpenView):
-    """Users who reposted a status, over HTTP."""
-
-    def get(self, request: Request, status_id: str) -> HttpResponse:
-        """Users whose repost of it the caller may see, those who joined last first."""
+        """Users in this relation to a status that the caller may see, newest relation first."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader).shown
-        asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
-        page = reposters_page(int(item.id), reader, asked)
-        return answer(request, accounts_of(page.users), next_id=page.next_id, prev_id=page.prev_id)
+        return people_answer(request, int(item.id), self.listed, reader)
+
+
+class RebloggedByView(FavouritedByView):
+    """Users who reposted a status, over HTTP; those who joined last first."""
+
+    listed = REPOSTERS
 
 
 # --- Acts ------------------------------------------------------------------------------------------------

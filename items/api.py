@@ -18,6 +18,7 @@ from items.hydrate import hydrate
 from items.kept import Kept, kept_page
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
+from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
 from items.profile import item_count, profile_page, replies_page, visible_item
 from items.query import QUERY_LENGTH, parse
@@ -26,7 +27,7 @@ from items.tags import tag_page
 from items.text import TITLE_LENGTH, ContentError, canonical_tag
 from items.user_search import search_users
 from items.viewing import tell_viewed
-from relations.api import user_or_404
+from relations.api import UserPage, user_or_404, user_page
 from relations.visibility import standing
 from web.openapi import EMPTY_BODY, IDEMPOTENCY_KEY, PAGED
 from web.rest import (
@@ -337,6 +338,28 @@ class RepliesView(PublicApiView):
         """The replies to an item, oldest first: its whole thread, or of a reply those that answer it."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         return FeedResponse(replies_page(body_or_404(item_id, reader), reader, last_id=last_id, limit=count))
+
+
+class LikersView(PublicApiView):
+    """The people who like an item, over HTTP."""
+
+    @extend_schema(operation_id="list_likers", parameters=PAGED, responses={200: UserPage})
+    def get(self, request: Request, item_id: str) -> HttpResponse:
+        """The people who like an item, newest like first; of a repost those who like the original."""
+        reader, last_id, count = reader_of(request), position(request), limit(request)
+        item = body_or_404(item_id, reader).shown
+        return FeedResponse(user_page(int(item.id), LIKERS, reader, last_id, count))
+
+
+class RepostersView(PublicApiView):
+    """The people who reposted an item, over HTTP."""
+
+    @extend_schema(operation_id="list_reposters", parameters=PAGED, responses={200: UserPage})
+    def get(self, request: Request, item_id: str) -> HttpResponse:
+        """The people who reposted an item, or the original of a repost; those who joined last first."""
+        reader, last_id, count = reader_of(request), position(request), limit(request)
+        item = body_or_404(item_id, reader).shown
+        return FeedResponse(user_page(int(item.id), REPOSTERS, reader, last_id, count))
 
 
 class ProfileView(PublicApiView):

@@ -20,7 +20,7 @@ from items.search import search_items
 from items.tags import tag_page
 from items.text import canonical_tag
 from items.user_search import search_users
-from relations.views import followed_among, requested_among
+from relations.views import person_cards
 from web import rates
 from web.pages import INVALID, PageRequest, show, too_many
 from web.rest import once, position
@@ -85,10 +85,7 @@ def search(request: PageRequest) -> HttpResponse:
     if only_people or (last_id is None and not only_posts):
         wanted = ALL_PEOPLE if only_people else FIRST_PEOPLE
         found = search_users(query, request.user, limit=wanted + 1)
-        followed, requested = followed_among(request.user, found), requested_among(request.user, found)
-        context["people"] = [
-            {"person": one, "following": one.pk in followed, "requested": one.pk in requested} for one in found[:wanted]
-        ]
+        context["people"] = person_cards(request.user, found[:wanted])
         context["more_people"] = not only_people and len(found) > wanted
     if not only_people:
         page = search_items(query, request.user, last_id=last_id)

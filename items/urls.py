@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from items import api, filter_api, filter_views, pin_views, search_views, views
+from items import api, filter_api, filter_views, people_views, pin_views, search_views, views
 
 api_patterns = [
     path("users/<str:username>", api.ProfileView.as_view()),
@@ -20,6 +20,8 @@ api_patterns = [
     path("me/likes", api.LikesView.as_view()),
     path("items/<str:item_id>/repost", api.RepostView.as_view()),
     path("items/<str:item_id>/replies", api.RepliesView.as_view()),
+    path("items/<str:item_id>/likes", api.LikersView.as_view()),
+    path("items/<str:item_id>/reposts", api.RepostersView.as_view()),
 ]
 
 urlpatterns = [
@@ -37,6 +39,8 @@ urlpatterns = [
     path("items/<int:item_id>/edit", views.edit, name="edit"),
     path("items/<int:item_id>/menu", views.menu, name="menu"),
     path("items/<int:item_id>/edits", views.edits, name="edits"),
+    path("items/<int:item_id>/likes", people_views.likers, name="likers"),
+    path("items/<int:item_id>/reposts", people_views.reposters, name="reposters"),
     path("items/<int:item_id>/delete", views.delete, name="delete"),
     path("items/<int:item_id>/like", views.like, name="like"),
     path("items/<int:item_id>/unlike", views.unlike, name="unlike"),

@@ -216,7 +216,7 @@ class RequestsView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Users who ask to follow the caller, newest request first."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
-        return FeedResponse(user_page(reader, REQUESTS, reader, last_id, count))
+        return FeedResponse(user_page(reader.pk, REQUESTS, reader, last_id, count))
 
 
 class MutedCard(UserCard, kw_only=True):
@@ -243,7 +243,7 @@ class BlocksView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Users whom the caller blocks, newest block first."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
-        return FeedResponse(user_page(reader, BLOCKS, reader, last_id, count))
+        return FeedResponse(user_page(reader.pk, BLOCKS, reader, last_id, count))
 
 
 class MutesView(ApiView):
@@ -253,7 +253,7 @@ class MutesView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Users whom the caller mutes, newest mute first."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
-        page = people_page(reader, MUTES, reader, last_id=last_id, limit=count)
+        page = people_page(reader.pk, MUTES, reader, last_id=last_id, limit=count)
         found = mutes_among(reader, page.people)
         cards = [
             MutedCard(
@@ -322,7 +322,7 @@ class FollowersView(PublicApiView):
         """The followers of a user, newest relation first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
-        return FeedResponse(user_page(user, FOLLOWERS, reader, last_id, count))
+        return FeedResponse(user_page(user.pk, FOLLOWERS, reader, last_id, count))
 
 
 class FollowingView(PublicApiView):
@@ -333,12 +333,12 @@ class FollowingView(PublicApiView):
         """The followees of a user, newest relation first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
-        return FeedResponse(user_page(user, FOLLOWEES, reader, last_id, count))
+        return FeedResponse(user_page(user.pk, FOLLOWEES, reader, last_id, count))
 
 
-def user_page(user: User, listed: Listed, reader: User | AnonymousUser, last_id: int | None, count: int) -> UserPage:
-    """A list of people of a user whom `reader` may know of."""
-    page = people_page(user, listed, reader, last_id=last_id, limit=count)
+def user_page(owner_id: int, listed: Listed, reader: User | AnonymousUser, last_id: int | None, count: int) -> UserPage:
+    """A page of a list of people, as far as `reader` is shown them."""
+    page = people_page(owner_id, listed, reader, last_id=last_id, limit=count)
     return UserPage(
         [UserCard.of(one) for one in page.people],
         as_text(page.last_id),

@@ -29,21 +29,25 @@ WAITING = f"""
 
 
 class Listed(NamedTuple):
-    """A list of people: those in the column `other` of the relations that have its owner in the column `own`."""
+    """A list of people: those in the column `other` of the rows of a table that have its owner in the column `own`."""
 
     table: str
     own: str
     other: str
-    hides_blockers: bool = True
-    """Whether users who block the reader are left out, of whom the reader may not know."""
+    shown: str = may_know_of("u", READER)
+    """A condition on the user `u`: whether the reader is shown them."""
+    place: str = "id"
+    """The column by which an index has the rows of one owner in order."""
+    kept: str = "true"
+    """A condition on the row `f`."""
 
 
-FOLLOWERS = Listed("follow", "followee", "follower")
-FOLLOWEES = Listed("follow", "follower", "followee")
-REQUESTS = Listed("followrequest", "followee", "follower")
+FOLLOWERS = Listed("relations_follow", "followee_id", "follower_id")
+FOLLOWEES = Listed("relations_follow", "follower_id", "followee_id")
+REQUESTS = Listed("relations_followrequest", "followee_id", "follower_id")
 # Users whom one turned away are named also where they block the reader: the reader named them before.
-BLOCKS = Listed("block", "blocker", "blocked", hides_blockers=False)
-MUTES = Listed("mute", "muter", "muted", hides_blockers=False)
+BLOCKS = Listed("relations_block", "blocker_id", "blocked_id", shown="u.is_active")
+MUTES = Listed("relations_mute", "muter_id", "muted_id", shown="u.is_active")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +81,17 @@ class _Row(NamedTuple):
 @cache
 def _statement(listed: Listed, order: str) -> str:
     """For `_Row`s: the bound is the last of `scan` relations where they did not fill the page."""
+    place = f"f.{listed.place}"
     first = f"""
-        SELECT f.id, f.{listed.other}_id AS user_id FROM relations_{listed.table} f
-        WHERE f.{listed.own}_id = %(user)s AND f.id > %(above)s AND f.id < %(below)s ORDER BY f.id {order}
+        SELECT {place} AS id, f.{listed.other} AS user_id FROM {listed.table} f
+        WHERE f.{listed.own} = %(owner)s AND {listed.kept} AND {place} > %(above)s AND {place} < %(below)s
+        ORDER BY {place} {order}
     """  # noqa: S608 (our own columns)
-    is_shown = may_know_of("u", READER) if listed.hides_blockers else "u.is_active"
     return f"""
         WITH page AS MATERIALIZED (
             SELECT listed.id, known.* FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
                 SELECT {user_columns("u")} FROM accounts_user u
-                WHERE u.id = listed.user_id AND {is_shown}
+                WHERE u.id = listed.user_id AND {listed.shown}
                 OFFSET 0
             ) known
             ORDER BY listed.id {order} LIMIT %(count)s
@@ -100,7 +105,7 @@ def _statement(listed: Listed, order: str) -> str:
 
 
 def people_page(
-    user: User,
+    owner_id: int,
     listed: Listed,
     reader: User | AnonymousUser,
     *,
@@ -109,12 +114,12 @@ def people_page(
     since_id: int = 0,
     min_id: int | None = None,
 ) -> PeoplePage:
-    """A page of the people to whom `user` stands in a relation, below `last_id` and above `since_id`, as far as
-    `reader` may know of them; with `min_id` those directly above it, newest relation first all the same.
+    """A page of a list of people, below `last_id` and above `since_id`, as far as `reader` is shown them; with
+    `min_id` those directly above it, newest relation first all the same.
     """
     order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
     params = {
-        "user": user.pk,
+        "owner": owner_id,
         "reader": reader.pk or 0,
         "above": above,
         "below": below(last_id),

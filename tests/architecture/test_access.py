@@ -333,6 +333,8 @@ API_WITHOUT = {
     "users/<str:username>/block": "",
     "users/<str:username>/mute": "",
     "items/<str:item_id>/bookmark": "204 or 404 (items/test_kept.py)",
+    "items/<str:item_id>/likes": "people, or 404 (items/test_people.py)",
+    "items/<str:item_id>/reposts": "the same",
     "me/blocks": "people",
     "me/mutes": "people",
     "users/<str:username>/follower": "204 or 404 (relations/test_mutes.py)",
@@ -401,6 +403,14 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: f"/items/{world.post.pk}/edits", ("post",), by_id=True),
         Shows(lambda world: f"/items/{world.reply.pk}/edits", ("reply",), by_id=True),
         Shows(lambda world: f"/items/{world.repost.pk}/edits", ("repost",), by_id=True),
+    ],
+    "likers": [
+        Shows(lambda world: f"/items/{world.post.pk}/likes", ("post",), by_id=True),
+        Shows(lambda world: f"/items/{world.repost.pk}/likes", ("repost",), by_id=True),
+    ],
+    "reposters": [
+        Shows(lambda world: f"/items/{world.reply.pk}/reposts", ("reply",), by_id=True),
+        Shows(lambda world: f"/items/{world.answered.pk}/reposts", ("answered",), by_id=True),
     ],
     "menu": [
         Shows(

@@ -257,6 +257,7 @@ PEOPLE: dict[str, Callable[[User, User, Item], object]] = {
     "blocks": lambda reader, one, item: relations.block(blocker=reader, blocked=one),
     "mutes": lambda reader, one, item: relations.mute(muter=reader, muted=one),
     "follow_requests": lambda reader, one, item: relations.follow(follower=one, followee=reader),
+    "statuses/ITEM/favourited_by": lambda reader, one, item: items.like(user=one, item=item),
     "statuses/ITEM/reblogged_by": lambda reader, one, item: items.repost(sender=one, item=item),
 }
 

@@ -180,7 +180,7 @@ def test_a_list_of_people_ends_short_at_its_bound_and_goes_on(monkeypatch: pytes
     User.objects.filter(pk__in=[fan.pk for fan in fans[2:-1]]).update(is_active=False)
     found, last_id, pages = [], None, 0
     for _ in range(10):
-        page = people.people_page(star, people.FOLLOWERS, AnonymousUser(), last_id=last_id, limit=3)
+        page = people.people_page(star.pk, people.FOLLOWERS, AnonymousUser(), last_id=last_id, limit=3)
         found += page.people
         pages += 1
         if not page.has_more:

@@ -1,0 +1,37 @@
+"""The pages of the people who like an item, and of those who reposted it."""
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from items.api import body_or_404
+from items.people import LIKERS, REPOSTERS
+from relations.people import Listed, people_page
+from relations.views import person_cards
+from web.pages import PageRequest, show
+from web.rest import PAGE, position
+
+
+@require_safe
+def likers(request: PageRequest, item_id: int) -> HttpResponse:
+    """The people who like an item, newest like first."""
+    return _people(request, item_id, LIKERS)
+
+
+@require_safe
+def reposters(request: PageRequest, item_id: int) -> HttpResponse:
+    """The people who reposted an item, those who joined last first."""
+    return _people(request, item_id, REPOSTERS)
+
+
+def _people(request: PageRequest, item_id: int, listed: Listed) -> HttpResponse:
+    item = body_or_404(item_id, request.user).shown
+    last_id = position(request)
+    page = people_page(int(item.id), listed, request.user, last_id=last_id, limit=PAGE)
+    context = {
+        "item": item,
+        "shows_likers": listed is LIKERS,
+        "people": person_cards(request.user, page.people),
+        "last_id": page.last_id if page.has_more else None,
+        "is_first": last_id is None,
+    }
+    return show(request, "items/people.html", context, part="relations/_more.html")
