@@ -3,7 +3,7 @@ that a page of twenty cards looks nothing up and translates nothing while it is 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from items.pictures import figures, ground
 from items.query import Query
 from items.reading import Moment, domain, is_long, linked, moment, short_link, version
 from items.text import mentions
+from items.threads import Branch
 from items.versions import Version
 from media.objects import MediaObject
 from relations.visibility import visible_names
@@ -141,6 +142,27 @@ class Card:
     is_unwanted: bool = False
     """Whether it stands in the list of what the reader is not interested in."""
 
+    @property
+    def reposts_label(self) -> SafeString:
+        """How many reposted it, for its own page."""
+        return _counted(ngettext("%(count)s repost", "%(count)s reposts", self.counts.reposts), self.counts.reposts)
+
+    @property
+    def likes_label(self) -> SafeString:
+        """How many like it, for its own page."""
+        return _counted(ngettext("%(count)s like", "%(count)s likes", self.counts.likes), self.counts.likes)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A card in a thread, and the links to answers that stand on pages of their own."""
+
+    card: Card
+    is_answer: bool
+    """Whether it stands under the answer before it."""
+    further: list[tuple[str, str]]
+    """The address and the words of each link."""
+
 
 class Cards:
     """Makes the cards of one page for its reader."""
@@ -217,6 +239,22 @@ class Cards:
             viewed=moment(viewed_at) if viewed_at else None,
             **facts,
         )
+
+    def thread(self, asked: ItemBody, branches: Iterable[Branch]) -> list[Entry]:
+        """The entries of the answers to an item. One that a filter hides is folded where others stand under it."""
+        entries = []
+        for branch in branches:
+            answers = [answer for answer in branch.answers if not answer.item.is_hidden]
+            if branch.item.is_hidden and not answers:
+                continue
+            card = self.one(branch.item)
+            if branch.item.reply_to != asked.shown.id:
+                words = SafeString(escape(_("The post that this replies to is not available to you.")))
+                card = replace(card, answered=words, answers="")
+            entries.append(Entry(card, False, []))
+            entries += [Entry(self.one(one.item), True, _further(one.item, one.hidden)) for one in answers]
+            entries[-1].further.extend(_further(branch.item, branch.hidden))
+        return entries
 
     def content(self, item: ItemBody, *, is_whole: bool = False) -> Content:
         """What an item says; `is_whole`: nothing of its text is folded, and a single picture is large."""
@@ -313,8 +351,19 @@ def _answered(sender: Sender) -> SafeString:
     return SafeString(escape(_("replying to @%(name)s") % {"name": sender.username}))
 
 
+def _counted(words: str, count: int) -> SafeString:
+    return SafeString(escape(words) % {"count": f"<b>{count}</b>"})
+
+
 def _replies(count: int) -> str:
     return ngettext("%(count)s reply", "%(count)s replies", count) % {"count": count} if count else ""
+
+
+def _further(item: ItemBody, hidden: int) -> list[tuple[str, str]]:
+    if not hidden:
+        return []
+    words = ngettext("Show %(count)s more reply", "Show %(count)s more replies", hidden) % {"count": hidden}
+    return [(f"{item_address(item.id)}#replies", words)]
 
 
 def _removed(count: int) -> str:

@@ -69,11 +69,6 @@ PICTURED = _both(_by_circle("i.media <> '[]'"), CIRCLES)
 ALL = _both([*POSTS, *REPLIES_OF], CIRCLES)
 TAGGED_ABOVE = listing(_above([*POSTS, *REPLIES_OF]), "ASC", given=CIRCLES, keep=carries("i.id", "%(tag)s"))
 ANSWERS = _both(REPLIES_OF)
-ABOVE = f"""
-    SELECT {COLUMNS} FROM {ITEMS} JOIN items_item reply ON i.id IN (reply.root_id, reply.reply_to_id)
-    WHERE reply.id = %(item)s AND {VISIBLE}
-    ORDER BY i.id
-"""  # noqa: S608
 SENDERS = f"""
     SELECT i.id, s.id, s.username, s.display_name, s.is_big_v, s.avatar::text FROM items_item i
     JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
@@ -144,18 +139,9 @@ def tagged_page(
     return upward(TAGGED_ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, **place)
 
 
-def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
-    """The root of a reply's thread and the item it answers, as far as `reader` may see them; empty for other items."""
-    if not reply.reply_to:
-        return []
-    return bodies(fetch(ABOVE, {"item": int(reply.id), "reader": reader.pk or 0}, into=ItemRow.of), reader)
-
-
-def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser, *, but: str = "") -> dict[str, Sender]:
-    """The senders of the items that these reply to, by the ids of those, as far as `reader` may see them. `but`: the id
-    of the item under which the replies stand, which needs no naming.
-    """
-    ids = {int(item.reply_to) for item in items if item.reply_to and item.reply_to != but}
+def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, Sender]:
+    """The senders of the items that these reply to, by the ids of those, as far as `reader` may see them."""
+    ids = {int(item.reply_to) for item in items if item.reply_to}
     if not ids:
         return {}
     rows = fetch(SENDERS, {"ids": id_array(ids), "reader": reader.pk or 0})

@@ -28,8 +28,9 @@ from items.models import Item, Status, Visibility
 from items.open_pages import OpenPage, open_page
 from items.pins import is_pinnable, pinned_ids, pinned_items
 from items.previews import item_preview, person_preview
-from items.profile import above, answered_senders, answers_page, pictured_page, profile_page, replies_page, visible_item
+from items.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
 from items.text import ContentError
+from items.threads import above, thread_page
 from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
 from media.actions import PICTURES_AN_ITEM, MediaError
@@ -125,18 +126,19 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     if wants_part(request) and last_id is None:
         (card,) = Cards(request.user).of([item], answered=answered_senders([item], request.user), keeps_hidden=True)
         return OpenPage(show(request, "items/_item.html", {"card": card}))
-    page = replies_page(item, request.user, last_id=last_id)
-    answered = answered_senders(page.items, request.user, but=item.shown.id)
-    context = {"page": page, "is_first": last_id is None, "in_thread": True}
+    page = thread_page(item, request.user, last_id=last_id)
+    shown = page.items
     if wants_part(request):
-        context["cards"] = Cards(request.user).of(page.items, answered=answered)
-        return OpenPage(show(request, "items/_more.html", context))
+        context: dict[str, Any] = {"page": page, "thread": Cards(request.user, shown).thread(item, page.branches)}
+        return OpenPage(show(request, "items/_more_replies.html", context))
     higher = above(item, request.user)
-    cards = Cards(request.user, [*higher, item, *page.items])
-    context |= {
+    cards = Cards(request.user, [*higher, item, *shown])
+    context = {
+        "page": page,
+        "is_first": last_id is None,
         "item": item,
         "card": cards.one(item, is_whole=True),
-        "cards": cards.of(page.items, answered=answered),
+        "thread": cards.thread(item, page.branches),
         "above": cards.of(higher, keeps_hidden=True),
         "form": ItemForm.fresh(item, request.user),
     }
@@ -144,8 +146,8 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
         context["preview"] = item_preview(item, reverse("item", args=[item.shown.id]))
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
-        tell_viewed(request, response, item, request.user, replies=page.items)
-    return OpenPage(response, [item, *higher, *page.items], _ids(answered))
+        tell_viewed(request, response, item, request.user, replies=shown)
+    return OpenPage(response, [item, *higher, *shown])
 
 
 def _ids(senders: Mapping[str, Sender]) -> list[int]:
@@ -318,15 +320,13 @@ def _publish(reader: User, answered: Item | None, form: ItemForm) -> Item:
 
 
 def _place_of(reply: Item, reader: User) -> str:
-    """The address where a new item stands: a post on its own page, a reply on the page of its thread that shows it."""
-    if reply.reply_to_id is None:
+    """The address where a new item stands: a post on its own page, a reply under what it answers."""
+    answered = visible_item(reply.reply_to_id or 0, reader)
+    if answered is None:
         return reverse("item", args=[reply.pk])
-    root = visible_item(reply.root_id or 0, reader)
-    if root is None:
-        return reverse("item", args=[reply.pk])
-    first = replies_page(root, reader)
+    first = thread_page(answered, reader)
     query = "" if str(reply.pk) in {one.id for one in first.items} else f"?last_id={reply.pk - 1}"
-    return f"{reverse('item', args=[reply.root_id])}{query}#item-{reply.pk}"
+    return f"{reverse('item', args=[answered.id])}{query}#item-{reply.pk}"
 
 
 # --- Liking and reposting --------------------------------------------------------------------------------

@@ -1,0 +1,209 @@
+"""The replies to an item as its page shows them: a tree of two levels, with a bound of work.
+
+First come answers by those who are near the reader: the reader, the authors of the item and of what its thread is
+about, and whom the reader follows. Then come the others, oldest first, page by page. Under each stand a few of its own
+answers, in the same order; the rest is on the page of what they answer.
+
+A page looks through `SCAN` replies, and the near ones are sought among the first `SCAN`. Where the reader may not see
+what a reply answers, the reply stands among the answers to the post, so that each reply stands somewhere.
+
+See docs/decisions.md: A page has a bound of work, and answers short at it.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from django.contrib.auth.models import AnonymousUser
+
+from accounts.models import User
+from items.bodies import ItemBody
+from items.hydrate import COLUMNS, ITEMS, ORIGINALS, ItemRow, bodies, id_of
+from items.listing import SCAN
+from items.visibility import VISIBLE, said_visible
+from relations.rules import READER, follows
+from storage.connections import fetch
+from storage.paging import as_text, part_of
+
+BRANCHES = 15
+"""Answers to the item on a page."""
+NEAR = 10
+"""The answers of near people that come first, at most."""
+ANSWERS = 2
+"""The answers that are shown under each of them."""
+LOOKED_AT = 20
+"""The answers of one item that are looked at."""
+ANCESTORS = 8
+"""The items above a reply that its page shows, beside the post that its thread is about."""
+
+
+def _is_near(reply: str) -> str:
+    near = f"{reply}.sender_id IN (SELECT sender_id FROM authors) OR {follows(READER, f'{reply}.sender_id')}"  # noqa: S608
+    return f"({reply}.sender_id = {READER} OR {near})"
+
+
+SEEN = f"""
+    CROSS JOIN LATERAL (
+        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND {VISIBLE} OFFSET 0
+    ) seen
+"""
+
+
+def _answers(item: str) -> str:
+    """The first answers of one item, with those that the reader may see alone."""
+    return f"""
+        (SELECT r.id, r.sender_id FROM items_item r WHERE r.reply_to_id = {item} ORDER BY r.id LIMIT {LOOKED_AT}) reply
+        {SEEN}
+    """  # noqa: S608
+
+
+IS_ANSWER = f"""
+    (reply.reply_to_id = %(item)s OR NOT EXISTS (
+        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+        WHERE i.id = reply.reply_to_id AND {said_visible("i", "s")} OFFSET 0))
+"""
+
+
+def _branches(replies_of: str) -> str:
+    """A statement for `_Row`s. `replies_of`: the column by which the replies are found among which the answers are."""
+
+    def replies(above: str) -> str:
+        return f"""
+            SELECT r.id, r.sender_id, r.reply_to_id FROM items_item r
+            WHERE r.{replies_of}_id = %(item)s AND r.id > {above} ORDER BY r.id
+        """  # noqa: S608
+
+    return f"""
+    WITH authors AS MATERIALIZED (
+        SELECT a.sender_id FROM items_item asked JOIN items_item a ON a.id IN (asked.id, asked.root_id)
+        WHERE asked.id = %(item)s
+    ),
+    near AS MATERIALIZED (
+        SELECT reply.id FROM ({replies("0")} LIMIT %(scan)s) reply {SEEN}
+        WHERE {_is_near("reply")} AND {IS_ANSWER}
+        ORDER BY reply.id LIMIT {NEAR}
+    ),
+    wanted AS MATERIALIZED (
+        SELECT %(count)s - CASE WHEN %(above)s = 0 THEN (SELECT count(*) FROM near) ELSE 0 END AS count
+    ),
+    other AS MATERIALIZED (
+        SELECT reply.id FROM ({replies("%(above)s")} LIMIT %(scan)s) reply {SEEN}
+        WHERE reply.id NOT IN (SELECT id FROM near) AND {IS_ANSWER}
+        ORDER BY reply.id LIMIT (SELECT count FROM wanted)
+    ),
+    bound AS MATERIALIZED (
+        SELECT CASE WHEN (SELECT count(*) FROM other) < (SELECT count FROM wanted)
+            THEN (SELECT last.id FROM ({replies("%(above)s")} OFFSET %(scan)s - 1 LIMIT 1) last) END AS id
+    ),
+    branch AS MATERIALIZED (
+        SELECT id, true AS is_near FROM near WHERE %(above)s = 0 UNION ALL SELECT id, false FROM other
+    ),
+    shown AS MATERIALIZED (
+        SELECT id, NULL::bigint AS parent_id, is_near FROM branch
+        UNION ALL
+        SELECT answer.id, branch.id, answer.is_near FROM branch CROSS JOIN LATERAL (
+            SELECT reply.id, {_is_near("reply")} AS is_near FROM {_answers("branch.id")}
+            ORDER BY is_near DESC, reply.id LIMIT {ANSWERS + 1}
+        ) answer
+    )
+    SELECT bound.id, shown.parent_id, shown.is_near,
+        shown.parent_id IS NOT NULL AND EXISTS (SELECT FROM {_answers("shown.id")} OFFSET 0), {COLUMNS}
+        FROM bound LEFT JOIN shown ON true
+        LEFT JOIN items_item i ON i.id = shown.id LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
+    ORDER BY shown.is_near DESC, shown.id
+    """  # noqa: S608 (constants)
+
+
+THREAD, ANSWERED = _branches("root"), _branches("reply_to")
+ABOVE = f"""
+    WITH RECURSIVE up AS (
+        SELECT r.reply_to_id AS id, r.root_id, 1 AS distance FROM items_item r WHERE r.id = %(item)s
+        UNION ALL
+        SELECT r.reply_to_id, up.root_id, up.distance + 1 FROM up JOIN items_item r ON r.id = up.id
+        WHERE up.distance < {ANCESTORS} AND r.reply_to_id IS NOT NULL
+    )
+    SELECT {COLUMNS} FROM {ITEMS}
+    WHERE i.id IN (SELECT id FROM up UNION SELECT root_id FROM up) AND {VISIBLE} ORDER BY i.id
+"""  # noqa: S608
+
+
+class Answer(NamedTuple):
+    """An answer that stands under another, and how many answers to it are on its own page."""
+
+    item: ItemBody
+    hidden: int
+
+
+class Branch(NamedTuple):
+    """An answer to an item, the answers to it that stand under it, and how many more are on its own page."""
+
+    item: ItemBody
+    answers: list[Answer]
+    hidden: int
+
+    @classmethod
+    def of(cls, item: ItemBody, found: Sequence[Answer]) -> "Branch":
+        """The branch of an answer, from the answers that were found, one more than are shown. Answers that are not
+        public are not counted, and of those that are the reader may not see some: where there are more, one at least
+        is told, and else none.
+        """
+        rest = item.counts.replies - ANSWERS
+        has_more = len(found) > ANSWERS or item.counts.replies > LOOKED_AT
+        return cls(item, list(found[:ANSWERS]), max(rest, 1) if has_more else 0)
+
+
+class Thread(NamedTuple):
+    """A page of the answers to an item; `last_id` and `has_more` as of items.listing."""
+
+    branches: list[Branch]
+    last_id: str | None
+    has_more: bool
+
+    @property
+    def items(self) -> list[ItemBody]:
+        """All items of the page, in the order in which they stand."""
+        return [item for branch in self.branches for item in (branch.item, *(answer.item for answer in branch.answers))]
+
+
+class _Row(NamedTuple):
+    """A row of `_branches`: its bound, and an item, or none where the page is empty."""
+
+    bound: int | None
+    parent_id: int | None
+    is_near: bool | None
+    is_answered: bool | None
+    """Whether the reader may see an answer to it; of one that stands under another."""
+    item: ItemRow | None
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "_Row":
+        bound, parent_id, is_near, is_answered, *columns = row
+        item = None if id_of(columns) is None else ItemRow.of(columns)
+        return cls(bound, parent_id, is_near, is_answered, item)
+
+
+def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None) -> Thread:
+    """The answers after `last_id` (exclusive), the near ones before all others on the first page."""
+    params = {"item": int(item.shown.id), "reader": reader.pk or 0, "above": last_id or 0}
+    statement = ANSWERED if item.shown.reply_to else THREAD
+    rows = fetch(statement, params | {"scan": SCAN, "count": BRANCHES + 1}, into=_Row.of)
+    found = [(row, row.item) for row in rows if row.item is not None]
+    body_of = {int(body.id): body for body in bodies([one for _row, one in found], reader)}
+    answers: defaultdict[int, list[Answer]] = defaultdict(list)
+    for row, one in found:
+        if row.parent_id is not None:
+            body = body_of[one.id]
+            answers[row.parent_id].append(Answer(body, max(body.counts.replies, 1) if row.is_answered else 0))
+    near = [one for row, one in found if row.parent_id is None and row.is_near]
+    others = [one for row, one in found if row.parent_id is None and not row.is_near]
+    part = part_of(others, BRANCHES - len(near), attrgetter("id"), bound=rows[0].bound)
+    branches = [Branch.of(body_of[one.id], answers[one.id]) for one in (*near, *part.shown)]
+    return Thread(branches, as_text(part.last_id), part.has_more)
+
+
+def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
+    """The items above a reply as far as `reader` may see them: the post that its thread is about, and the nearest."""
+    if not reply.shown.reply_to:
+        return []
+    return bodies(fetch(ABOVE, {"item": int(reply.shown.id), "reader": reader.pk or 0}, into=ItemRow.of), reader)
