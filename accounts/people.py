@@ -67,7 +67,7 @@ def profile_address(username: str) -> str:
 def name_of(person: Person, address: str = "") -> SafeString:
     """A person's name, a link if there is an address, and the badge of a big-V. Every name is shown by it."""
     if address:
-        return format_html('<a class="name" href="{}">{}</a>{}', address, isolated(person.name), badge_of(person))
+        return format_html('<a class="name" href="{}">{}{}</a>', address, isolated(person.name), badge_of(person))
     return format_html("{}{}", isolated(person.name), badge_of(person))
 
 

@@ -10,6 +10,8 @@ from media.objects import MediaObject
 
 STEPS = 10
 """The places of site.css, `.fx-0` to `.fx-10` from left to right, `.fy-0` to `.fy-10` from top to bottom."""
+FEW = 300
+"""A single picture of fewer pixels in width is shown as it is: the column would make it more than twice as wide."""
 BASE_83 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~"
 """The digits of a blurhash."""
 
@@ -29,7 +31,7 @@ def figures(pictures: Sequence[MediaObject], *, whole: bool = False, is_first: b
     """
     loading = "eager" if is_first else "lazy"
     shown = [_figure(one, number, len(pictures), loading, whole=whole) for number, one in enumerate(pictures, 1)]
-    return mark_safe("\n  ".join(shown))  # noqa: S308 (made of escaped parts)
+    return mark_safe("".join(shown))  # noqa: S308 (made of escaped parts)
 
 
 def _figure(picture: MediaObject, number: int, count: int, loading: str, *, whole: bool) -> str:
@@ -42,7 +44,8 @@ def _figure(picture: MediaObject, number: int, count: int, loading: str, *, whol
     else:
         alt = words or escape(_undescribed(number, count))
         medium = _picture(picture, alt, size, loading, is_large=whole and count == 1)
-    return f'<figure class="picture">\n    {medium}\n    {_alt(words) if words else ""}\n  </figure>'
+    few = " few" if count == 1 and not picture.is_video and original.width < FEW else ""
+    return f'<figure class="picture{few}">{medium}{_alt(words) if words else ""}</figure>'
 
 
 def _captions(video: MediaObject) -> str:

@@ -1,14 +1,15 @@
 """The pages of relations: follow, mute and block, and the lists of followers and followees."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseNotAllowed
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import trigger_client_event
 
 from accounts.access import signed_in
@@ -19,7 +20,7 @@ from relations.forms import MuteForm
 from relations.models import Follow, FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
 from relations.visibility import is_username, standing, visible_user
-from web.pages import INVALID, PageRequest, go_on, limited, show, wants_part
+from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, limited, next_page, show, wants_part
 from web.rest import PAGE, position
 
 VERBS: dict[str, Callable[[User, User], bool]] = {
@@ -55,13 +56,15 @@ TURNED_AWAY = {
 """The words for a reader who did it in the menu of a card."""
 
 
-@require_POST
+@require_http_methods(FORM_METHODS)
 @signed_in
 @limited("write")
 def relate(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
     """Begin or end a relation; doing it again changes nothing. One's own relation can be ended though the other may not
-    be seen any more.
+    be seen any more. Without JavaScript a page asks before a block.
     """
+    if request.method != "POST":
+        return _ask(request, reader, username, verb)
     person = visible_user(username, reader)
     is_visible = person is not None
     if person is None and verb in ENDS and is_username(username):
@@ -82,6 +85,13 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
             messages.error(request, error)
         return go_on(request, "profile", person.username)
     return _part(request, reader, person, error)
+
+
+def _ask(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
+    if verb != "block":
+        return HttpResponseNotAllowed(["POST"])
+    context = {"person": user_or_404(username, reader), "next": next_page(request)}
+    return show(request, "relations/block.html", context)
 
 
 def _tried(reader: User, person: User, verb: str) -> tuple[bool, str]:
@@ -204,24 +214,18 @@ def _people(
     request: PageRequest, person: User, listed: Listed, title: str, template: str = "relations/people.html"
 ) -> HttpResponse:
     last_id = position(request)
-    page = people_page(person, listed, request.user, last_id=last_id, limit=PAGE)
-    followed, requested = followed_among(request.user, page.people), requested_among(request.user, page.people)
-    muted = mutes_among(person, page.people) if listed is MUTES else {}
+    page = people_page(person.pk, listed, request.user, last_id=last_id, limit=PAGE)
+    people = person_cards(request.user, page.people)
+    if listed is MUTES:
+        muted = mutes_among(person, page.people)
+        people = [card | {"mute": muted.get(card["person"].pk)} for card in people]
     offer = OFFERS.get(listed, "")
     if listed is FOLLOWERS and person == request.user:
         offer = "remove"
     context = {
         "person": person,
         "title": title,
-        "people": [
-            {
-                "person": one,
-                "following": one.pk in followed,
-                "requested": one.pk in requested,
-                "mute": muted.get(one.pk),
-            }
-            for one in page.people
-        ],
+        "people": people,
         "offer": offer,
         "last_id": page.last_id if page.has_more else None,
         "is_first": last_id is None,
@@ -229,7 +233,13 @@ def _people(
     return show(request, template, context, part="relations/_more.html")
 
 
-def followed_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
+def person_cards(reader: User | AnonymousUser, people: list[User]) -> list[dict[str, Any]]:
+    """People as relations/_person.html shows them: whether the reader follows each, or asks to."""
+    followed, requested = _followed_among(reader, people), _requested_among(reader, people)
+    return [{"person": one, "following": one.pk in followed, "requested": one.pk in requested} for one in people]
+
+
+def _followed_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
     """The ids of those among `people` whom the reader follows."""
     if not isinstance(reader, User):
         return set()
@@ -237,7 +247,7 @@ def followed_among(reader: User | AnonymousUser, people: list[User]) -> set[int]
     return set(follows.values_list("followee_id", flat=True))
 
 
-def requested_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
+def _requested_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
     """The ids of those among `people` whom the reader asks to follow; no query where no account is locked."""
     locked = [one for one in people if one.is_locked]
     if not locked or not isinstance(reader, User):

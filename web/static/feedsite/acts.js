@@ -59,7 +59,14 @@
   const OTHER = Object.fromEntries(Object.entries(VERBS).flatMap(([verb, undo]) => [[verb, undo], [undo, verb]]));
 
   function forms(id) {
-    return document.querySelectorAll(`.acts-${id}`);
+    return document.querySelectorAll(`.acts[data-item="${id}"]`);
+  }
+
+  function add(button, change) {
+    const number = button.querySelector(".number") || document.createElement("span");
+    number.className = "number";
+    number.textContent = String(Math.max(Number(number.textContent) + change, 0) || "");
+    button.append(number);
   }
 
   function showAct(button, wish) {
@@ -67,9 +74,8 @@
     button.setAttribute("aria-pressed", String(wish));
     const [address, done] = button.getAttribute("formaction").match(/(.*)\/(.*)/).slice(1);
     button.setAttribute("formaction", `${address}/${OTHER[done]}`);
-    button.title = document.getElementById("acts").dataset[button.dataset.act + (wish ? "Undone" : "Done")];
-    const number = button.querySelector(".number"); // bookmarks are not counted
-    if (number) number.textContent = String(Math.max(Number(number.textContent) + (wish ? 1 : -1), 0) || "");
+    button.removeAttribute("title");
+    if (button.dataset.act !== "bookmark") add(button, wish ? 1 : -1); // bookmarks are not counted
     const icons = { like: ["#i-like", "#i-liked"], bookmark: ["#i-bookmark", "#i-bookmarked"] }[button.dataset.act];
     if (icons) {
       const use = button.querySelector("use");
@@ -83,11 +89,19 @@
     for (const form of forms(id)) {
       for (const theirs of fresh.querySelectorAll("[data-act]")) {
         const own = form.querySelector(`[data-act="${theirs.dataset.act}"]`);
-        if (!own) continue;
-        for (const { name, value } of theirs.attributes) own.setAttribute(name, value);
-        own.innerHTML = theirs.innerHTML;
+        if (own) {
+          for (const { name, value } of theirs.attributes) own.setAttribute(name, value);
+          own.innerHTML = theirs.innerHTML;
+        } else if (theirs.matches(".replies")) form.querySelector(".pair").append(theirs.cloneNode(true));
       }
+      if (!fresh.querySelector(".replies")) form.querySelector(".replies")?.remove();
     }
+  }
+
+  // How many liked and reposted it stands on its own page beside the buttons.
+  function takeTally(fresh) {
+    const own = fresh && document.querySelector(`[data-tally="${fresh.dataset.tally}"]`);
+    if (own) own.innerHTML = fresh.innerHTML;
   }
 
   // The footers that come with a reply.
@@ -102,15 +116,53 @@
     const button = event.submitter;
     if (!button?.matches(".acts [data-act]")) return;
     event.preventDefault();
+    if (button.dataset.act === "repost") openReposting(button);
+    else pressAct(button);
+  });
+
+  // A repost opens a small menu: what it leads to is no matter of one press.
+  const choices = document.getElementById("reposting");
+
+  function openReposting(button) {
+    const isOpen = choices.parentElement === button.parentElement && !choices.hidden;
+    choices.hidden = isOpen;
+    if (isOpen) return;
+    const isOn = button.getAttribute("aria-pressed") === "true";
+    choices.querySelector("[data-repost] > span").textContent = document.getElementById("acts").dataset[isOn ? "repostUndone" : "repostDone"];
+    button.after(choices);
+    choices.style.left = `${button.offsetLeft}px`;
+    choices.querySelector("a, button").focus({ preventScroll: true });
+  }
+
+  function closeReposting() {
+    const button = choices.previousElementSibling;
+    if (choices.contains(document.activeElement)) button.focus({ preventScroll: true });
+    choices.hidden = true;
+  }
+  document.addEventListener("click", ({ target }) => {
+    if (!choices || choices.hidden || target.closest('[data-act="repost"]')) return;
+    const button = choices.previousElementSibling;
+    closeReposting();
+    if (target.closest("[data-repost]")) pressAct(button);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !choices?.contains(event.target)) return;
+    event.preventDefault();
+    closeReposting();
+  });
+
+  function pressAct(button) {
     const id = button.closest(".acts").dataset.item;
     const wish = button.getAttribute("aria-pressed") !== "true";
     const act = button.dataset.act;
     const ways = { true: `/items/${id}/${act}`, false: `/items/${id}/${VERBS[act]}` };
     press(`item ${id}`, act, wish, {
       async send(state) {
-        const html = await ask(ways[state]);
-        const fresh = new DOMParser().parseFromString(html, "text/html").querySelector(".acts");
-        return () => take(id, fresh);
+        const answer = new DOMParser().parseFromString(await ask(ways[state]), "text/html");
+        return () => {
+          take(id, answer.querySelector(".acts"));
+          takeTally(answer.querySelector(".tally"));
+        };
       },
       show(state) {
         for (const form of forms(id)) {
@@ -119,6 +171,15 @@
         }
       },
     });
+  }
+
+  // The words of a button that is an icon, for who points at it.
+  document.addEventListener("pointerover", ({ target }) => {
+    const button = target.closest?.(".acts [data-act]:not([title])");
+    const words = document.getElementById("acts")?.dataset;
+    if (!button || !words) return;
+    const isOn = button.getAttribute("aria-pressed") === "true";
+    button.title = words[button.dataset.act + (isOn ? "Undone" : "Done")] || button.textContent.trim();
   });
 
   // --- People

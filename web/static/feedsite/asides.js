@@ -14,7 +14,9 @@
     const button = elt.matches("form") ? elt.querySelector("button") : elt;
     const sure = dialog.querySelector('[value="sure"]');
     document.getElementById("question-words").textContent = question;
-    sure.textContent = button.textContent.trim();
+    const words = button.cloneNode(true);
+    words.querySelector("small")?.remove();
+    sure.textContent = words.textContent.trim();
     sure.classList.toggle("danger", button.matches(".dangerous") || elt.matches("[data-final]"));
     issue = () => issueRequest(true);
     dialog.returnValue = "";

@@ -2,6 +2,7 @@
 "use strict";
 
 (() => {
+  const OPENS = "article.item:not(.whole, .notice, .dismissed)";
   const OWN = "a, button, summary, label, input, select, textarea, form, details, audio, video, .slot";
 
   function open(card, elsewhere) {
@@ -17,7 +18,7 @@
   }, { capture: true });
 
   function clicked(event) {
-    const card = event.target.closest("[data-opens]");
+    const card = event.target.closest(OPENS);
     if (!card || event.defaultPrevented || closesMenu || event.shiftKey || event.altKey) return;
     const own = event.target.closest(OWN);
     if (own && card.contains(own)) return;
@@ -29,7 +30,7 @@
   document.addEventListener("auxclick", (event) => event.button === 1 && clicked(event));
 
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.defaultPrevented || !event.target.matches("[data-opens]")) return;
+    if (event.key !== "Enter" || event.defaultPrevented || !event.target.matches(OPENS)) return;
     event.preventDefault();
     open(event.target, event.ctrlKey || event.metaKey);
   });

@@ -8,6 +8,8 @@ document.addEventListener("submit", ({ target }) => {
   if (RELATES.test(target.getAttribute("action") || location.pathname)) sessionStorage.besideIsOld = "1";
 });
 
+document.body.addEventListener("turned-away", () => (sessionStorage.besideIsOld = "1"));
+
 addEventListener("load", () => {
   const wide = document.getElementById("beside");
   if (!wide) return;

@@ -1,4 +1,4 @@
-// Items in open pages: their cards are renewed in place, the newer one wins, and replies stand in the order of their ids.
+// Items in open pages: their cards are renewed in place, the newer one wins, and replies stand where they belong.
 "use strict";
 
 // The entries that show an item: its own, and reposts of it.
@@ -32,7 +32,27 @@ function keepOf(old, fresh) {
   if (context) fresh.querySelector(".context")?.replaceWith(context);
   else fresh.querySelector(".context")?.remove();
   const slot = old.querySelector(":scope > .said > .slot");
-  if (slot) fresh.querySelector(".slot")?.replaceWith(slot);
+  if (slot) placeSlot(fresh, slot);
+  for (const further of old.querySelectorAll(":scope > .said > .further")) fresh.querySelector(".said").append(further);
+  fresh.classList.toggle("under", old.matches(".under"));
+}
+
+// The place in a card where a composer opens.
+function slotOf(item) {
+  const known = item.querySelector(":scope > .said > .slot");
+  if (known) return known;
+  const slot = document.createElement("div");
+  slot.className = "slot";
+  if (item.dataset.id) slot.id = `slot-${item.dataset.id}`;
+  placeSlot(item, slot);
+  return slot;
+}
+
+function placeSlot(item, slot) {
+  const said = item.querySelector(":scope > .said");
+  const acts = said.querySelector(":scope > .acts");
+  if (acts) acts.after(slot);
+  else said.append(slot); // of an item that is held
 }
 
 function isComposing(item) {
@@ -118,44 +138,44 @@ function removeItem(id) {
   }
 }
 
-// --- Replies stand oldest first, each once, whatever came first: one's own, one that was heard of, a following page.
+// --- Replies stand each once, whatever came first: one's own, one that was heard of, a following page
 const replies = document.querySelector("#feed[data-replies]");
 
-function orderReplies() {
+function settleReplies() {
   if (!replies) return;
-  const seen = new Map();
+  const seen = new Set();
   for (const item of replies.querySelectorAll(":scope > article")) {
-    const known = seen.get(item.dataset.id);
     // One that was written in a card stands below that card.
-    if (known || document.querySelector(`.slot > [id="${item.id}"]`)) item.remove();
-    else seen.set(item.dataset.id, item);
+    if (seen.has(item.id) || document.querySelector(`.slot > [id="${item.id}"]`)) item.remove();
+    else seen.add(item.id);
   }
-  const items = [...seen.values()];
-  const ordered = [...items].sort((one, other) => Number(one.dataset.id) - Number(other.dataset.id));
-  if (items.some((item, place) => item !== ordered[place])) {
-    const focused = document.activeElement;
-    replies.append(...ordered);
-    if (document.activeElement !== focused) focused.focus({ preventScroll: true });
-  }
-  if (ordered.length) {
-    replies.setAttribute("role", "feed");
-    replies.setAttribute("aria-label", replies.dataset.replies);
-    document.querySelectorAll("main > .empty").forEach((empty) => empty.remove());
-  }
+  if (!seen.size) return;
+  replies.setAttribute("role", "feed");
+  replies.setAttribute("aria-label", replies.dataset.replies);
+  document.querySelectorAll("main > .empty").forEach((empty) => empty.remove());
 }
-for (const event of ["htmx:oobAfterSwap", "htmx:afterSettle"]) document.body.addEventListener(event, orderReplies);
+for (const event of ["htmx:oobAfterSwap", "htmx:afterSettle"]) document.body.addEventListener(event, settleReplies);
 
-// A reply of somebody else. It is next only where the last page is shown.
-async function addReply(id) {
-  if (!replies || document.querySelector('#more [rel="next"]') || document.getElementById(`item-${id}`)) return;
+// A reply of somebody else, to the item of the page or to one of its answers. Others are on pages of their own. An
+// answer to the item is next only where the last page is shown.
+async function addReply(id, answered) {
+  if (!replies || document.getElementById(`item-${id}`)) return;
+  const isLast = !document.querySelector('#more [rel="next"]');
+  const parent = replies.querySelector(`:scope > article:not(.under)[data-id="${answered}"]`);
+  const whole = document.querySelector("article.whole");
+  if (!parent && !(isLast && answered === (whole.dataset.original || whole.dataset.id))) return;
   const fresh = await fetchCard(id, false).catch(() => null);
   if (!fresh || document.getElementById(`item-${id}`)) return;
   fresh.classList.add("htmx-added");
-  const whole = document.querySelector("article.whole").dataset.id;
-  fresh.querySelector(`.context:has([href="/items/${whole}"])`)?.remove();
-  replies.append(fresh);
+  fresh.querySelector(".context")?.remove();
+  if (parent) {
+    let last = parent;
+    while (last.nextElementSibling?.matches(".under")) last = last.nextElementSibling;
+    fresh.classList.add("under");
+    last.after(fresh);
+  } else replies.append(fresh);
   htmx.process(fresh);
-  orderReplies();
+  settleReplies();
   number();
 }
 

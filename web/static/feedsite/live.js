@@ -142,7 +142,7 @@
 
   function hear({ kind, id, data }) {
     if (id) lastId = id;
-    if (kind === "item" && whole && data.reply_to) soon(`reply ${data.id}`, SPREAD, () => addReply(data.id));
+    if (kind === "item" && whole && data.reply_to) soon(`reply ${data.id}`, SPREAD, () => addReply(data.id, data.reply_to));
     else if (kind === "item" && counter()?.id === "news") {
       // An item of a member of an exclusive list is in no home; the list's page asks whether the list has it.
       if (!data.exclusive || "list" in counter().dataset) ask(SPREAD);

@@ -15,6 +15,7 @@ function loadMenu(card) {
 
 async function requestMenu(menu) {
   menu.querySelector(".menu-items")?.remove();
+  slotOf(menu.closest("article")); // of the editor, which an item of the menu opens
   const source = menu.querySelector("summary");
   await htmx.ajax("GET", menu.dataset.href, { source, target: menu, swap: "beforeend" }).catch(() => {});
   return menu;
@@ -102,15 +103,15 @@ function menuOf(place) {
   // A mute leaves its user out of home and Discover; a block hides both users from each other everywhere.
   document.body.addEventListener("turned-away", ({ detail }) => {
     say(detail.said);
-    const whole = document.querySelector(`article.whole[data-sender="${CSS.escape(detail.username)}"]`);
+    const theirOwn = `article:has(> .face[href="/@${detail.username}"])`;
+    const whole = document.querySelector(`${theirOwn}.whole`);
     const isTheirs = `${location.pathname}/`.startsWith(`/@${detail.username}/`);
     if (detail.blocked && (whole || isTheirs)) {
       location.assign(detail.profile);
       return;
     }
     if (!detail.blocked && !document.querySelector("#timeline, #discover")) return;
-    const name = CSS.escape(detail.username);
-    const theirs = document.querySelectorAll(`article[data-sender="${name}"], article[data-via="${name}"]`);
+    const theirs = document.querySelectorAll(`${theirOwn}, article[data-via="${detail.username}"]`);
     theirs.forEach((article) => article.classList.add("leaving"));
     theirs.forEach(leave);
   });

@@ -7,7 +7,7 @@
   // The link that opens the composer of a place; of an edit it is in the menu of the card.
   async function openerOf(place) {
     const [kind, id] = place.split(":");
-    if (kind === "reply") return document.querySelector(`.acts-${id} [data-act="reply"]`);
+    if (kind === "reply") return document.querySelector(`.acts[data-item="${id}"] [data-act="reply"]`);
     if (kind !== "edit") return null;
     for (const card of entriesOf(id)) await loadMenu(card);
     return document.querySelector(`[data-edit="${id}"]`);
@@ -15,7 +15,7 @@
 
   // A press of the button that answers. site.js tells where that fails.
   async function open(link, event) {
-    const target = link.closest("article").querySelector(".slot");
+    const target = slotOf(link.closest("article"));
     const swap = { source: link, target, swap: "innerHTML", event };
     await htmx.ajax("GET", link.getAttribute("href"), swap).catch(() => {});
   }
