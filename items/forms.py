@@ -90,7 +90,9 @@ class ItemForm(forms.Form):
         error_messages={"required": _("Write something first.")},
         widget=text_area(3),
     )
-    visibility = forms.ChoiceField(label=_("Who can see it"), choices=AUDIENCES, initial=Visibility.PUBLIC)
+    visibility = forms.ChoiceField(
+        label=_("Who can see it"), choices=AUDIENCES, initial=Visibility.PUBLIC, widget=forms.RadioSelect
+    )
     reply_to = forms.IntegerField(required=False, widget=forms.HiddenInput)
     title = forms.CharField(
         label=_("Title: a text with one is an article of up to 20,000 characters"),
@@ -112,7 +114,6 @@ class ItemForm(forms.Form):
         if self.answered:  # several replies may be begun in one page
             self.auto_id = f"reply-{answered}-%s"
         text.widget.attrs["placeholder"] = text.label
-        self.fields["visibility"].widget.attrs["aria-describedby"] = f"{self['text'].id_for_label}-audience"
         self.author: User | AnonymousUser | None = None
         self.taken: list[MediaFile] = []
         self._media_problems: list[str] = []
@@ -270,7 +271,9 @@ class EditForm(forms.Form):
 
     title = forms.CharField(label=_("Title"), max_length=TITLE_LENGTH, required=False)
     text = TextField(label=_("Text"), required=False, widget=text_area(5))
-    visibility = forms.ChoiceField(label=_("Who can see it"), choices=AUDIENCES, required=False)
+    visibility = forms.ChoiceField(
+        label=_("Who can see it"), choices=AUDIENCES, required=False, widget=forms.RadioSelect
+    )
     warning = warning_field()
     sensitive = sensitive_field()
 
@@ -280,7 +283,6 @@ class EditForm(forms.Form):
         # Several editors may be open in one page.
         initial = {"title": item.title, "text": item.text, "visibility": item.visibility} | _warned(item.content)
         super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial=initial)
-        self.fields["visibility"].widget.attrs["aria-describedby"] = f"{self['text'].id_for_label}-audience"
         if not item.title:
             del self.fields["title"]
         if not item.media:

@@ -202,6 +202,7 @@ def test_a_post_goes_as_soon_as_its_pictures_are_sent(home: Visitor) -> None:
 
 
 def test_pictures_stay_unveiled_where_the_timeline_comes_anew(home: Visitor) -> None:
+    home.page.get_by_label("What is new?").click()
     home.page.locator(".warns > summary").first.click()
     home.page.get_by_label("Sensitive").check()
     pick(home, file())
@@ -247,6 +248,7 @@ def test_pictures_of_a_post_are_ordered_and_described_where_it_is_edited(home: V
 
 
 def test_an_article_is_written_with_a_title(home: Visitor) -> None:
+    home.page.get_by_label("What is new?").click()
     home.page.locator(".titled > summary").first.click()
     home.page.get_by_label("Title").fill("On bread")
     home.page.get_by_label("What is new?").fill("crumbs " * 1000)

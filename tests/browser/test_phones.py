@@ -111,14 +111,15 @@ def test_what_a_text_may_have_stands_at_the_left_beneath_it(visit: Visit, reader
     visitor = phone(visit, reader, locale)
     visitor.goto(place)
     form = visitor.page.locator("form.composer")
+    form.locator("textarea").click()
     text = box(form.locator("textarea"))
     tools = [box(tool) for tool in form.locator(".tool").locator("visible=true").all()]
-    audience, send = box(form.locator("select")), box(form.locator(".send"))
+    audience, send = box(form.locator(".audience > summary")), box(form.locator(".send"))
     assert len(tools) == 3
     assert abs(tools[0]["x"] - text["x"]) < 12
     assert [*sorted(tools, key=lambda tool: tool["x"])] == tools
     assert tools[0]["y"] >= text["y"] + text["height"]
-    middles = {round(one["y"] + one["height"] / 2) for one in (*tools, audience)}
+    middles = {round(one["y"] + one["height"] / 2) for one in (*tools, audience, send)}
     assert max(middles) - min(middles) <= 2
     assert audience["x"] >= tools[2]["x"] + tools[2]["width"]
     assert abs(send["x"] + send["width"] - text["x"] - text["width"]) < 2

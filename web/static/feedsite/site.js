@@ -65,6 +65,20 @@ document.addEventListener("click", (event) => {
     if (!menu.contains(event.target) || event.target.closest(".menu-items a, .menu-items button")) menu.open = false;
   });
 });
+// A choice of the audience closes its menu; arrow keys only try one after the other.
+function chosen(menu) {
+  menu.open = false;
+  menu.querySelector("summary").focus();
+}
+document.addEventListener("click", (event) => {
+  const label = event.target.closest(".audience label");
+  if (label && event.detail) setTimeout(() => chosen(label.closest("details")));
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !event.target.matches(".audience input")) return;
+  event.preventDefault(); // it would publish
+  chosen(event.target.closest("details"));
+});
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   const menu = document.querySelector("details.menu[open]");
@@ -135,7 +149,9 @@ function count(area) {
   const output = area.form && area.form.querySelector(".count");
   if (!output) return;
   const left = Number(area.dataset.limit) - Array.from(area.value.replace(LONG_LINK, (link) => link.slice(0, 23))).length;
-  output.textContent = left < 500 ? String(left) : "";
+  output.querySelector("span").textContent = left < 500 ? String(left) : "";
+  const part = Math.min(1 - left / Number(area.dataset.limit), 1) * 100;
+  output.querySelector(".filled").setAttribute("stroke-dasharray", `${part} 100`);
   output.classList.toggle("over", left < 0);
 }
 document.addEventListener("input", (event) => {

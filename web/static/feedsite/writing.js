@@ -23,15 +23,17 @@ function fillComposer(form, draft) {
     if (field && typeof draft[name] === "string") field.value = draft[name];
     if (field && typeof draft[name] === "boolean") field.checked = draft[name];
     const isSaid = field?.type === "checkbox" ? field.checked : field?.value;
-    if (isSaid && field.closest("details")) field.closest("details").open = true;
+    const place = field?.closest?.("details.extra"); // the radio buttons of the audience are a list
+    if (isSaid && place) place.open = true;
   }
   if (Array.isArray(draft.media)) putPictures(form, draft.media);
   count(form.elements.text);
 }
 
 (() => {
-  function isChanged({ type, value, defaultValue, checked, defaultChecked, options }) {
-    if (options) return !Array.from(options).find((option) => option.selected)?.defaultSelected;
+  function isChanged(field) {
+    if (field instanceof RadioNodeList) return !Array.from(field).find(({ checked }) => checked)?.defaultChecked;
+    const { type, value, defaultValue, checked, defaultChecked } = field;
     return type === "checkbox" ? checked !== defaultChecked : value !== defaultValue;
   }
 
@@ -65,6 +67,7 @@ function fillComposer(form, draft) {
     form.dataset.pictures = JSON.stringify(picturesOf(form));
     const draft = readDraft(form.dataset.draft);
     if (draft) {
+      openAtHome(form);
       fillComposer(form, draft);
       if (form.closest(".slot")) keep(form); // it is open again, and here
     }
@@ -76,6 +79,7 @@ function fillComposer(form, draft) {
   function renew(form) {
     const draft = readDraft(form.dataset.draft);
     if (draft) {
+      openAtHome(form);
       fillComposer(form, draft);
       return;
     }
@@ -93,6 +97,12 @@ function fillComposer(form, draft) {
   window.addEventListener("pageshow", ({ persisted }) => {
     if (persisted) composers().forEach(renew);
   });
+
+  // --- The one at home is one row until it is used
+  function openAtHome(form) {
+    form?.closest?.("form.at-home")?.classList.add("open");
+  }
+  document.addEventListener("focusin", ({ target }) => openAtHome(target));
 
   // --- Sending
   document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
