@@ -463,7 +463,7 @@ def test_replies_have_a_tab_of_their_own(client: Client, reader: Any, other: Any
     root = say(reader, "the root")
     for number in range(25):
         say(other, f"answer {number}.", reply_to=root)
-    say(other, "a post")
+    say(other, "walrus")
     seen: list[str] = []
     last_id: str | None = ""
     part: Any = {}
@@ -471,7 +471,7 @@ def test_replies_have_a_tab_of_their_own(client: Client, reader: Any, other: Any
         response = client.get("/@other/replies", {"last_id": last_id}, **part)
         page = response.content.decode()
         seen += re.findall(r"answer (\d+)\.", page)
-        assert "a post" not in page
+        assert "walrus" not in page
         assert "replying to @reader" in page
         shown = response.context["page"]
         last_id, part = (shown.last_id if shown.has_more else None), PART
@@ -671,7 +671,7 @@ def test_the_write_page_leads_on_after_publishing(client: Client, reader: Any) -
     reply = client.post("/items/new", fields | {"reply_to": root.pk}, **there)
     assert reply["HX-Redirect"] == f"/items/{root.pk}#item-{Item.objects.latest('id').pk}"
     page = client.get("/items/new?next=/@reader").content.decode()
-    assert re.search(r'<a class="button quiet-button" href="/@reader" data-discard>Cancel', page)
+    assert re.search(r'<a class="button quiet-button gives-up" href="/@reader" data-discard', page)
 
 
 def test_a_reply_below_the_whole_item_comes_with_an_empty_composer(client: Client, reader: Any, other: Any) -> None:
