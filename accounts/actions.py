@@ -1,6 +1,7 @@
 """The verbs that change accounts. Each is one transaction."""
 
 import secrets
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 
@@ -20,7 +21,7 @@ from django.utils.translation import ngettext_lazy
 from oauth2_provider.models import AccessToken, Grant, set_token_value
 from oauthlib.common import generate_token
 
-from accounts import faces, review
+from accounts import faces, profile_fields, review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
 from accounts.names import folded_name
@@ -49,6 +50,7 @@ SCRUBBED = [
     "display_name",
     "folded_name",
     "bio",
+    "profile_fields",
     "email",
     "language",
     "time_zone",
@@ -83,21 +85,29 @@ def refused(author: User, text: str) -> ValidationError | None:
 
 
 def edit_profile(
-    *, user: User, display_name: str | None = None, bio: str | None = None, is_locked: bool | None = None
+    *,
+    user: User,
+    display_name: str | None = None,
+    bio: str | None = None,
+    fields: Iterable[profile_fields.Pair] | None = None,
+    is_locked: bool | None = None,
 ) -> User:
     """Change how a user presents themself, and whether they decide on each follower; what is None stays. Raises
     ValidationError, a dict by field, also for a text that moderation would hold: a profile has nothing to show instead.
 
     Unlocking an account accepts none of the waiting requests: hundreds of unwanted followers could not be told apart.
     """
-    fields = {"display_name": display_name, "bio": bio}
-    changed = [field for field, value in fields.items() if value is not None]
-    new = [field for field in changed if fields[field] != getattr(user, field)]
+    texts = {"display_name": display_name, "bio": bio}
+    changed = [field for field, value in texts.items() if value is not None]
+    new = [field for field in changed if texts[field] != getattr(user, field)]
     for field in changed:
-        setattr(user, field, fields[field])
+        setattr(user, field, texts[field])
     user.clean_fields(exclude={field.name for field in User._meta.fields} - set(changed))
-    if errors := {field: error for field in new if (error := refused(user, fields[field] or ""))}:
+    if errors := {field: error for field in new if (error := refused(user, texts[field] or ""))}:
         raise ValidationError(errors)
+    if fields is not None:
+        _take_fields(user, fields)
+        changed.append("profile_fields")
     if "display_name" in new and not user.is_staff:
         try:
             check_imitation(user.display_name)
@@ -108,6 +118,18 @@ def edit_profile(
         changed.append("is_locked")
     _save(user, changed)
     return user
+
+
+def _take_fields(user: User, pairs: Iterable[profile_fields.Pair]) -> None:
+    """Give a user the fields of their profile. Raises ValidationError."""
+    try:
+        taken = profile_fields.kept(pairs)
+        words = "\n".join(f"{one['name']} {one['value']}" for one in taken if one not in user.profile_fields)
+        if error := refused(user, words):
+            raise error
+    except ValidationError as error:
+        raise ValidationError({"fields": error}) from error
+    user.profile_fields = taken
 
 
 def _save(user: User, fields: list[str]) -> None:
@@ -221,6 +243,7 @@ def delete_account(*, user: User) -> bool:
         HeldName.objects.update_or_create(digest=digest, defaults={"until": now + HELD_NAME_LIFE})
     user.username = f"deleted-{secrets.token_hex(10)}"
     user.display_name = user.bio = user.email = user.language = user.time_zone = ""
+    user.profile_fields = []
     faces.forget_faces(user)
     user.is_active = user.is_staff = user.is_superuser = False
     user.level, user.last_seen_at, user.last_login = Level.DORMANT, None, None

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.http import FileResponse, HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import exceptions
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from accounts import actions, faces
@@ -20,6 +20,7 @@ from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining import actions as joining
 from accounts.joining.models import CODE_LENGTH, REASON_LENGTH
 from accounts.models import User
+from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH
 from accounts.signing_in import addresses, guard, second_factors, step_up
 from accounts.signing_in.tokens import token_of
 from media.api import Face, form, taken
@@ -42,6 +43,13 @@ from web.rest import (
 from web.times import Time
 
 
+class ProfileField(msgspec.Struct):
+    """A field of a profile: a label and a text, which its user chose."""
+
+    name: str
+    value: str
+
+
 class Account(msgspec.Struct):
     """A user as they see themself."""
 
@@ -49,6 +57,7 @@ class Account(msgspec.Struct):
     username: str
     display_name: str
     bio: str
+    fields: list[ProfileField]
     is_big_v: bool
     is_locked: bool
     """Whether the user decides on each follower."""
@@ -65,6 +74,7 @@ class Account(msgspec.Struct):
             user.username,
             user.display_name,
             user.bio,
+            fields_of(user),
             user.is_big_v,
             user.is_locked,
             user.date_joined,
@@ -72,6 +82,11 @@ class Account(msgspec.Struct):
             user.banner_url,
             user.is_indexable,
         )
+
+
+def fields_of(user: User) -> list[ProfileField]:
+    """The fields of a user's profile."""
+    return [ProfileField(one["name"], one["value"]) for one in user.profile_fields]
 
 
 class Waiting(msgspec.Struct):
@@ -114,11 +129,21 @@ class NewAccount(Credentials):
     reason = TextField(max_length=REASON_LENGTH, required=False, allow_blank=True)
 
 
+class FieldEdit(StrictSerializer):
+    """A field of a profile."""
+
+    name = TextField(max_length=LABEL_LENGTH)
+    value = TextField(max_length=TEXT_LENGTH)
+
+
 class ProfileEdit(StrictSerializer):
     """How a user presents themself, and whether search engines may list what they say."""
 
     display_name = TextField(max_length=50, allow_blank=True, required=False)
     bio = TextField(max_length=500, allow_blank=True, required=False)
+    fields = serializers.ListField(  # type: ignore[assignment]  # the name that apps know, too, and DRF's own beside it
+        child=FieldEdit(), required=False, max_length=MOST
+    )
     is_indexable = FlagField(required=False)
     email = TextField(max_length=254, required=False)
     current_password = TextField(max_length=4096, trim_whitespace=False, required=False)
@@ -188,9 +213,9 @@ class MeView(ApiView):
 
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
-        """Change display name, bio, whether the caller decides on each follower, or whether search engines may list
-        one's posts; what is not sent stays. Another `email` wants the `current_password`, of accounts with a second
-        factor a `code` too, and holds when the letter to it has been answered.
+        """Change display name, bio, fields, whether the caller decides on each follower, or whether search engines may
+        list one's posts; what is not sent stays. Another `email` wants the `current_password`, of accounts with a
+        second factor a `code` too, and holds when the letter to it has been answered.
         """
         fields, user = body(request, ProfileEdit), signed_in(request)
         address, password, code = (fields.pop(name, "") for name in ("email", "current_password", "code"))
@@ -203,6 +228,8 @@ class MeView(ApiView):
                 if address:
                     addresses.add(user=user, address=address)
                 actions.edit_preferences(user=user, is_indexable=is_indexable)
+                if "fields" in fields:
+                    fields["fields"] = [(one["name"], one["value"]) for one in fields["fields"]]
                 actions.edit_profile(user=user, **fields)
         except DjangoValidationError as error:
             raise invalid(error) from error

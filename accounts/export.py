@@ -59,6 +59,7 @@ class AccountRow(msgspec.Struct):
     username: str
     display_name: str
     bio: str
+    fields: list[dict[str, str]]
     email: str
     email_to_be_confirmed: str
     language: str
@@ -176,6 +177,7 @@ def _account(user: User) -> ExportFile:
         user.username,
         user.display_name,
         user.bio,
+        user.profile_fields,
         user.email,
         addresses.waiting(user),
         user.language,

@@ -13,6 +13,7 @@ from accounts.faces import CROPPED
 from accounts.joining.models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import place_name, zone_names
 from accounts.models import User
+from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH, Pair
 from accounts.signing_in.second_factors import CODE_LENGTH as FACTOR_CODE_LENGTH
 from accounts.signing_in.second_factors import NAME_LENGTH as PASSKEY_NAME_LENGTH
 from media.models import Use
@@ -329,6 +330,7 @@ class ProfileForm(forms.Form):
         help_text=_("Up to 500 characters."),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
+    numbers = range(1, MOST + 1)
     is_locked = forms.BooleanField(
         label=_("Decide on each follower"),
         required=False,
@@ -346,3 +348,30 @@ class ProfileForm(forms.Form):
         widget=_picture(Use.BANNER),
     )
     remove_banner = forms.BooleanField(label=_("Remove the banner"), required=False)
+
+    def __init__(self, data: Any = None, files: Any = None, *, reader: User) -> None:
+        initial = {name: getattr(reader, name) for name in ("display_name", "bio", "is_locked")}
+        for number, pair in enumerate(reader.profile_fields, 1):
+            initial |= {f"label_{number}": pair["name"], f"text_{number}": pair["value"]}
+        super().__init__(data, files, initial=initial)
+        for number in self.numbers:
+            self.fields[f"label_{number}"] = forms.CharField(
+                label=_("Label"), required=False, max_length=LABEL_LENGTH, widget=_pair(_("Label"))
+            )
+            self.fields[f"text_{number}"] = forms.CharField(
+                label=_("Text"), required=False, max_length=TEXT_LENGTH, widget=_pair(_("Text"))
+            )
+
+    @property
+    def pairs(self) -> list[tuple[forms.BoundField, forms.BoundField]]:
+        """The inputs of the fields: of the label and of the text."""
+        return [(self[f"label_{number}"], self[f"text_{number}"]) for number in self.numbers]
+
+    @property
+    def chosen_fields(self) -> list[Pair]:
+        """The fields of a valid form."""
+        return [(self.cleaned_data[label.name], self.cleaned_data[text.name]) for label, text in self.pairs]
+
+
+def _pair(words: Any) -> forms.TextInput:
+    return forms.TextInput(attrs={"placeholder": words, "autocomplete": "off", "dir": "auto"})

@@ -141,6 +141,9 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     display_name = models.CharField(_("display name"), max_length=50, blank=True, validators=[check_display_name])
     folded_name = FoldedName()
     bio = models.CharField(_("about them"), max_length=500, blank=True)
+    profile_fields = models.JSONField(
+        _("fields"), default=list, db_default=[], blank=True, help_text="Pairs of a name and a value."
+    )
     email = models.EmailField(_("e-mail"), blank=True)
     language = models.CharField(
         _("language"),

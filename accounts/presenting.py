@@ -1,6 +1,6 @@
-"""How a user presents themself: name, words, picture, banner and the lock, changed in one act, all of them or none."""
+"""How a user presents themself: name, words, fields, pictures and the lock, changed in one act, all of them or none."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import IO
 
@@ -8,6 +8,7 @@ from django.db import DatabaseError, transaction
 
 from accounts import actions, faces
 from accounts.models import User
+from accounts.profile_fields import Pair
 from media import actions as media
 from media.actions import MediaError
 from media.decoder import BusyError
@@ -28,12 +29,13 @@ def present(
     user: User,
     display_name: str,
     bio: str,
+    fields: Iterable[Pair] | None = None,
     files: Mapping[Use, IO[bytes]],
     removed: Collection[Use],
     is_locked: bool | None = None,
 ) -> None:
-    """Change name, words and lock (None leaves it), set these pictures, and remove those. Raises FacesError, and
-    ValidationError as `actions.edit_profile` does; nothing has changed then.
+    """Change name, words, fields and lock (None leaves these two), set these pictures, and remove those. Raises
+    FacesError, and ValidationError as `actions.edit_profile` does; nothing has changed then.
     """
     new: dict[Use, MediaFile | None] = dict.fromkeys(removed)
     taken: list[MediaFile] = []
@@ -49,7 +51,7 @@ def present(
         if reasons:
             raise FacesError(reasons)
         with transaction.atomic():
-            actions.edit_profile(user=user, display_name=display_name, bio=bio, is_locked=is_locked)
+            actions.edit_profile(user=user, display_name=display_name, bio=bio, fields=fields, is_locked=is_locked)
             faces.replace(user=user, new=new)
     except BaseException:
         with suppress(DatabaseError):  # a file that stays is swept after a day

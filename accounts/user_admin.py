@@ -121,7 +121,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     moderated_as = "users"
     fieldsets = (
         (None, {"fields": ("username", "id", "password")}),
-        (_("Profile"), {"fields": ("display_name", "bio", "email")}),
+        (_("Profile"), {"fields": ("display_name", "bio", "profile_fields", "email")}),
         (_("Timeline"), {"fields": ("is_big_v", "level", "last_seen_at", "followers", "following_count")}),
         (_("Permissions"), {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")}),
         (_("Dates"), {"fields": ("last_login", "date_joined", "deleted_at")}),

@@ -101,8 +101,7 @@ def _chosen_language(request: PageRequest) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def settings(request: PageRequest, reader: User) -> HttpResponse:
     """How one presents oneself; the first page of the settings shows it beside the list of the others."""
-    initial = {"display_name": reader.display_name, "bio": reader.bio, "is_locked": reader.is_locked}
-    form = ProfileForm(request.POST or None, request.FILES or None, initial=initial)
+    form = ProfileForm(request.POST or None, request.FILES or None, reader=reader)
     if form.is_valid():
         _present(form, reader)
         if not form.errors:
@@ -123,12 +122,16 @@ def _present(form: ProfileForm, reader: User) -> None:
                 user=reader,
                 display_name=fields["display_name"],
                 bio=fields["bio"],
+                fields=form.chosen_fields,
                 is_locked=fields["is_locked"],
                 files=files,
                 removed=removed,
             )
         except ValidationError as error:
-            form.add_error(None, error)
+            reasons = error.error_dict
+            if "fields" in reasons:  # it names no input of the form
+                form.add_error(None, reasons.pop("fields"))
+            form.add_error(None, ValidationError(reasons))
         except FacesError as error:
             for use, reason in error.reasons.items():
                 is_refusal = isinstance(reason, MediaError)

@@ -15,6 +15,7 @@ from accounts.actions import edit_preferences
 from accounts.api import reader_of
 from accounts.models import User
 from accounts.presenting import FacesError, present
+from accounts.profile_fields import TEXT_LENGTH, Pair
 from clientapi import timelines
 from clientapi.entities import Account, CredentialAccount, MutedAccount, moment
 from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
@@ -97,8 +98,8 @@ class ProfileView(ClientView):
     takes_files = frozenset({"PATCH"})
 
     def patch(self, request: Request) -> HttpResponse:
-        """Change name, words, lock, pictures, and whether search engines may list the account; the rest is passed over,
-        because the site has nothing like it.
+        """Change name, words, fields, lock, pictures, and whether search engines may list the account; the rest is
+        passed over, because the site has nothing like it.
         """
         user, params = caller_of(request), Params(request)
         with ExitStack() as stack:
@@ -118,15 +119,22 @@ def _present(user: User, params: Params, files: dict[Use, IO[bytes]]) -> None:
     name = params.text("display_name", most=NAME_LENGTH, default=user.display_name)
     bio = params.text("note", most=BIO_LENGTH, default=user.bio)
     is_locked = None if params.is_blank("locked") else params.flag("locked")
-    if (name, bio) == (user.display_name, user.bio) and is_locked is None and not files:
+    fields = _fields(params) if "fields_attributes" in params else None
+    if (name, bio) == (user.display_name, user.bio) and is_locked is None and fields is None and not files:
         return
     try:
-        present(user=user, display_name=name, bio=bio, files=files, removed=(), is_locked=is_locked)
+        present(user=user, display_name=name, bio=bio, fields=fields, files=files, removed=(), is_locked=is_locked)
     except FacesError as error:
         for use, reason in error.reasons.items():
             taken(use, lambda reason=reason: _raise(reason))  # type: ignore[misc]
     except ValidationError as error:
         raise invalid(error) from error
+
+
+def _fields(params: Params) -> list[Pair]:
+    """The fields of the profile that are sent: all of them."""
+    parts = params.parts("fields_attributes")
+    return [(one.text("name", most=TEXT_LENGTH), one.text("value", most=TEXT_LENGTH)) for one in parts]
 
 
 def _raise(error: Exception) -> None:

@@ -36,6 +36,14 @@ def absolute(address: str) -> str:
 
 
 # --- Accounts --------------------------------------------------------------------------------------------
+class Field(msgspec.Struct):
+    """A field of a profile. The site verifies no links."""
+
+    name: str
+    value: str
+    verified_at: str | None = None
+
+
 class Account(msgspec.Struct, gc=False):
     """A user, as every reader sees them. `statuses_count` is of the posts that followers see, at most 1,000, and may
     lag by some minutes; the account's own address counts exactly.
@@ -66,7 +74,7 @@ class Account(msgspec.Struct, gc=False):
     noindex: bool
     emojis: list[Any]
     roles: list[Any]
-    fields: list[Any]
+    fields: list[Field]
 
     @classmethod
     def of(cls, user: User, statuses_count: int) -> "Account":
@@ -75,12 +83,13 @@ class Account(msgspec.Struct, gc=False):
 
 
 class Facts(NamedTuple):
-    """The parts of an account. Pictures are the text of their facts, so that all of it can be a key."""
+    """The parts of an account. Pictures and fields are JSON, so that all of it can be a key."""
 
     id: int
     username: str
     display_name: str
     bio: str
+    profile_fields: str
     is_locked: bool
     is_indexable: bool
     avatar: str | None
@@ -92,11 +101,9 @@ class Facts(NamedTuple):
     @classmethod
     def of(cls, user: User) -> "Facts":
         """The facts of a user who was read."""
-        pictures = {
-            name: msgspec.json.encode(facts).decode() if facts else None
-            for name, facts in (("avatar", user.avatar), ("banner", user.banner))
-        }
-        return cls._make(pictures[name] if name in pictures else getattr(user, name) for name in cls._fields)
+        kept = {name: getattr(user, name) for name in ("avatar", "banner", "profile_fields")}
+        texts = {name: None if facts is None else msgspec.json.encode(facts).decode() for name, facts in kept.items()}
+        return cls._make(texts[name] if name in texts else getattr(user, name) for name in cls._fields)
 
 
 @lru_cache(KEPT)
@@ -138,8 +145,12 @@ def _account(facts: Facts, statuses_count: int) -> tuple[Any, ...]:
         not facts.is_indexable,
         [],
         [],
-        [],
+        [Field(name, html.simple(value)) for name, value in _pairs(facts.profile_fields)],
     )
+
+
+def _pairs(profile_fields: str) -> list[tuple[str, str]]:
+    return [(one["name"], one["value"]) for one in msgspec.json.decode(profile_fields)]
 
 
 class Source(msgspec.Struct):
@@ -149,7 +160,7 @@ class Source(msgspec.Struct):
     sensitive: bool
     language: str | None
     note: str
-    fields: list[Any]
+    fields: list[Field]
     follow_requests_count: int
     hide_collections: bool | None
     discoverable: bool | None
@@ -182,7 +193,7 @@ class CredentialAccount(Account, kw_only=True):
             sensitive=False,
             language=user.language or None,
             note=user.bio,
-            fields=[],
+            fields=[Field(one["name"], one["value"]) for one in user.profile_fields],
             follow_requests_count=waiting,
             hide_collections=False,
             discoverable=user.is_indexable,

@@ -9,6 +9,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from rest_framework.request import Request
 
+from accounts import profile_fields
 from accounts.about import site
 from accounts.about.logo import logo_url
 from accounts.about.models import SignUp
@@ -61,9 +62,9 @@ def _configuration() -> dict[str, Any]:
             "max_note_length": _length("bio"),
             "max_avatar_description_length": 0,
             "max_header_description_length": 0,
-            "max_profile_fields": 0,
-            "profile_field_name_limit": 0,
-            "profile_field_value_limit": 0,
+            "max_profile_fields": profile_fields.MOST,
+            "profile_field_name_limit": profile_fields.LABEL_LENGTH,
+            "profile_field_value_limit": profile_fields.TEXT_LENGTH,
         },
         "statuses": {
             "max_characters": TEXT_LENGTH,

@@ -45,8 +45,8 @@ COUNTS = f"""
 
 # In the order of `entities.Facts`.
 FACTS = """
-    u.id, u.username, u.display_name, u.bio, u.is_locked, u.is_indexable, u.avatar::text, u.banner::text, u.date_joined,
-    u.follower_count, u.following_count
+    u.id, u.username, u.display_name, u.bio, u.profile_fields::text, u.is_locked, u.is_indexable, u.avatar::text,
+    u.banner::text, u.date_joined, u.follower_count, u.following_count
 """
 BY_ID = f"SELECT {FACTS} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[])"  # noqa: S608 (constants)
 # Users by their ids, and users by their names as far as the reader may know of them.

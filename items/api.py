@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.api import reader_of, signed_in
+from accounts.api import ProfileField, fields_of, reader_of, signed_in
 from accounts.cards import UserCard
 from accounts.models import User
 from items import actions, idempotency
@@ -67,6 +67,7 @@ class Profile(msgspec.Struct):
     username: str
     display_name: str
     bio: str
+    fields: list[ProfileField]
     is_big_v: bool
     is_locked: bool
     """Whether the user decides on each follower."""
@@ -377,6 +378,7 @@ class ProfileView(PublicApiView):
                 username=user.username,
                 display_name=user.display_name,
                 bio=user.bio,
+                fields=fields_of(user),
                 is_big_v=user.is_big_v,
                 is_locked=user.is_locked,
                 avatar_url=user.avatar_url,

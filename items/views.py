@@ -91,24 +91,24 @@ def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
     person = user_or_404(username, request.user)
     last_id = position(request)
     page = PROFILE_TABS[tab](person, request.user, last_id=last_id)
-    answered = answered_senders(page.items, request.user)
+    answered = {} if tab == "media" else answered_senders(page.items, request.user)
     # Pinned posts stand above all others on a page that begins with the newest, and on it nowhere else.
     has_pins = tab == "posts" and (last_id is None or wants_part(request))
     pinned = pinned_items(person, request.user) if has_pins else []
     ids = {item.id for item in pinned}
-    cards = Cards(request.user, [*pinned, *page.items], [person.bio])
-    context = {
-        "person": person,
-        "page": page,
-        "pinned": cards.of(pinned, keeps_hidden=True) if last_id is None else [],
-        "cards": cards.of((item for item in page.items if item.id not in ids), answered=answered),
-        "is_first": last_id is None,
-        "tab": tab,
-    }
+    values = [one["value"] for one in person.profile_fields]
+    cards = Cards(request.user, [*pinned, *page.items], [person.bio, *values])
+    context = {"person": person, "page": page, "is_first": last_id is None, "tab": tab}
+    if tab == "media":
+        context["grid"] = [item for item in page.items if item.media and not item.is_hidden]
+    else:
+        context["cards"] = cards.of((item for item in page.items if item.id not in ids), answered=answered)
     if wants_part(request):
-        return OpenPage(show(request, "items/_more.html", context))
+        return OpenPage(show(request, "items/_more_grid.html" if tab == "media" else "items/_more.html", context))
+    context["pinned"] = cards.of(pinned, keeps_hidden=True) if last_id is None else []
     context["stands"] = standing(person, request.user)
     context["bio"] = cards.linked(person.bio)
+    context["fields"] = [(one["name"], cards.linked(one["value"])) for one in person.profile_fields]
     if last_id is None:
         context["preview"] = person_preview(person, request.path, f"/@{person.username}/feed.atom", request.user)
     return OpenPage(show(request, "items/profile.html", context), [*pinned, *page.items], [person.pk, *_ids(answered)])

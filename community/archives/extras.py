@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from accounts.actions import edit_profile
 from accounts.faces import set_face
 from accounts.models import User
+from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH, Pair
 from community.archives.markup import text_of
 from community.archives.media import patiently
 from community.archives.models import ArchiveImport
@@ -24,6 +25,7 @@ BIO_LENGTH = 500
 class _Actor(msgspec.Struct):
     name: Any = ""
     summary: Any = ""
+    attachment: Any = ()
 
 
 def bring(row: ArchiveImport, folder: Path) -> None:
@@ -47,7 +49,7 @@ def _actor(path: Path) -> _Actor:
 
 
 def _words(user: User, folder: Path) -> int:
-    """Take name and bio where the user has none; how many of them the site does not take."""
+    """Take name, bio and fields where the user has none; how many of them the site does not take."""
     actor = _actor(folder / "actor.json")
     name = beginning(" ".join(actor.name.split()), NAME_LENGTH) if isinstance(actor.name, str) else ""
     bio = beginning(text_of(actor.summary), BIO_LENGTH) if isinstance(actor.summary, str) else ""
@@ -59,7 +61,23 @@ def _words(user: User, folder: Path) -> int:
             except ValidationError:
                 refused += 1
                 user.refresh_from_db()
+    if (pairs := _pairs(actor)) and not user.profile_fields:
+        try:
+            edit_profile(user=user, fields=pairs)
+        except ValidationError:
+            refused += 1
     return refused
+
+
+def _pairs(actor: _Actor) -> list[Pair]:
+    """The fields of an actor, as far as they fit."""
+    found = actor.attachment if isinstance(actor.attachment, list) else []
+    named = [(one.get("name"), one.get("value")) for one in found if isinstance(one, dict)]
+    texts = [
+        (text_of(name), text_of(value)) for name, value in named if isinstance(name, str) and isinstance(value, str)
+    ]
+    pairs = [(beginning(name, LABEL_LENGTH), beginning(value, TEXT_LENGTH)) for name, value in texts]
+    return [pair for pair in pairs if all(pair)][:MOST]
 
 
 def _faces(user: User, folder: Path) -> int:

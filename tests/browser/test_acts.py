@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, expect
 from items.actions import publish
 from items.models import Item, Like, Status
 from relations.models import Follow
-from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
+from tests.support.browsers import CHOICE, UNREACHABLE, Held, Visit, Visitor
 from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -42,6 +42,7 @@ def test_acts_are_shown_before_their_answers(visitor: Visitor, reader: Any, item
     button(visitor, "Like").click()
     shows(visitor, "Like", "1", "true")
     button(visitor, "Repost").click()
+    visitor.page.locator(CHOICE).press("Enter")
     shows(visitor, "Repost", "1", "true")
     visitor.holds("document.activeElement.dataset.act === 'repost'")
     assert not Like.objects.exists()

@@ -84,13 +84,21 @@ def test_a_card_mutes_its_sender(visitor: Visitor, author: Any, friend: Any, rea
     visitor.shows(["a quiet one"])
 
 
+def agree(visitor: Visitor, javascript: bool) -> None:
+    """To a block: in the page's dialog, without JavaScript on a page of its own."""
+    if javascript:
+        visitor.confirm(QUESTION)
+    else:
+        expect(visitor.page.get_by_text(QUESTION)).to_be_visible()
+        visitor.page.get_by_role("button", name="Block", exact=True).click()
+
+
 def test_a_card_blocks_its_sender(visitor: Visitor, author: Any, friend: Any, reader: Any, javascript: bool) -> None:
     say(author, "a bad one")
     say(friend, "a good one")
     visitor.goto("/")
     visitor.choose("Block @author", "a bad one")
-    if javascript:
-        visitor.confirm(QUESTION)
+    agree(visitor, javascript)
     visitor.shows(["a good one"])
     assert Block.objects.filter(blocker=reader, blocked=author).exists()
 
@@ -99,8 +107,7 @@ def test_blocking_on_the_page_of_a_post_leads_to_the_profile(visitor: Visitor, a
     item = say(author, "a bad one")
     visitor.goto(f"/items/{item.pk}")
     visitor.choose("Block @author")
-    if javascript:
-        visitor.confirm(QUESTION)
+    agree(visitor, javascript)
     expect(visitor.page).to_have_url(f"{visitor.site}/@author")
     expect(visitor.page.get_by_text("You blocked @author.")).to_be_visible()
 
@@ -178,10 +185,10 @@ def test_two_quick_presses_open_one_menu(visit: Visit, reader: Any, author: Any)
     opener = visitor.page.locator(f"article {OPENER}")
     opener.click()
     opener.click()
-    expect(visitor.page.locator(".menu-items")).to_have_count(0)
+    expect(visitor.page.locator("article .menu-items")).to_have_count(0)
     held.let_go()
     expect(visitor.page.locator(MENU)).to_be_visible()
-    expect(visitor.page.locator(".menu-items")).to_have_count(1)
+    expect(visitor.page.locator("article .menu-items")).to_have_count(1)
     assert len(held.asked) == 1
 
 

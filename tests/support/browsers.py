@@ -43,6 +43,8 @@ OPENER = ".menu > :is(.opens, summary)"
 """What opens the menu of a card: without JavaScript a link, with it a button once it was pressed."""
 MENU = ":is(details.menu[open], .acts-page) > .menu-items"
 """The menu that is open, or without JavaScript the page that it leads to."""
+CHOICE = "#reposting [data-repost]"
+"""What reposts in the small menu of a card's button."""
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 
 

@@ -1,0 +1,25 @@
+"""The fields of a profile: pairs of a label and a text, which its user chose."""
+
+from collections.abc import Iterable
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+MOST = 4
+LABEL_LENGTH, TEXT_LENGTH = 50, 255
+
+Pair = tuple[str, str]
+
+
+def kept(pairs: Iterable[Pair]) -> list[dict[str, str]]:
+    """The pairs as User.profile_fields has them, without those that are empty. Raises ValidationError."""
+    found = [(" ".join(label.split()), " ".join(text.split())) for label, text in pairs]
+    found = [pair for pair in found if any(pair)]
+    if len(found) > MOST:
+        raise ValidationError(_("At most %(count)s fields.") % {"count": MOST})
+    if not all(all(pair) for pair in found):
+        raise ValidationError(_("A field needs a label and a text."))
+    if any(len(label) > LABEL_LENGTH or len(text) > TEXT_LENGTH for label, text in found):
+        lengths = {"label": LABEL_LENGTH, "text": TEXT_LENGTH}
+        raise ValidationError(_("A label has at most %(label)s characters, its text %(text)s.") % lengths)
+    return [{"name": label, "value": text} for label, text in found]
