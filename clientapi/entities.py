@@ -145,7 +145,7 @@ def _account(facts: Facts, statuses_count: int) -> tuple[Any, ...]:
         not facts.is_indexable,
         [],
         [],
-        [Field(name, html.simple(value)) for name, value in _pairs(facts.profile_fields)],
+        [Field(name, html.line(value)) for name, value in _pairs(facts.profile_fields)],
     )
 
 

@@ -156,3 +156,8 @@ def content(said: Said, text: Rendered, known: Collection[str]) -> str:
 def simple(text: str) -> str:
     """A text in which no mention leads anywhere: what users and the site say of themselves."""
     return rendered(text).html(())
+
+
+def line(text: str) -> str:
+    """As `simple`, of a text that is one line, without its paragraph."""
+    return simple(text).removeprefix("<p>").removesuffix("</p>")

@@ -10,7 +10,7 @@ from media.objects import MediaObject
 
 STEPS = 10
 """The places of site.css, `.fx-0` to `.fx-10` from left to right, `.fy-0` to `.fy-10` from top to bottom."""
-FEW = 300
+FEW = 320
 """A single picture of fewer pixels in width is shown as it is: the column would make it more than twice as wide."""
 BASE_83 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~"
 """The digits of a blurhash."""

@@ -11,14 +11,15 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from accounts.rows import user_columns, user_of
 from live.hydrate import COLUMNS, SESSIONS, SessionBody, SessionRow, bodies
+from live.models import State
 from live.visibility import VISIBLE, shown
-from relations.rules import READER, followees, is_wanted, may_be_proposed, mutes
+from relations.rules import READER, followees, follows, is_wanted, may_be_proposed, mutes
 from storage.connections import fetch, id_array
 from storage.paging import as_text, below, part_of
 
 STARTED_CAP = 99
 LOOKED_AT = 100
-"""Live sessions among which those are found that a reader may see, whomever they follow."""
+"""Live or upcoming sessions among which those are found that a reader may see, whomever they follow."""
 PROPOSED_OF = 2_000
 """The most followed users, among whom hosts are found that a reader may follow: new accounts, however many of them plan
 something, keep no host off the page.
@@ -43,6 +44,18 @@ NOW = f"""
     ) l JOIN accounts_user h ON h.id = l.host_id
     WHERE {VISIBLE} AND NOT {mutes(READER, "l.host_id")} ORDER BY l.started_at DESC LIMIT %(count)s
 """  # noqa: S608
+COMING = f"""
+    SELECT {COLUMNS} FROM (
+        SELECT * FROM live_livesession WHERE state = 'upcoming' ORDER BY starts_at LIMIT {LOOKED_AT}
+    ) l JOIN accounts_user h ON h.id = l.host_id
+    WHERE {VISIBLE} AND l.host_id <> {READER}
+        AND NOT {follows(READER, "l.host_id")} AND NOT {mutes(READER, "l.host_id")}
+    ORDER BY l.starts_at LIMIT %(count)s
+"""  # noqa: S608
+WAITING_CAP = 1_000
+WAITING = f"""
+    SELECT count(*) FROM (SELECT FROM live_reminder WHERE session_id = %(session)s LIMIT {WAITING_CAP}) waiting
+"""  # noqa: S608 (a constant)
 VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}"  # noqa: S608
 # Only hosts with something scheduled are looked at, by the index that has no others.
 STARTED = f"""
@@ -76,6 +89,18 @@ def live_now(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
     hosts whom the reader mutes.
     """
     return bodies(fetch(NOW, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
+
+
+def coming(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
+    """The next upcoming sessions of hosts whom the reader does not follow, so that the feed has none of them."""
+    return bodies(fetch(COMING, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
+
+
+def waiting_for(session: SessionBody) -> int:
+    """How many want to be told when an upcoming session starts, at most `WAITING_CAP`; 0 of any other."""
+    if session.state != State.UPCOMING:
+        return 0
+    return int(fetch(WAITING, {"session": int(session.id)})[0][0])
 
 
 def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, limit: int) -> HostPage:

@@ -190,11 +190,19 @@ def show_session(request: PageRequest, session_id: int) -> HttpResponse:
     look, shown_as = _look(request.GET)
     session = session_or_404(session_id, request.user, shown_as)
     if wants_part(request):
-        return show(request, "live/_session.html", {"session": session, "look": look})
-    host = User.objects.get(pk=session.host.id)
-    stands = standing(host, request.user)
-    context = {"session": session, "look": "whole", "person": host, "following": stands.following} | poll()
-    return show(request, "live/session.html", context)
+        return show(request, "live/_session.html", _card(session, look, request.user))
+    return show(request, "live/session.html", _card(session, "whole", request.user) | poll())
+
+
+def _card(session: SessionBody, look: str, reader: User | AnonymousUser) -> dict[str, Any]:
+    """What a card shows: on its own page the host, how the reader stands to them, and how many wait, too."""
+    context: dict[str, Any] = {"session": session, "look": look}
+    if look == "whole":
+        host = User.objects.get(pk=session.host.id)
+        stands = standing(host, reader)
+        context |= {"person": host, "following": stands.following, "requested": stands.requested}
+        context["coming"] = hosting.waiting_for(session)
+    return context
 
 
 @require_POST
@@ -232,7 +240,7 @@ def answer_card(
     if wants_part(request):
         look, shown_as = _look(request.POST)
         session = session_or_404(session_id, reader, shown_as)
-        context = {"session": session, "look": look, "said": said, "problem": problem, "is_noticed": bool(notice)}
+        context = _card(session, look, reader) | {"said": said, "problem": problem, "is_noticed": bool(notice)}
         return show(request, "live/_session.html", context, status=INVALID if problem else 200)
     if problem:
         messages.error(request, problem)

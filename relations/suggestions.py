@@ -86,6 +86,24 @@ def followed_by(reader: User, users: Sequence[User]) -> dict[int, list[str]]:
     return found
 
 
+def known_followers(reader: User, user: User, *, count: int) -> list[User]:
+    """Some of those whom `reader` follows and who follow `user`, at most `count`; none of whom the reader would not
+    know. It looks at the reader's followees as `followed_by` does.
+    """
+    params = {"reader": reader.pk, "user": user.pk, "count": count}
+    return [user_of(row) for row in fetch(_known(), params)]
+
+
+@once
+def _known() -> str:
+    return f"""
+        SELECT {user_columns("u")} FROM relations_follow mine JOIN accounts_user u ON u.id = mine.followee_id
+        WHERE mine.follower_id = {READER} AND u.is_active AND {follows("mine.followee_id", "%(user)s")}
+            AND {is_wanted(READER, "mine.followee_id")}
+        LIMIT %(count)s
+    """  # noqa: S608 (columns of our own model)
+
+
 @once
 def _walk(count: int) -> str:
     # The planner must see that it is few, or it would sort all users. A reader may have blocked any number of them.

@@ -21,10 +21,11 @@ from items.newest import newest_page
 from items.open_pages import OpenPage, open_page
 from items.popular import popular_tags
 from items.previews import Preview
+from items.query import QUERY_LENGTH
 from relations.api import user_or_404
 from timeline.views import home
 from web.pages import PageRequest, show, wants_part
-from web.rest import position
+from web.rest import once, position
 
 COLUMN_SECONDS = 60
 """How long a browser keeps the column."""
@@ -91,8 +92,10 @@ def atom_feed(request: PageRequest, username: str) -> OpenPage:
 
 @require_safe
 def column(request: PageRequest) -> HttpResponse:
-    """The column beside the pages, as a part of them; alone for browsers without JavaScript."""
-    response = show(request, "public/column.html", {"column": column_of(request.user)}, part="public/_column.html")
+    """The column beside the page that the query names, as a part of it; alone for browsers without JavaScript."""
+    at, name, query = (once(request.GET, key) for key in ("at", "name", "q"))
+    found = column_of(request.user, at=at, name=name, query=query[:QUERY_LENGTH])
+    response = show(request, "public/column.html", {"column": found}, part="public/_column.html")
     response.headers["Cache-Control"] = f"private, max-age={COLUMN_SECONDS}"
     return response
 

@@ -26,8 +26,8 @@ def reader(client: Client) -> Any:
     return reader
 
 
-def part(client: Client) -> str:
-    return client.get("/beside", headers={"HX-Request": "true"}).content.decode()
+def part(client: Client, query: str = "") -> str:
+    return client.get(f"/beside{query}", headers={"HX-Request": "true"}).content.decode()
 
 
 def start(host: User, title: str) -> None:
@@ -131,3 +131,57 @@ def test_a_browser_keeps_it_for_a_minute(client: Client, reader: User) -> None:
     assert answer["Cache-Control"] == "private, max-age=60"
     assert {"Cookie", "HX-Request"} <= set(answer["Vary"].split(", ")), "another who logs in here asks anew"
     assert "<html" in answer.content.decode(), "a page of its own where there is no JavaScript"
+
+
+# --- What the page itself shows is not beside it ---------------------------------------------------------
+def plan(host: User, title: str, hours: int) -> None:
+    now = timezone.now()
+    live.create(host=host, title=title, starts_at=now + timedelta(hours=hours), now=now)
+
+
+def test_live_has_the_next_sessions_of_others_beside_it(client: Client, reader: User) -> None:
+    hosts = [UserFactory.create(username=name) for name in ("followed", "other", "muted", "blocked", "later")]
+    for number, host in enumerate(hosts):
+        plan(host, f"by {host.username}", 1 + number)
+    plan(reader, "by reader", 1)
+    follow(follower=reader, followee=hosts[0])
+    mute(muter=reader, muted=hosts[2])
+    block(blocker=hosts[3], blocked=reader)
+    start(hosts[4], "now live")
+    page = part(client, "?at=live")
+    assert page.index("by other") < page.index("by later")
+    for title in ("by followed", "by muted", "by blocked", "by reader", "now live", "Popular hashtags"):
+        assert title not in page
+
+
+def test_a_profile_has_its_followers_whom_the_reader_follows_beside_it(client: Client, reader: User) -> None:
+    ann, ben, star = (UserFactory.create(username=name) for name in ("ann", "ben", "star"))
+    for fan in (ann, ben):
+        follow(follower=fan, followee=star)
+    assert "Followers you know" not in part(client, "?at=profile&name=star")
+    follow(follower=reader, followee=ann)
+    page = part(client, "?at=profile&name=star")
+    assert "@ann" in page
+    assert "@ben" not in page
+    assert "Who to follow" not in page
+    block(blocker=star, blocked=reader)
+    assert "@ann" not in part(client, "?at=profile&name=star").partition("Who to follow")[0]
+    assert "Who to follow" in part(client, "?at=profile&name=%00")
+
+
+def test_search_has_narrower_queries_beside_it(client: Client, reader: User) -> None:
+    page = part(client, "?at=search&q=sea+swimming")
+    assert "/search?q=%22sea%20swimming%22" in page
+    assert "/search?q=from%3Areader%20sea%20swimming" in page
+    assert "Who to follow" not in page
+    assert "/search?q=%23tea" in part(client, "?at=search&q=tea")
+    assert "Narrow it down" not in part(client, "?at=search&q=%22tea%22")
+    assert "&lt;b&gt;" in part(client, "?at=search&q=<b>")
+    assert "from%3A" not in part(Client(), "?at=search&q=tea")
+
+
+def test_a_page_that_proposes_people_has_none_beside_it(client: Client, reader: User) -> None:
+    UserFactory.create(username="newcomer")
+    assert 'data-address="/beside?at=people"' in client.get("/people").content.decode()
+    assert "@newcomer" in part(client)
+    assert "@newcomer" not in part(client, "?at=people")

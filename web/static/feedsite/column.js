@@ -13,7 +13,7 @@ document.body.addEventListener("turned-away", () => (sessionStorage.besideIsOld 
 addEventListener("load", () => {
   const wide = document.getElementById("beside");
   if (!wide) return;
-  const place = matchMedia("(min-width: 1100px)").matches ? wide : document.getElementById("beside-narrow");
+  const place = matchMedia("(min-width: 1000px)").matches ? wide : document.getElementById("beside-narrow");
   if (!place) return;
   const headers = sessionStorage.besideIsOld ? { "Cache-Control": "no-cache" } : {};
   delete sessionStorage.besideIsOld;

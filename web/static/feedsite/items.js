@@ -22,11 +22,16 @@ async function fetchCard(id, isWhole) {
 // Keep the parts of an item that the page knows better: its reposters and openers, the reason why it is there, its
 // menu, and the text written below it.
 function keepOf(old, fresh) {
-  for (const known of old.querySelectorAll(":scope > .via, :scope > .menu, .suggested")) {
+  for (const known of old.querySelectorAll(":scope > .via, :scope > .menu")) {
     const place = fresh.querySelector(`.${known.classList[0]}`);
     if (place) place.replaceWith(known);
-    else if (known.matches(".via")) fresh.prepend(known);
-    else fresh.querySelector(".acts")?.before(known);
+    else fresh.prepend(known);
+  }
+  const top = old.querySelector(":scope > .said > .top"); // the button that follows, beside the name
+  if (top) {
+    const byline = fresh.querySelector(".byline");
+    byline.before(top);
+    top.querySelector(".byline").replaceWith(byline);
   }
   const context = old.querySelector(":scope > .said > .context");
   if (context) fresh.querySelector(".context")?.replaceWith(context);

@@ -97,6 +97,8 @@ const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone && !document.cookie.split("; ").includes(`time_zone=${zone}`)) {
   const secure = location.protocol === "https:" ? "; secure" : "";
   document.cookie = `time_zone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
+  // The page of a session says its times in it at once.
+  addEventListener("load", () => document.querySelectorAll(".look-whole").forEach((one) => htmx.trigger(one, "changed")));
 }
 
 // --- Feeds: a hidden page asks nothing
