@@ -7,7 +7,7 @@ answers, in the same order; the rest is on the page of what they answer.
 A page looks through `SCAN` replies, and the near ones are sought among the first `SCAN`. Where the reader may not see
 what a reply answers, the reply stands among the answers to the post, so that each reply stands somewhere.
 
-See docs/decisions.md: A page has a bound of work, and answers short at it.
+See docs/decisions.md: A page looks through a bounded number of rows.
 """
 
 from collections import defaultdict
