@@ -465,9 +465,12 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
         if spot == "slot":
             shown = hydrate([own.pk], reader)[0]
             part = reswap(show(request, "items/_item.html", {"card": Cards(reader).one(shown)}), "none")
-            return trigger_client_event(part, "held", {"words": _held_words(shown)}) if is_held else part
+            said = {"words": _held_words(shown)} if is_held else {}
+            return trigger_client_event(part, "held" if is_held else "saved", said)
         if is_held:
             _say_held(request, own, reader)
+        else:
+            messages.success(request, _("Saved."))
         return go_to(request, reverse("item", args=[own.pk]))
     if request.method != "POST":
         form.fields["text"].widget.attrs["autofocus"] = True

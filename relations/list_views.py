@@ -35,6 +35,7 @@ def own_lists(request: PageRequest, reader: User) -> HttpResponse:
         except lists.ListCapError:
             form.add_error(None, _("You have reached the limit of lists."))
         else:
+            messages.success(request, _("Saved."))
             return redirect("list", made.pk)
     context = {"lists": lists.titles(lists.lists_of(reader)), "form": form}
     return show(request, "relations/lists.html", context, status=INVALID if form.errors else 200)
@@ -89,6 +90,8 @@ def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse
         error = _refusal(lambda: lists.add(owner=reader, list_id=listed.id, member=member))
     if error:
         messages.error(request, error)
+    else:
+        messages.success(request, _("Saved."))
     return redirect("list-edit", listed.id)
 
 
@@ -103,6 +106,7 @@ def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpRespo
         raise Http404
     with missing_as_404():
         lists.remove(owner=reader, list_id=listed.id, member=member)
+    messages.success(request, _("Saved."))
     return redirect("list-edit", listed.id)
 
 

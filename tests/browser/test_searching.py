@@ -64,7 +64,7 @@ def test_people_and_hashtags_are_offered_from_the_third_letter(visit: Visit, rea
     visitor.goto("/search" if box == "search" else "/")
     page = visitor.page
     field = page.get_by_role("main" if box == "search" else "complementary").get_by_role("combobox")
-    options = page.get_by_role("option")
+    options = page.locator("#completions").get_by_role("option")
     with page.expect_request("**/complete?*"):
         field.press_sequentially("xa")
         field.press_sequentially("v")

@@ -4,10 +4,10 @@
 
 (() => {
   const HEAD = 64; // pixels that the head of the page covers
-  const SECOND = 1_500; // milliseconds in which the second letter counts
-  const PLACES = { h: "/", n: "/notifications" };
+  const SECOND = 3_000; // milliseconds in which the letter after g counts
+  const PLACES = { h: "/", n: "/notifications", p: "" };
   const dialog = document.getElementById("keys");
-  let isGoing = false; // after g
+  let goingAt = -Infinity; // when g was pressed
 
   const posts = () => Array.from(document.querySelectorAll("main article[tabindex]")).filter((one) => one.offsetParent);
 
@@ -59,16 +59,11 @@
     n: write,
     "/": search,
     "?": list,
-    g: () => {
-      isGoing = true;
-      setTimeout(() => (isGoing = false), SECOND);
-    },
+    g: ({ timeStamp }) => (goingAt = timeStamp),
   };
 
-  function go(key) {
-    isGoing = false;
-    const place = key === "p" ? document.querySelector(".me .person").href : PLACES[key];
-    if (place) location.assign(place);
+  function go({ key }) {
+    location.assign(key === "p" ? document.querySelector(".me .person").href : PLACES[key]);
   }
 
   document.addEventListener("keydown", (event) => {
@@ -76,10 +71,12 @@
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]")) return;
     if (document.querySelector("dialog[open]:not(#keys)") || (dialog.open && event.key !== "?")) return;
-    const work = isGoing ? () => go(event.key) : KEYS[event.key];
+    const isGoing = event.timeStamp - goingAt < SECOND && event.key in PLACES;
+    const work = isGoing ? go : KEYS[event.key];
     if (!work || (event.repeat && !"jk".includes(event.key))) return;
     event.preventDefault();
-    work();
+    goingAt = -Infinity;
+    work(event);
   });
 
   document.addEventListener("click", (event) => {
