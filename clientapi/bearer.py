@@ -15,6 +15,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.request import Request
 
+from accounts.about.site import current
 from accounts.models import User
 from accounts.signing_in.models import OWN_APP
 from accounts.signing_in.tokens import NOTED, Token, find
@@ -80,7 +81,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         token = find(text)
         if token is None or token.app_id == OWN_APP:
             raise AuthenticationFailed("The access token is invalid")
-        if token.is_due:
+        if token.is_due and current().takes_notes:
             life = OF_APP_LIFE if token.user is None else timedelta(days=settings.APP_TOKEN_DAYS)
             fetch(NOTE, {"token": token.token_id, "noted": NOTED, "life": life})
         return token.user or AnonymousUser(), AppToken(token)

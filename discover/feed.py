@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.about.site import current
 from accounts.models import User
 from discover import reasons
 from discover.cache import CandidateList, Entry
@@ -252,8 +253,8 @@ def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> li
 def _issue(
     reader: User, filled: Filled, request_id: str | None, now: datetime, *, has_more: bool, sources: list[str]
 ) -> FeedPage:
-    """Write down what the reader gets, in the transaction that serves them."""
-    if filled.items or request_id is not None:
+    """Write down what the reader gets, in the transaction that serves them, but in the read-only mode."""
+    if (filled.items or request_id is not None) and current().takes_notes:
         issued = id_array(int(item.id) for item in filled.items)
         fetch(ISSUE, [reader.pk, request_id, issued, filled.reasons, has_more, now])
     return FeedPage(filled.items, has_more, sources)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
+from accounts.about.site import current
 from storage import keys
 from storage.connections import (
     Command,
@@ -136,8 +137,10 @@ class RecentViews:
 def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = (), now: datetime) -> None:
     """Record that a user viewed these at `now`, each list in the order of viewing; one round trip.
 
-    It waits for Redis as briefly as a page does, and never fails.
+    It waits for Redis as briefly as a page does, and never fails. Nothing is recorded in the read-only mode.
     """
+    if not current().takes_notes:
+        return
     lists = ((RecentViews.of_items(user_id), items), (RecentViews.of_replies(user_id), replies))
     commands = [views.recording(ids, now) for views, ids in lists if ids and views.cap > 0]
     if not commands:

@@ -13,6 +13,7 @@ import msgspec
 from django.core.cache import cache
 from django.db import transaction
 
+from accounts.about.site import current
 from accounts.models import User
 from items.hydrate import ITEMS
 from items.models import Item, Status
@@ -246,9 +247,9 @@ def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
 # --- Reading ---------------------------------------------------------------------------------------------
 def mark_read(*, user: User, up_to: int | None = None) -> None:
     """Note that the user has seen all up to this act, or without one all until now. A mark never goes back, and what is
-    still to come cannot be seen.
+    still to come cannot be seen. Nothing is noted in the read-only mode.
     """
-    if fetch(MARK, {"user": user.pk, "up_to": up_to or ids.MAX_ID}):
+    if current().takes_notes and fetch(MARK, {"user": user.pk, "up_to": up_to or ids.MAX_ID}):
         _announce_later([user.pk])
 
 

@@ -8,6 +8,7 @@ come down to it or does not want it. A position is an id: nothing need be there 
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from accounts.about.site import current
 from accounts.models import User
 from items.profile import HELD_POSTS
 from storage.connections import LAZILY, fetch
@@ -72,8 +73,8 @@ def place_of(reader: User) -> Place:
 
 
 def note_position(*, reader: User, item_id: int) -> bool:
-    """Keep where the reader is; False if that was done a moment ago (`INTERVAL`)."""
-    return bool(fetch(WRITE, _params(reader) | {"item": item_id}))
+    """Keep where the reader is; False if that was done a moment ago (`INTERVAL`), and in the read-only mode."""
+    return current().takes_notes and bool(fetch(WRITE, _params(reader) | {"item": item_id}))
 
 
 def forget_place(*, reader: User) -> None:

@@ -11,7 +11,7 @@ from accounts.about.site import current
 from web.outage import unavailable
 from web.rest import SAFE_METHODS
 
-READS = frozenset({"/api/v1/seen/filter", "/announcement/dismiss"})
+READS = frozenset({"/api/v1/seen/filter", "/api/v1/discover/feed", "/discover", "/announcement/dismiss"})
 """Addresses that are posted to and write nothing into the servers."""
 
 

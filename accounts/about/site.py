@@ -84,6 +84,13 @@ class Site(msgspec.Struct, frozen=True):
         return zone
 
     @property
+    def takes_notes(self) -> bool:
+        """Whether reading leaves its notes: who was here, what was read, shown and opened, where a reader is. In the
+        read-only mode it leaves none.
+        """
+        return not self.read_only_why
+
+    @property
     def news(self) -> str:
         """The reason for the read-only mode, else the announcement while it counts."""
         if self.read_only_why:

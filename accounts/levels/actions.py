@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.about.site import current
 from accounts.models import Level, User
 from accounts.signals import levels_lowered, levels_raised
 from storage.connections import fetch
@@ -62,8 +63,11 @@ def touch(user_ids: Sequence[int]) -> list[int]:
     """Note that these users are here, in one statement; the ids of those whose level that raised. Sends
     `levels_raised`, after the commit.
 
-    Each row is written at most once in settings.LAST_SEEN_INTERVAL. Of two calls at once, one raises.
+    Each row is written at most once in settings.LAST_SEEN_INTERVAL. Of two calls at once, one raises. Nobody is noted
+    in the read-only mode.
     """
+    if not current().takes_notes:
+        return []
     params = {"users": list(user_ids), "top": Level.DAILY.value, "interval": settings.LAST_SEEN_INTERVAL}
     raised = sorted(user_id for user_id, was_lower in fetch(TOUCH, params) if was_lower)
     if raised:

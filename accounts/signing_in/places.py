@@ -26,6 +26,7 @@ from django.utils.translation import gettext as _
 from oauth2_provider.models import AccessToken
 from oauth2_provider.scopes import get_scopes_backend
 
+from accounts.about.site import current
 from accounts.actions import end_streams, revoke_token
 from accounts.models import ClientApp, Session, TokenOrigin, User
 from accounts.signing_in.models import OWN_APP
@@ -91,9 +92,9 @@ def _known_name(agent: str) -> str:
 
 
 def note(request: HttpRequest) -> None:
-    """Write where and when the session of this request was seen."""
+    """Write where and when the session of this request was seen, but in the read-only mode."""
     key, user_id = request.session.session_key, request.session.get(SESSION_KEY)
-    if key and user_id:
+    if key and user_id and current().takes_notes:
         with connection.cursor() as cursor:
             said = {"agent": agent_of(request), "ip": ip_of(request)}
             cursor.execute(NOTE, {"key": key, "user": int(user_id), **said})

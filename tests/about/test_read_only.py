@@ -1,20 +1,33 @@
 """The read-only mode: pages go on, and nothing is changed."""
 
 import io
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from allauth.usersessions.models import UserSession
+from django.core.cache import cache
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from django.test import Client
+from django.utils import timezone
+from oauth2_provider.models import AccessToken
 from rest_framework.test import APIClient
 
 from accounts.about import site
 from accounts.actions import issue_token
 from accounts.models import User
+from discover.history import viewed_page
+from discover.models import IssuedPage
+from items.actions import publish
 from items.models import Item
+from notifications.models import ReadMark
 from operation.doctor import postgresql
+from relations.actions import follow
 from tests.support.clients import token_of
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.pages import PART
+from timeline.models import ReadingPosition
 
 pytestmark = pytest.mark.django_db
 
@@ -72,8 +85,63 @@ def test_both_apis_refuse_with_the_reason(ann: User) -> None:
     assert own.get("/api/v1/timeline/home").status_code == 200
     assert apps.get("/api/v1/timelines/home").status_code == 200
     assert own.post("/api/v1/seen/filter", {"ids": ["1"]}, format="json").status_code == 200, "it only asks"
+    assert own.post("/api/v1/discover/feed", {"action": "refresh"}, format="json").status_code == 200, "likewise"
     readonly("off")
     assert apps.post("/api/v1/statuses", {"status": "in time"}, format="json").status_code == 200
+
+
+PAGES = (
+    "/",
+    "/notifications",
+    "/items/{item}",
+    "/discover",
+    "/history",
+    "/live",
+    "/@{sender}",
+)
+OWN = ("timeline/home", "me/notifications", "items/{item}", "users/me")
+OF_APPS = ("timelines/home", "notifications", "statuses/{item}/context", "markers")
+
+
+def test_reading_leaves_no_notes(client: Client, ann: User) -> None:
+    """PostgreSQL itself refuses them. A note that is refused fails all that comes after it in the test."""
+    item = publish(sender=UserFactory(), content={"text": "words"})
+    follow(follower=ann, followee=item.sender)
+    follow(follower=item.sender, followee=ann)
+    client.force_login(ann)
+    own, apps = APIClient(), APIClient()
+    own.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
+    apps.credentials(HTTP_AUTHORIZATION=f"Bearer {token_of(ann)}")
+    AccessToken.objects.update(updated=timezone.now() - timedelta(days=1))
+    User.objects.update(last_seen_at=None)
+    UserSession.objects.all().delete()
+
+    def read_all() -> None:
+        for asked, root, paths in ((client, "", PAGES), (own, "/api/v1/", OWN), (apps, "/api/v1/", OF_APPS)):
+            for path in paths:
+                answer = asked.get(root + path.format(item=item.pk, sender=item.sender.username))
+                assert answer.status_code == 200, path
+        assert client.post("/discover", {"walk": "x" * 22, "page": "2"}, **PART).status_code == 200
+
+    def notes() -> list[bool]:
+        ann.refresh_from_db()
+        viewed = viewed_page(ann, now=timezone.now())
+        kept: tuple[Any, ...] = (ReadMark, ReadingPosition, IssuedPage, UserSession)
+        was_used = AccessToken.objects.filter(updated__gt=timezone.now() - timedelta(hours=1)).exists()
+        rows = [model.objects.exists() for model in kept]
+        return [*rows, was_used, ann.last_seen_at is not None, viewed is not None and bool(viewed.page.items)]
+
+    readonly("on", "--why", WHY)
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL transaction_read_only = on")
+        read_all()
+        transaction.set_rollback(True)
+    assert not any(notes())
+    readonly("off")
+    cache.clear()  # of the copy of the session, which tells no more that its place is due
+    read_all()
+    assert all(notes()), "there is something that they might have noted"
 
 
 def test_it_wants_a_reason_of_one_line() -> None:
