@@ -300,7 +300,7 @@ def _say_held(request: PageRequest, item: Item, reader: User) -> None:
 
 def _held_words(item: ItemBody) -> str:
     """The outcome of publishing an item that is held, and why it is."""
-    return " ".join(filter(None, [_("Your post will appear after a review."), item.review or ""]))
+    return item.review or _("Your post will appear after a review.")
 
 
 def _publish(reader: User, answered: Item | None, form: ItemForm) -> Item:

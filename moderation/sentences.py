@@ -204,7 +204,7 @@ def for_author(reasons: Iterable[str], wait: timedelta | None) -> str:
     """Why an item is held, and how long reviews take lately, where that is known."""
     codes = dict.fromkeys(reason.partition(":")[0] for reason in reasons)
     told = [str(TOLD[code]) for code in codes if code in TOLD]
-    return " ".join([_("Moderators look at it before others see it."), *told, *_duration(wait)])
+    return " ".join([_("Moderators look at your post before others see it."), *told, *_duration(wait)])
 
 
 def _duration(wait: timedelta | None) -> list[str]:

@@ -19,7 +19,7 @@ from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-TOLD = "Your post will appear after a review. Moderators look at it before others see it."
+TOLD = "Moderators look at your post before others see it."
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """What authors are told of reviews: before they publish, and while an item waits."""
 
+import json
 import re
 from datetime import timedelta
 from typing import Any
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.django_db
 
 LINK = "look at https://example.org"
 NOTICE = "moderators look at posts with links before others see them"
-LINKED = "Moderators look at it before others see it. It has a link, and your account is new."
+LINKED = "Moderators look at your post before others see it. It has a link, and your account is new."
 
 
 @pytest.fixture
@@ -84,11 +85,10 @@ def test_an_old_account_is_asked_about_without_a_query(sender: User) -> None:
 
 # --- Afterwards ------------------------------------------------------------------------------------------
 def test_the_author_is_told_why_it_is_held(page: Client, newcomer: User) -> None:
-    words = f"Your post will appear after a review. {LINKED}"
     answer = page.post("/items/new", composed(LINK), **PART, HTTP_HX_TARGET="this")
-    assert words in answer["HX-Trigger-After-Settle"]
+    assert json.loads(answer["HX-Trigger-After-Settle"])["held"]["words"] == LINKED, "said once"
     moved = page.post("/items/new", composed(f"{LINK}/2"))
-    assert [str(message) for message in get_messages(moved.wsgi_request)] == [words]
+    assert [str(message) for message in get_messages(moved.wsgi_request)] == [LINKED]
     token = issue_token(user=newcomer)
     api = APIClient(HTTP_AUTHORIZATION=f"Token {token}")
     told = api.post("/api/v1/items", {"content": {"text": f"{LINK}/3"}}, format="json").json()
@@ -103,7 +103,7 @@ def test_words_pictures_and_lists_are_not_named(sender: User, spam: WordRule, sa
     page = Client()
     page.force_login(sender)
     told = page.get(f"/items/{held.pk}").content.decode()
-    assert "Moderators look at it before others see it.<" in told
+    assert "Moderators look at your post before others see it.<" in told
     assert "words:" not in told
 
 
