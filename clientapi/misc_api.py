@@ -24,9 +24,9 @@ from clientapi.people import accounts_of
 from clientapi.presenting import statuses
 from clientapi.search_api import TagEntity
 from discover.popular import popular_items
-from items.text import canonical_tag
 from items.trending import trends
 from relations.suggestions import suggestions
+from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
 POPULAR = 20

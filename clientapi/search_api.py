@@ -23,9 +23,9 @@ from items.hydrate import verified
 from items.popular import popular_beginning
 from items.query import QUERY_LENGTH, Query, parse
 from items.search import search_items
-from items.text import canonical_tag
 from items.user_search import search_users
 from relations.visibility import visible_user
+from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
 MOST, FAR = 40, 200

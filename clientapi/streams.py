@@ -7,8 +7,8 @@ from rest_framework import exceptions
 
 from accounts.models import User
 from clientapi.scopes import covers
-from items.text import canonical_tag
 from relations.list_api import list_or_404
+from web.hashtags import canonical_tag
 
 STATUSES, NOTIFICATIONS, LISTS = "read:statuses", "read:notifications", "read:lists"
 NOTICES = "user:notification"

@@ -11,8 +11,8 @@ from clientapi.params import Params
 from clientapi.presenting import statuses
 from items.kept import Kept
 from items.tags import Besides
-from items.text import canonical_tag
 from relations.list_api import list_or_404
+from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
 TAGS = 4

@@ -20,10 +20,10 @@ from items.newest import newest_page
 from items.pins import pinned_items
 from items.profile import all_page, pictured_page, profile_page, tagged_page
 from items.tags import Besides, tags_page
-from items.text import canonical_tag
 from timeline.above import page_above
 from timeline.home import Page, home_page
 from timeline.lists import list_page
+from web.hashtags import canonical_tag
 
 
 class Found(NamedTuple):

@@ -24,11 +24,12 @@ from items.profile import item_count, profile_page, replies_page, visible_item
 from items.query import QUERY_LENGTH, parse
 from items.search import search_items
 from items.tags import tag_page
-from items.text import TITLE_LENGTH, ContentError, canonical_tag
+from items.text import TITLE_LENGTH, ContentError
 from items.user_search import search_users
 from items.viewing import tell_viewed
 from relations.api import UserPage, user_or_404, user_page
 from relations.visibility import standing
+from web.hashtags import canonical_tag
 from web.openapi import EMPTY_BODY, IDEMPOTENCY_KEY, PAGED
 from web.rest import (
     ApiView,

@@ -5,10 +5,10 @@ from typing import NamedTuple
 from accounts.models import User
 from items.popular import popular_beginning
 from items.query import parse
-from items.text import canonical_tag
 from items.user_search import search_users
 from items.visibility import public_post
 from storage.connections import fetch
+from web.hashtags import canonical_tag
 from web.letters import folded
 
 COUNT = 6

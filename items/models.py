@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import User
 from items.visibility import public_post, visible
 from storage.ids import MILLISECOND
+from web import hashtags
 
-TAG_LENGTH = 100
 PHRASE_LENGTH = 50
 
 
@@ -320,10 +320,10 @@ class ItemDocument(models.Model):
 
 
 class ItemTag(models.Model):
-    """An item's text has this hashtag, in its canonical form (items.text.canonical_tag)."""
+    """An item's text has this hashtag, in its canonical form (web.hashtags.canonical_tag)."""
 
     pk = models.CompositePrimaryKey("tag", "item_id")
-    tag = models.CharField(max_length=TAG_LENGTH)
+    tag = models.CharField(max_length=hashtags.LENGTH)
     item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="tags", db_constraint=False)
 
     def __str__(self) -> str:

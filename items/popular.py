@@ -8,11 +8,11 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.cache import cache
 
 from accounts.models import User
-from items.text import canonical_tag
 from items.visibility import VISIBLE, public_post
 from storage import keys
 from storage.connections import fetch
 from storage.ids import MAX_ID
+from web.hashtags import canonical_tag
 
 KEPT = timedelta(minutes=5)
 """How long they are remembered, for all readers: so often it is counted."""

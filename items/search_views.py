@@ -18,10 +18,10 @@ from items.profile import answered_senders
 from items.query import QUERY_LENGTH, parse
 from items.search import search_items
 from items.tags import tag_page
-from items.text import canonical_tag
 from items.user_search import search_users
 from relations.views import person_cards
 from web import rates
+from web.hashtags import canonical_tag
 from web.pages import INVALID, PageRequest, show, too_many
 from web.rest import once, position
 from web.strict_json import check_text

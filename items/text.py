@@ -4,7 +4,6 @@ See docs/decisions.md: Own code in place of a library.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -12,7 +11,8 @@ from typing import Any, NamedTuple
 from django.utils.translation import gettext as _
 
 from items.links import HOST, PORT, is_host, is_link
-from items.models import TAG_LENGTH, ItemType
+from items.models import ItemType
+from web.hashtags import TAG, canonical_tag
 from web.hosts import is_own
 from web.letters import COMPLEX, LETTER, SHAPING, UNSPACED, compiled, is_blank
 
@@ -111,18 +111,6 @@ _IN_SPACED_WORD = compiled(f"[{LETTER}--[{UNSPACED}{COMPLEX}\\p{{Me}}\\p{{Defaul
 _NAME = re.compile(r"[A-Za-z0-9_-]++")
 _NAME_LENGTH = 30
 _DOMAIN = compiled(f"(?:{HOST.pattern})(?:{PORT.pattern})?")
-# Between the letters of a hashtag: joiners of Persian and Indian scripts, middle dots, geresh and gershayim. Hebrew
-# keyboards give quotation marks for the last two.
-_JOINERS = r"\p{Join_Control}"
-_HEBREW_MARK = r"(?<=\p{Hebrew})['\"](?=\p{Hebrew})"
-_MIDDLE = f"(?:[\u00b7\u0387\u2027\u30fb\uff65\u05f3\u05f4]|{_HEBREW_MARK})"
-_GERESH = compiled(_HEBREW_MARK)
-_TAG = compiled(f"[{LETTER}--\\p{{M}}]{LETTER}*+(?:(?:{_JOINERS}++|{_MIDDLE}){LETTER}++)*+")
-# Joiners that are seen: between the letters of scripts that join them, and after the sign that takes away a vowel.
-_UNSEEN = compiled(
-    r"(?<![\p{scx=Arabic}\p{scx=Syriac}\p{scx=Mongolian}\p{InSC=Virama}\p{InSC=Pure_Killer}])\p{Join_Control}"
-    r"|[\p{Default_Ignorable_Code_Point}--\p{Join_Control}]"
-)
 # In a path: letters with their marks, symbols and emoji; of signs in full width, which are the text around it, none.
 _IN_PATH = (
     r"(?:[-!$%&'()*+,./0-9:;=?@A-Z_a-z~#\[\]]|"
@@ -210,25 +198,6 @@ def links(text: str) -> list[str]:
     return list(dict.fromkeys(span.value for span in spans(text) if span.kind == Kind.LINK))
 
 
-def canonical_tag(tag: str) -> str | None:
-    """The one spelling of a tag, written without #: without regard to case, width and what is not seen. None if it is
-    no tag.
-    """
-    if not tag or len(tag) > TAG_LENGTH:
-        return None
-    if tag.isascii():
-        tag = tag.lower()
-    else:
-        # Folding may undo a normal form, and the other way round, for a few letters: twice settles it.
-        for _ in range(2):
-            tag = unicodedata.normalize("NFKC", _UNSEEN.sub("", tag)).casefold()
-        tag = unicodedata.normalize("NFKC", tag).replace("\u2027", "\u00b7")
-        tag = _GERESH.sub(lambda mark: "\u05f3" if mark[0] == "'" else "\u05f4", tag)
-    if len(tag) > TAG_LENGTH or not _TAG.fullmatch(tag) or not any(map(str.isalpha, tag)):
-        return None
-    return tag
-
-
 def _in_spaced_word(text: str, at: int) -> bool:
     """Whether a letter, digit or underscore stands there that does not end where it touches Latin ones."""
     return 0 <= at < len(text) and _IN_SPACED_WORD.match(text, at) is not None
@@ -260,7 +229,7 @@ def _mention(text: str, begin: int, is_next: bool) -> tuple[Span | None, int]:
 
 
 def _hashtag(text: str, begin: int, done: int, is_next: bool) -> tuple[Span | None, int]:
-    found = _TAG.match(text, begin + 1)
+    found = TAG.match(text, begin + 1)
     if found is None:
         return None, begin + 1
     end = found.end()

@@ -18,13 +18,13 @@ from items.forms import ItemForm
 from items.hydrate import hydrate
 from items.models import Status
 from items.popular import subjects
-from items.text import canonical_tag
 from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm
 from timeline.home import Page, home_page, new_count
 from timeline.late import arrivals, with_late
 from timeline.position import forget_place, note_position, offer_of, place_of
 from timeline.welcome import PEOPLE, people_for
+from web.hashtags import canonical_tag
 from web.pages import INVALID, PageRequest, limited, show, wants_part
 from web.rest import PAGE, parse_id, position
 

@@ -30,7 +30,7 @@ from moderation import rules
 from tests.support.effort import EVERYTHING, some
 from tests.support.factories import UserFactory
 from tests.support.patience import BUSY, cpu, untraced
-from web import letters
+from web import hashtags, letters
 from web.strict_json import check_text, parse_json
 
 PIECES = [
@@ -70,7 +70,7 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.text.mentions": [text.mentions],
     "items.text.hashtags": [text.hashtags],
     "items.text.links": [text.links],
-    "items.text.canonical_tag": [text.canonical_tag],
+    "web.hashtags.canonical_tag": [hashtags.canonical_tag],
     "items.words.runs": [lambda written: list(words.runs(written))],
     "web.letters.stream_safe": [letters.stream_safe],
     "web.letters.folded": [letters.folded],
@@ -112,6 +112,7 @@ MODULES = [
     "items.hits",
     "items.query",
     "items.matching",
+    "web.hashtags",
     "web.letters",
     "moderation.rules",
     "accounts.about.words",

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from items.models import TAG_LENGTH, ItemType
+from items.models import ItemType
 from items.text import (
     TAGS_AN_ITEM,
     ContentError,
     Kind,
-    canonical_tag,
     check_content,
     hashtags,
     links,
@@ -22,6 +21,7 @@ from items.text import (
 )
 from tests.support.patience import cpu
 from tests.support.texts import TEXTS, WIDE_AT, WIDE_HASH
+from web.hashtags import LENGTH, canonical_tag
 from web.letters import is_blank
 
 
@@ -97,8 +97,8 @@ def test_mentions_with_the_domain_of_this_site(text: str, names: list[str], sett
         ("#tea/#coffee/@mira/#cake", ["tea", "coffee", "cake"]),
         ("#1/#x example.org/#x https://example.org/#tea/#x", []),
         ("#️⃣love #\u0301a", []),
-        ("#" + "a" * TAG_LENGTH, ["a" * TAG_LENGTH]),
-        ("#" + "a" * (TAG_LENGTH + 1), []),
+        ("#" + "a" * LENGTH, ["a" * LENGTH]),
+        ("#" + "a" * (LENGTH + 1), []),
         ("#" + "ﬃ" * 40, []),  # 120 letters in the canonical form
         (" ".join(f"#t{number}" for number in range(40)), [f"t{number}" for number in range(TAGS_AN_ITEM)]),
     ],

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 
 from accounts.signing_in import grants, guard
-from items.text import canonical_tag, spans
+from items.text import spans
 from storage.events import Position, event_of
 from web import proxy, rates
+from web.hashtags import canonical_tag
 from web.rest import MAX_POSITION, parse_id
 from web.strict_json import DEPTH, parse_json
 
