@@ -199,6 +199,9 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     )
     following_count = models.IntegerField(_("following"), default=0, editable=False)
     follower_count = models.IntegerField(_("followers"), default=0, editable=False)
+    followed_tag_count = models.SmallIntegerField(
+        default=0, db_default=0, editable=False, help_text="Readers who follow hashtags have statements of their own."
+    )
     is_staff = models.BooleanField(_("staff"), default=False)
     is_active = models.BooleanField(_("active"), default=True)
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True, editable=False)

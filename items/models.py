@@ -325,6 +325,15 @@ class ItemTag(models.Model):
     pk = models.CompositePrimaryKey("tag", "item_id")
     tag = models.CharField(max_length=hashtags.LENGTH)
     item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="tags", db_constraint=False)
+    is_public_post = models.BooleanField(
+        db_default=False, editable=False, help_text="Whether the item is a public post; kept by triggers."
+    )
+
+    class Meta:
+        indexes = [
+            # Homes of those who follow a hashtag: top-k of its public posts is an index-only scan.
+            models.Index(fields=["tag", "-item"], condition=Q(is_public_post=True), name="item_tag_posts"),
+        ]
 
     def __str__(self) -> str:
         return f"#{self.tag} in {self.item_id}"

@@ -1,4 +1,6 @@
-"""Relations' part of a user's own data: their follows, requests, blocks, mutes and lists, and their followers."""
+"""Relations' part of a user's own data: their follows, requests, blocks, mutes, lists and followed hashtags, and their
+followers.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,6 +12,7 @@ from accounts.export import ExportFile
 from accounts.models import User
 from relations.models import CsvImport
 from relations.rules import may_know_of
+from relations.tags import followed_tags_page
 from storage.connections import stream
 
 # Users who may not be seen are not named, except those whom the user themself turned away.
@@ -69,6 +72,13 @@ def _imports(user: User) -> Iterator[ImportRow]:
     return (ImportRow(*row) for row in CsvImport.objects.filter(user=user).order_by("pk").values_list(*columns))
 
 
+class TagRow(msgspec.Struct):
+    """A hashtag that the exported user follows, and since when."""
+
+    hashtag: str
+    since: datetime
+
+
 def files(user: User) -> list[ExportFile]:
     """The files of a user's own data: follows, followers, requests to follow either way, blocks and mutes."""
     asked = _rows(user, "followrequest", "follower", "followee", SEEN)
@@ -84,4 +94,9 @@ def files(user: User) -> list[ExportFile]:
         ExportFile("blocks.jsonl", _("The people you block."), _rows(user, "block", "blocker", "blocked", ACTIVE)),
         ExportFile("mutes.jsonl", _("The people you mute."), _rows(user, "mute", "muter", "muted", ACTIVE)),
         ExportFile("lists.jsonl", _("Your lists, and the people in them."), _lists(user)),
+        ExportFile(
+            "followed_hashtags.jsonl",
+            _("The hashtags you follow."),
+            (TagRow(f"#{tag.name}", tag.since) for tag in followed_tags_page(user).tags),
+        ),
     ]

@@ -9,6 +9,8 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from storage.claims import ClaimedRow
+from storage.draws import Draw
+from web import hashtags
 
 
 class Follow(models.Model):
@@ -178,6 +180,38 @@ class FollowerCountChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id}: {self.change:+}"
+
+
+class Tag(models.Model):
+    """A hashtag that somebody has followed. From its first follow on, fan-out delivers public posts that have it into
+    the hashtag's outbox. So the row stays, and so does its epoch, when nobody follows the hashtag any more.
+    """
+
+    name = models.CharField(max_length=hashtags.LENGTH, help_text="In its canonical form, without #.")
+    epoch = models.BigIntegerField(db_default=Draw(), editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name"], name="tag_name")]
+
+    def __str__(self) -> str:
+        return f"#{self.name}"
+
+
+class TagFollow(models.Model):
+    """`user` reads at home what public posts with `tag` say."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="followed_tags", db_index=False
+    )
+    tag = models.ForeignKey(Tag, on_delete=models.PROTECT, related_name="followed_by", db_index=False)
+    created_at = models.DateTimeField(_("since"), db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "tag"], name="tag_follow_pair")]
+        indexes = [models.Index(fields=["user", "-id"], name="tag_follow_page")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} follows hashtag {self.tag_id}"
 
 
 TITLE_LENGTH = 100

@@ -1,4 +1,5 @@
-"""Removes a deleted account's follows, requests to follow, blocks and mutes, in both directions, and its lists.
+"""Removes a deleted account's follows, requests to follow, blocks and mutes, in both directions, its lists, and the
+hashtags that it follows.
 
 Memberships in lists go with the follows that they hang on.
 
@@ -48,6 +49,13 @@ LISTS = """
         SELECT l.id FROM relations_list l WHERE l.owner_id = %(user)s AND NOT EXISTS (
             SELECT FROM relations_listmember m WHERE m.list_id = l.id) LIMIT %(limit)s)
 """
+# At most relations.tags.TAGS. The row is locked as every change of followed hashtags locks it.
+TAGS = """
+    WITH follower AS (SELECT id FROM accounts_user WHERE id = %(user)s FOR NO KEY UPDATE),
+    gone AS (DELETE FROM relations_tagfollow h USING follower WHERE h.user_id = follower.id RETURNING h.id)
+    UPDATE accounts_user SET followed_tag_count = 0 WHERE id = %(user)s AND EXISTS (SELECT FROM gone)
+    RETURNING (SELECT count(*) FROM gone)
+"""
 
 
 def purge(*, user_id: int, limit: int) -> int:
@@ -55,9 +63,11 @@ def purge(*, user_id: int, limit: int) -> int:
     assert limit <= 2**15 - 1  # noqa: S101 (a staged change is a smallint)
     params = {"user": user_id, "limit": limit}
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(FOLLOWS, params)
-        row = cursor.fetchone()
-        taken = int(row[0]) if row else 0
+        taken = 0
+        for query in (FOLLOWS, TAGS):
+            cursor.execute(query, params)
+            row = cursor.fetchone()
+            taken += int(row[0]) if row else 0
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(LOCK_FOLLOWERS, params)
         followers = [row[0] for row in cursor.fetchall()]

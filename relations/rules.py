@@ -142,6 +142,13 @@ def followed_big_vs(follower: str, columns: str = "v.id") -> str:
     return f"SELECT {columns} FROM accounts_user v WHERE v.is_big_v AND {follows(follower, 'v.id', is_probe=False)}"  # noqa: S608
 
 
+def followed_tags(follower: str, columns: str = "g.name") -> str:
+    """The hashtags that a user follows; `columns` are of relations.models.Tag, the alias `g`."""
+    return f"""
+    SELECT {columns} FROM relations_tagfollow h JOIN relations_tag g ON g.id = h.tag_id WHERE h.user_id = {follower}
+    """  # noqa: S608
+
+
 def followers(followee: str, columns: str = "follower_id") -> str:
     """The followers of a user; `columns` are of relations.models.Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE followee_id = {followee}"  # noqa: S608
