@@ -28,6 +28,7 @@ from items.signals import (
     item_liked,
     item_published,
     item_submitted,
+    item_tagged,
     item_withdrawn,
 )
 from items.text import ContentError, check_content, hashtags
@@ -321,12 +322,14 @@ def edit(
         title=item.title, content=item.content, extra_info=item.extra_info, modified_at=Now()
     )
     item.refresh_from_db(fields=["modified_at"])
-    index(item)
+    has_new_tags = index(item)
     if reasons and item.status != Status.DELETED:
         _withdraw(item, Status.IN_REVIEW)
         item_held.send(sender=Item, item=item, reasons=reasons)
     elif item.status == Status.PUBLISHED:
         item_edited.send(sender=Item, item=item, visibility_before=item.visibility)
+        if has_new_tags:
+            item_tagged.send(sender=Item, item=item)
     return item
 
 

@@ -16,6 +16,7 @@ INDEX = """
         ON CONFLICT (item_id) DO UPDATE SET document = EXCLUDED.document
     )
     INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), %(item)s ON CONFLICT DO NOTHING
+    RETURNING tag
 """
 FORGET = """
     WITH words AS (DELETE FROM items_itemdocument WHERE item_id = %(item)s AND %(document)s = '')
@@ -23,8 +24,9 @@ FORGET = """
 """
 
 
-def index(item: Item) -> None:
+def index(item: Item) -> bool:
     """Write down anew what an item is found by: its words and its tags. Part of the transaction that changes the item.
+    True if it has tags that it had not.
 
     The words of a new item are written with it (items.actions.INSERT).
     """
@@ -32,6 +34,7 @@ def index(item: Item) -> None:
     with connection.cursor() as cursor:
         cursor.execute(FORGET, params)
         cursor.execute(INDEX, params)
+        return cursor.fetchone() is not None
 
 
 def copy_index(items: Iterable[tuple[int, str, str]]) -> None:

@@ -30,6 +30,9 @@ item_imported = Signal()
 # A published item says something else, or is shown to others than before. Arguments: item, visibility_before (str).
 # Receivers: discover.receivers.note_change, notifications.receivers.tell_of_item, timeline.receivers.announce_edit.
 item_edited = Signal()
+# An edit gave a published item hashtags that it had not. Arguments: item.
+# Receivers: timeline.receivers.write_tag_delivery.
+item_tagged = Signal()
 # Only its sender sees the item from now on: it was deleted, rejected or held back after it had been published.
 # Arguments: item.
 # Receivers: discover.receivers.note_change, timeline.receivers.announce_withdrawal.

@@ -164,7 +164,7 @@ class News:
             return
         # However many pages ask at once, one of them begins, and one task builds.
         if self.wished and replies[0]:
-            enqueue(self.wished[0].builder, self.wished[0].user_id, token)
+            enqueue(self.wished[0].builder, self.wished[0].owner, token)
 
     def _keep(self) -> None:
         if self.snapshot:

@@ -3,7 +3,7 @@
 
 The follower's row counts their hashtags: who follows none is served by statements that know of no hashtags.
 
-See docs/decisions.md: A followed hashtag is an outbox that readers pull.
+See docs/decisions.md: A followed hashtag is an outbox.
 """
 
 from collections.abc import Sequence

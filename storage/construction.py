@@ -13,19 +13,20 @@ from storage.window import Entry, Window
 
 
 class BuiltWindow(Window):
-    """A window of one user that a task fills."""
+    """A window that a task fills."""
 
     builder: ClassVar[str]
-    """The task, of the user's id and the token of the construction."""
-    __slots__ = ("user_id",)
+    """The task, of the window's owner and the token of the construction."""
+    __slots__ = ("owner",)
 
-    def __init__(self, user_id: int, key: str) -> None:
+    def __init__(self, owner: int, key: str) -> None:
         super().__init__(key)
-        self.user_id = user_id
+        self.owner = owner
+        """Whose window it is: a user's id, or the source of an outbox (timeline.outbox)."""
 
 
 class Snapshot(NamedTuple):
-    """The entries that belong into a window, complete above `floor`, and what of its user they were read for."""
+    """The entries that belong into a window, complete above `floor`, and what of its owner they were read for."""
 
     epoch: int
     floor: int
@@ -46,7 +47,7 @@ def begin(window: BuiltWindow, epoch: int) -> bool:
             has_begun = pipelined(feeds(), [window.begin(token, epoch)])[0]
     except FeedsUnavailableError:
         return False
-    return bool(has_begun) and enqueue(window.builder, window.user_id, token)
+    return bool(has_begun) and enqueue(window.builder, window.owner, token)
 
 
 def is_under_way(window: Window, token: str) -> bool:

@@ -4,8 +4,9 @@
 |---|---|---|---|---|
 | `inbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | level cap; 30 days | rebuilt from SQL |
 | `outbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 1000; 30 days | rebuilt from SQL |
+| `outbox:tag:{id}` | ZSET | the same, of a hashtag (relations.models.Tag) | 1000; 30 days unread | rebuilt from SQL |
 | `tail:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 100; 5 minutes | pulled from SQL again |
-| `big_vs:{uid}` | STRING | ids of followed big-Vs, by commas | readers who merge outboxes; 30 days | asked of SQL |
+| `big_vs:{uid}` | STRING | sources of merged outboxes, by commas | readers who merge outboxes; 30 days | asked of SQL |
 | `fans:active:{uid}:{shard}` | SET | follower id, and `complete:{generation}` | big-V only; a day | rebuilt from SQL |
 | `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
 | `bf:global:{YYYYMMDD}:{shard}:{nth}` | bitmap | what had no room there | 3 a day and shard; 7 days | likewise |
@@ -56,12 +57,17 @@ def outbox(user_id: int) -> str:
     return f"outbox:{user_id}"
 
 
+def tag_outbox(tag_id: int) -> str:
+    """Window of the public posts with a hashtag."""
+    return f"outbox:tag:{tag_id}"
+
+
 def tail(user_id: int) -> str:
     """Window of what a reader pulled last from below the inbox's floor."""
     return f"tail:{user_id}"
 
 
-def followed_big_vs(user_id: int) -> str:
+def merged_outboxes(user_id: int) -> str:
     """A hint of which outboxes a reader's pages merge."""
     return f"big_vs:{user_id}"
 

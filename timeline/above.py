@@ -12,6 +12,7 @@ from timeline.home import Page, home_page
 from timeline.hydrate import verify_ids
 from timeline.lists import list_page
 from timeline.pull import around
+from timeline.senders import Scope
 
 SCAN = 60
 """Entries that a page looks through."""
@@ -22,14 +23,15 @@ def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: i
     at most `limit`. `last_id` is the id up to which the home was looked at, from which the next page upward goes on;
     None where nothing was above.
     """
-    entries = around(reader.pk, last_id=min_id + 1, above=SCAN + REACH, below=REACH, list_id=list_id)
+    scope = Scope(reader.pk, list_id) if list_id else Scope.home_of(reader)
+    entries = around(scope, last_id=min_id + 1, above=SCAN + REACH, below=REACH)
     above = [item_id for item_id, _ in reversed(entries) if item_id > min_id]
     scanned = above[:SCAN]
     if not scanned:
         return Page([], None, False, ["sql"])
     folds = folds_among(entries)
     candidates = [item_id for item_id in scanned if folds.get(item_id) != FOLDED]
-    shown = {one.item_id for one in verify_ids(reader.pk, candidates, list_id=list_id) if one.is_shown}
+    shown = {one.item_id for one in verify_ids(scope, candidates) if one.is_shown}
     lowest = [item_id for item_id in candidates if item_id in shown and (max_id is None or item_id < max_id)][:limit]
     last_id = lowest[-1] if len(lowest) == limit else scanned[-1]
     top = last_id + 1 if len(lowest) == limit or len(above) > SCAN else INFINITY

@@ -1,4 +1,5 @@
-"""Compares inboxes and outboxes with PostgreSQL, above their floors, and drops what differs.
+"""Compares inboxes and outboxes with PostgreSQL, above their floors, and drops what differs: those of users, and of
+the hashtags that they follow.
 
 An entry that waits for lazy deletion (deleted, unfollowed, blocked, muted) is no difference: every reading verifies. A
 missing entry is: nothing would ever show it until the window is built again.
@@ -12,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from accounts.levels import policy
-from items.visibility import in_timelines
+from items.visibility import in_timelines, public_post
 from relations.rules import followed_big_vs
 from runtime import metrics
 from storage.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, script
 from storage.window import INFINITY, RUN, Window, to_score
 from timeline.inbox import Inbox
 from timeline.oracle import entry_ids
-from timeline.outbox import Outbox
+from timeline.outbox import Outbox, source_of
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,14 @@ READERS = f"""
     FROM accounts_user u WHERE u.id = ANY(%(ids)s) ORDER BY u.id
 """  # noqa: S608 (constants)
 PENDING = "SELECT item_id FROM timeline_delivery"
+TAGS = f"""
+    SELECT g.id, g.name, g.epoch # {policy.GENERATION} FROM relations_tag g
+    WHERE g.id IN (SELECT h.tag_id FROM relations_tagfollow h WHERE h.user_id = ANY(%(ids)s)) ORDER BY g.id
+"""  # noqa: S608 (constants)
+TAGGED_IDS = f"""
+    SELECT i.id FROM items_itemtag t JOIN items_item i ON i.id = t.item_id
+    WHERE t.tag = %s AND i.id > %s AND {public_post("i")}
+"""  # noqa: S608 (constants)
 OUTBOX_IDS = f"SELECT i.id FROM items_item i WHERE i.sender_id = %s AND {in_timelines('i')} AND i.id > %s"  # noqa: S608
 SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_to_id IS NULL"
 # The run of the server that has the window, and all of the window.
@@ -140,6 +149,7 @@ def repair(found: Iterable[Difference]) -> int:
 def _differences(user_ids: list[int]) -> Iterator[Difference]:
     # In the order in which a page reads: what left the table of deliveries before is in the windows after.
     readers = fetch(READERS, {"ids": user_ids}, into=Checked._make)
+    tags = fetch(TAGS, {"ids": user_ids})
     pending = {row[0] for row in fetch(PENDING)}
     commands: list[Command] = []
     for reader in readers:
@@ -152,13 +162,21 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
             published = {row[0] for row in fetch(OUTBOX_IDS, [user_id, outbox.floor])}
             yield from _compare(Outbox(user_id).key, outbox, published - pending)
         if inbox and inbox.is_used and reader.has_inbox and inbox.epoch == reader.epoch:
-            shown = set(entry_ids(user_id, above=inbox.floor)) - pending
+            shown = set(entry_ids(user_id, above=inbox.floor, by_sender=True)) - pending
             if big_vs and shown and not inbox.pushes == reader.push_generation > 0:
                 pulled = fetch(
                     "SELECT id FROM items_item WHERE id = ANY(%s) AND sender_id = ANY(%s)", [list(shown), big_vs]
                 )
                 shown.difference_update(row[0] for row in pulled)
             yield from _compare(Inbox(user_id).key, inbox, shown)
+    for first in range(0, len(tags), PART):
+        part = [(tag, epoch, Outbox(source_of(tag=tag_id)).key) for tag_id, tag, epoch in tags[first : first + PART]]
+        replies = pipelined(feeds_for_tasks(), [_whole(key) for _, _, key in part])
+        for (tag, epoch, key), reply in zip(part, replies, strict=True):
+            outbox = _content(reply)
+            if outbox and outbox.is_used and outbox.epoch == epoch:
+                posts = {row[0] for row in fetch(TAGGED_IDS, [tag, outbox.floor])}
+                yield from _compare(key, outbox, posts - pending)
 
 
 def _compare(key: str, window: Content, expected: set[int]) -> Iterator[Difference]:

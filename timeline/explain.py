@@ -27,7 +27,8 @@ from storage.window import INFINITY, RUN, Entry, only_looking, to_number, to_sco
 from timeline.fold import FOLDED, REACH, folds
 from timeline.home import walked
 from timeline.pull import around
-from timeline.rules import holds, kinds, original_shown, reposts_wanted
+from timeline.rules import carried, holds, kinds, original_shown, reposts_wanted
+from timeline.senders import TAGGED, Scope
 
 SHOWN = 20
 """Outboxes, and pending deliveries, that are listed."""
@@ -55,11 +56,13 @@ SENTENCES = {
     "pushed": gettext_lazy("Pages do not merge them: the inbox takes the pushes of these senders."),
     "unused": gettext_lazy("Pages do not merge them: no inbox is used, so PostgreSQL serves the page."),
     "no_big_v": gettext_lazy("The reader follows no big account."),
+    "no_tag": gettext_lazy("The reader follows no hashtag."),
     "deactivated": gettext_lazy("The account is deactivated: it can open no page."),
     # An item: where pages find it, or why they do not show it.
     "shown": gettext_lazy("The reader sees it at home."),
     "inbox": gettext_lazy("The inbox holds it."),
-    "outbox": gettext_lazy("The outbox of its sender holds it, and pages merge that."),
+    "by_tag": gettext_lazy("It is there by a hashtag that the reader follows, and not by its sender."),
+    "outbox": gettext_lazy("The outbox of its sender, or of the hashtag, holds it, and pages merge that."),
     "pending": gettext_lazy("Its fan-out is not complete; pages add it from the table of deliveries."),
     "sql": gettext_lazy("PostgreSQL serves it: it lies at or below a floor, or a window that it needs is not used."),
     "lost": gettext_lazy("The windows should hold it and do not: `manage.py timeline_check --repair` mends that."),
@@ -108,13 +111,16 @@ BIG_VS = f"""
     SELECT u.id, u.username, {policy.outbox_epoch()}, count(*) OVER ()
     FROM ({rules.followed_big_vs(rules.READER, "v.*")}) u ORDER BY u.id LIMIT %(shown)s
 """  # noqa: S608 (constants)
+TAGS = rules.followed_tags(rules.READER, f"g.id, g.name, g.epoch # {policy.GENERATION}") + " ORDER BY g.name"
 # As pages look for them: among the newest of the whole site.
 PENDING = f"""
-    WITH scanned AS MATERIALIZED (
+    WITH tags AS MATERIALIZED ({TAGGED.tags}), scanned AS MATERIALIZED (
         SELECT d.item_id, d.sender_id, d.parked_at FROM timeline_delivery d ORDER BY d.item_id DESC LIMIT %(pending)s
     )
     SELECT item_id, parked_at IS NOT NULL FROM scanned
-    WHERE sender_id = %(reader)s OR {rules.follows(rules.READER, "scanned.sender_id")} ORDER BY item_id DESC
+    WHERE sender_id = %(reader)s OR {rules.follows(rules.READER, "scanned.sender_id")}
+        OR {carried("scanned.item_id")} IS NOT NULL
+    ORDER BY item_id DESC
 """  # noqa: S608
 # Conditions by their names: on every item, and on those of others.
 OF_ALL = kinds() | {
@@ -128,9 +134,13 @@ OF_OTHERS = {
     **holds(),
 }
 CONDITIONS = OF_ALL | {name: f"(i.sender_id = %(reader)s OR {text})" for name, text in OF_OTHERS.items()}
+OF_SENDERS = {"inactive", *rules.wanted_at_home("", "")}
+"""The names of the conditions that hide what is there by a hashtag alone (rules.welcome)."""
 ITEM = f"""
+    {TAGGED.with_tags_alone()}
     SELECT i.sender_id, s.username, s.is_big_v, i.status, i.visibility, i.repost_of_id, d.item_id IS NOT NULL,
-        d.parked_at IS NOT NULL, {policy.outbox_epoch("s")}, ARRAY[{", ".join(CONDITIONS.values())}]
+        d.parked_at IS NOT NULL, {policy.outbox_epoch("s")}, ARRAY[{", ".join(CONDITIONS.values())}],
+        {carried("i.id")}
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN timeline_delivery d ON d.item_id = i.id
     WHERE i.id = %(item)s
 """  # noqa: S608 (constants)
@@ -156,8 +166,23 @@ class _BigV(NamedTuple):
     total: int
 
 
+class _Tag(NamedTuple):
+    """A row of `TAGS`: a hashtag that the reader follows."""
+
+    id: int
+    name: str
+    epoch: int | None
+
+    @property
+    def key(self) -> str:
+        """The key of its outbox."""
+        return keys.tag_outbox(self.id)
+
+
 class _Item(NamedTuple):
-    """The row of `ITEM`. `holds` says of each of `CONDITIONS` whether it holds."""
+    """The row of `ITEM`. `holds` says of each of `CONDITIONS` whether it holds; `tags` are those that the reader
+    follows, if it is a public post.
+    """
 
     sender_id: int
     sender: str
@@ -169,6 +194,7 @@ class _Item(NamedTuple):
     is_parked: bool
     outbox_epoch: int | None
     holds: list[bool]
+    tags: list[str] | None
 
 
 class Part(msgspec.Struct):
@@ -193,19 +219,21 @@ def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]
         # In the order in which a delivery moves: what is pending no more is in the windows by the time they are read.
         (own,) = fetch(STANDING, {"reader": reader.pk}, into=_Standing._make)
         big_vs = fetch(BIG_VS, {"reader": reader.pk, "shown": SHOWN}, into=_BigV._make)
+        tags = fetch(TAGS, {"reader": reader.pk}, into=_Tag._make)
         cap = settings.PENDING_CAP + 1
         pending = fetch(PENDING, {"reader": reader.pk, "pending": cap})
         found = [] if item_id is None else fetch(ITEM, {"reader": reader.pk, "item": item_id}, into=_Item._make)
         windows = _windows(
             {keys.inbox(reader.pk): (gettext("Inbox"), own.epoch)}
             | {keys.outbox(each.id): (f"@{each.username}", each.epoch) for each in big_vs}
+            | {each.key: (f"#{each.name}", each.epoch) for each in tags[:SHOWN]}
         )
         inbox, *outboxes = windows.values()
         if own.generation is None or not own.has_inbox:
             inbox.words = ["no_generation" if own.generation is None else "few" if reader.level else "dormant"]
         merges = own.push_generation == 0 or inbox.facts.get("push generation") != own.push_generation
         merging = "unused" if inbox.words != ["in_use"] else "merged" if merges else "pushed"
-        parts = {} if item_id is None else {"item": _item(reader, item_id, found, inbox, merges=merges)}
+        parts = {} if item_id is None else {"item": _item(reader, item_id, found, inbox, tags, merges=merges)}
         parts["next_page"] = _next_page(reader)
     parts["reader"] = Part(
         gettext("The reader"),
@@ -223,7 +251,11 @@ def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]
     followed = {_("big accounts"): big_vs[0].total if big_vs else 0}
     title = gettext("Outboxes of the big accounts that the reader follows")
     parts["big_vs"] = Part(title, [merging if big_vs else "no_big_v"], followed)
-    parts |= {f"outbox of {each.id}": outbox for each, outbox in zip(big_vs, outboxes, strict=True)}
+    parts |= {f"outbox of {each.id}": outbox for each, outbox in zip(big_vs, outboxes, strict=False)}
+    followed = {_("hashtags"): len(tags)}
+    merging = "no_tag" if not tags else "unused" if merging == "unused" else "merged"
+    parts["tags"] = Part(gettext("Outboxes of the hashtags that the reader follows"), [merging], followed)
+    parts |= {f"outbox of #{each.name}": outbox for each, outbox in zip(tags, outboxes[len(big_vs) :], strict=False)}
     parked = sum(is_parked for _item_id, is_parked in pending)
     counts = {_("pending"): len(pending), _("given up"): parked, _("there may be more"): len(pending) == cap}
     newest = [str(pending_id) for pending_id, _is_parked in pending[:SHOWN]]
@@ -284,18 +316,23 @@ def _window(title: str, expected: int | None, glance: list[Any] | None, size: in
 
 
 # --- An item ---------------------------------------------------------------------------------------------
-def _item(reader: User, item_id: int, found: Sequence[_Item], inbox: Part, *, merges: bool) -> Part:
+def _item(
+    reader: User, item_id: int, found: Sequence[_Item], inbox: Part, followed: Sequence[_Tag], *, merges: bool
+) -> Part:
     part = Part(gettext("Item %(id)s") % {"id": item_id}, ["not_shown", "absent"])
     if not found:
         return part
     (item,) = found
     reasons = [name for name, holds in zip(CONDITIONS, item.holds, strict=True) if not holds]
+    tags = [tag for tag in followed if tag.name in (item.tags or ())] if reasons else []
+    if tags:
+        reasons = [name for name in reasons if name in OF_SENDERS]
     stands_for = 0
     if item.repost_of is not None and not reasons:
-        stands_for = folds(reader.pk, last_id=item_id + 1, count=1).get(item_id, 0)
+        stands_for = folds(Scope.home_of(reader), last_id=item_id + 1, count=1).get(item_id, 0)
         if stands_for == FOLDED:
             reasons, stands_for = ["folded"], 0
-            part.items = _folded_into(reader.pk, item_id, item.repost_of)
+            part.items = _folded_into(reader, item_id, item.repost_of)
     outbox = None
     if item.is_big_v:
         (outbox,) = _windows({keys.outbox(item.sender_id): ("", item.outbox_epoch)}).values()
@@ -314,20 +351,39 @@ def _item(reader: User, item_id: int, found: Sequence[_Item], inbox: Part, *, me
     }
     if reasons:
         part.words = ["not_shown", *reasons]
+    elif tags:
+        part.words = ["shown", "by_tag", "pending" if item.is_pending else _by_tag(item_id, item, tags, inbox)]
     elif item.is_pending or not is_above or in_inbox:
         part.words = ["shown", "pending" if item.is_pending else "inbox" if is_above else "sql"]
     elif outbox is None or not merges:
         part.words = ["shown", "lost"]
-    elif outbox.words != ["in_use"] or item_id <= int(outbox.facts["floor"] or 0):
-        part.words = ["shown", "sql"]
     else:
-        part.words = ["shown", "outbox" if in_outbox else "lost"]
+        part.words = ["shown", _by_outbox(item_id, outbox, in_it=bool(in_outbox))]
     return part
 
 
-def _folded_into(reader_id: int, item_id: int, repost_of: int) -> list[str]:
+def _by_outbox(item_id: int, outbox: Part, *, in_it: bool) -> str:
+    """Where pages find an item that an outbox should have."""
+    if outbox.words != ["in_use"] or item_id <= int(outbox.facts["floor"] or 0):
+        return "sql"
+    return "outbox" if in_it else "lost"
+
+
+def _by_tag(item_id: int, item: _Item, tags: Sequence[_Tag], inbox: Part) -> str:
+    """Where pages find an item that is there by these hashtags."""
+    if inbox.words != ["in_use"]:
+        return "sql"
+    windows = _windows({tag.key: ("", tag.epoch) for tag in tags})
+    held = _held(Entry(item_id, item.sender_id), *windows)
+    places = {
+        _by_outbox(item_id, one, in_it=bool(is_held)) for one, is_held in zip(windows.values(), held, strict=True)
+    }
+    return next(place for place in ("sql", "outbox", "lost") if place in places)
+
+
+def _folded_into(reader: User, item_id: int, repost_of: int) -> list[str]:
     """What a repost is folded into: its original close below it, else the next newer repost of that."""
-    entries = around(reader_id, last_id=item_id + 1, above=REACH, below=1 + REACH)
+    entries = around(Scope.home_of(reader), last_id=item_id + 1, above=REACH, below=1 + REACH)
     if any(one == repost_of for one, _root in entries):
         return [str(repost_of)]
     return [str(one) for one in sorted(one for one, root in entries if root == repost_of and one > item_id)[:1]]

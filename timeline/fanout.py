@@ -49,9 +49,9 @@ INSERT = """
     RETURNING item_id
 """
 # The sender's row and the policy say to whom: a big-V to those whose level takes pushes, unless a demotion is filling
-# all inboxes. Of a sender whom few follow, the first followers come with the claim, and the sender among them. The
-# claim may wait for a transaction that publishes the item again. Everything that it reads is older than the row then,
-# so it takes only the row that its snapshot sees.
+# all inboxes. Hashtags say into which outboxes besides. Of a sender whom few follow, the first followers come with the
+# claim, and the sender among them. The claim may wait for a transaction that publishes the item again. Everything that
+# it reads is older than the row then, so it takes only the row that its snapshot sees.
 FEW = f"(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND {for_others('i')})"
 FIRST = part_of(
     "s.id",
@@ -76,6 +76,8 @@ CLAIM = f"""
         {policy.PUSH_LEVEL}, {policy.GENERATION},
         CASE WHEN {policy.has_inbox("s")} THEN s.level ELSE 0 END, s.follower_count,
         ARRAY(SELECT r.id FROM timeline_deliveryrange r WHERE r.delivery_id = d.item_id AND r.revision = d.revision),
+        ARRAY(SELECT g.id FROM items_itemtag t JOIN relations_tag g ON g.name = t.tag
+            WHERE t.item_id = d.item_id AND t.is_public_post),
         {FEW}, first.seen, first.last, first.ids, first.levels
 """  # noqa: S608 (constants)
 # The ranges of an older revision go too.
@@ -145,6 +147,8 @@ class Claim(NamedTuple):
     """The sender's followers, as last folded: only to know whether the work may need splitting."""
     ranges: Sequence[int]
     """Into which an earlier attempt split the work, and which are not done."""
+    tags: Sequence[int]
+    """The hashtags of a public post that have an outbox (relations.models.Tag)."""
     first: Part | None
     """The first followers, with the sender among them, where few follow."""
 
@@ -181,9 +185,9 @@ def _claim(item_id: int) -> Claim | None:
     rows = fetch(CLAIM, params)
     if not rows:
         return None
-    *work, level, followers, ranges, has_first, seen, last, ids, levels = rows[0]
+    *work, level, followers, ranges, tags, has_first, seen, last, ids, levels = rows[0]
     first = Part(seen, last, ids, levels) if has_first else None
-    return Claim(Work(item_id, *work), level, followers, ranges, first)
+    return Claim(Work(item_id, *work), level, followers, ranges, tags, first)
 
 
 def _few() -> int:
@@ -195,6 +199,7 @@ def _few() -> int:
 def _fan_out(claim: Claim) -> bool:
     if claim.work.status == Status.PUBLISHED:
         _deliver_to_self(claim)
+        _deliver_to_tags(claim)
     if claim.work.to_followers and not _to_followers(claim):
         return False
     _finish(claim.work)
@@ -214,6 +219,13 @@ def _deliver_to_self(claim: Claim) -> None:
         pipelined(client, [window.keep()])
         if refused:  # it may have been lost
             outbox.begin(work.sender_id)
+
+
+def _deliver_to_tags(claim: Claim) -> None:
+    """Into the outboxes of hashtags that readers have begun. Readers alone keep them alive."""
+    windows = [outbox.Outbox(outbox.source_of(tag=tag)).key for tag in claim.tags]
+    if windows:
+        deliver(feeds_for_tasks(), claim.work.entry, windows, [settings.OUTBOX_CAP] * len(windows))
 
 
 def _to_followers(claim: Claim) -> bool:

@@ -20,50 +20,56 @@ from operator import itemgetter
 
 from items.hydrate import Said
 from storage.connections import fetch, id_array
-from timeline.hydrate import VERIFIED_WIDTH, VERIFY_BODIES, Verified
+from timeline.hydrate import TAG_COLUMNS, VERIFIED_WIDTH, VERIFY_BODIES, Verified
 from timeline.pull import AROUND, Candidate, around
+from timeline.senders import Scope, Statement
 
 REACH = 40
 """Entries."""
 FOLDED = -1
 NEIGHBOUR = {"id": "near.id", "repost_of_id": "near.repost_of_id"}
 """The columns of `Said` that are told of a neighbour; its others are NULL, its type too."""
-# Rows of verified reposts, and of neighbours.
-FOLDS_AND_ORIGINALS = f"""
-    {VERIFY_BODIES.of_home}
+
+
+def _folds_and_originals(verified: str, width: int, around: str) -> str:
+    """Rows of verified reposts, of this many columns, and of neighbours."""
+    return f"""
+    {verified}
     UNION ALL
     SELECT {", ".join(NEIGHBOUR.get(name, "NULL") for name in Said._fields)},
-        {", ".join(["NULL"] * (VERIFIED_WIDTH - len(Said._fields)))}
-    FROM ({AROUND.of_home}) near
+        {", ".join(["NULL"] * (width - len(Said._fields)))}
+    FROM ({around}) near
 """  # noqa: S608 (constants)
+
+
+WIDTHS = (VERIFIED_WIDTH, VERIFIED_WIDTH + TAG_COLUMNS, VERIFIED_WIDTH)
+"""How many columns the statements of `VERIFY_BODIES` have, in their order."""
+FOLDS_AND_ORIGINALS = Statement(*map(_folds_and_originals, VERIFY_BODIES, WIDTHS, AROUND))
 _neighbour = itemgetter(*map(Said._fields.index, NEIGHBOUR))
 _type = itemgetter(Said._fields.index("type"))
 OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id = %(reader)s"
 
 
-def folds(reader_id: int, *, last_id: int, count: int, list_id: int = 0) -> dict[int, int]:
+def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
     """For the reposts among the `count` entries below a position: how many others each stands for, or `FOLDED`.
 
     One query, which costs the same however often the items were reposted; only pages with reposts ask it.
     """
-    return _of_page(
-        around(reader_id, last_id=last_id, above=REACH, below=count + REACH, list_id=list_id), last_id, count
-    )
+    return _of_page(around(scope, last_id=last_id, above=REACH, below=count + REACH), last_id, count)
 
 
 def folds_and_originals(
-    reader_id: int, *, last_id: int, count: int, reposts: Sequence[int]
+    scope: Scope, *, last_id: int, count: int, reposts: Sequence[int]
 ) -> tuple[dict[int, int], dict[int, Verified]]:
     """The folds among the entries of a home (`folds`), and these reposts by id, with their originals: one query."""
     params = {
-        "reader": reader_id,
         "last_id": last_id,
         "above": REACH,
         "below": count + REACH,
         "ids": id_array(reposts),
     }
     entries, verified = [], {}
-    for row in fetch(FOLDS_AND_ORIGINALS, params):
+    for row in FOLDS_AND_ORIGINALS.rows(params, scope):
         if _type(row) is None:
             entries.append(_neighbour(row))
         else:
@@ -97,7 +103,7 @@ def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
     return found
 
 
-def count_new(reader_id: int, candidates: Sequence[Candidate], *, list_id: int = 0) -> int:
+def count_new(scope: Scope, candidates: Sequence[Candidate]) -> int:
     """How many of the newest entries of a home, given without a gap, are shown and news to the reader: neither folded
     nor a repost of the reader's own.
 
@@ -107,7 +113,7 @@ def count_new(reader_id: int, candidates: Sequence[Candidate], *, list_id: int =
     if not reposts:
         return sum(one.is_shown for one in candidates)
     entries = [(one.item_id, one.repost_of) for one in candidates]
-    below = around(reader_id, last_id=entries[-1][0], above=0, below=REACH, list_id=list_id)
+    below = around(scope, last_id=entries[-1][0], above=0, below=REACH)
     found = folds_among([*entries, *below])
-    own = {row[0] for row in fetch(OWN, {"ids": id_array(reposts), "reader": reader_id})}
+    own = {row[0] for row in fetch(OWN, {"ids": id_array(reposts), "reader": scope.reader_id})}
     return sum(one.is_shown and found.get(one.item_id) != FOLDED and one.item_id not in own for one in candidates)

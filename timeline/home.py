@@ -1,6 +1,9 @@
 """The home timeline: the page that merges inbox, pending deliveries and outboxes, verifies, and goes on in
 PostgreSQL.
 
+A public post with a hashtag that the reader follows is an entry too: the outboxes of hashtags are merged as those of
+big-Vs are. Readers who follow none are served by statements that know of no hashtags (timeline.senders).
+
 The windows are read first (timeline.reading). Then one SQL statement (timeline.truth) checks the windows, adds pending
 deliveries and removes what the reader may not see. That is one statement and one round trip to Redis, whatever the
 reader follows, and one more round trip if outboxes are merged. If a delivery was completed in between, which is common
@@ -9,6 +12,7 @@ statement: which of them are folded. At the end the page writes its findings to 
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 See docs/decisions.md: Windows first, then one statement.
+See docs/decisions.md: A followed hashtag is an outbox.
 See docs/decisions.md: Experiments that were not worth it.
 """
 
@@ -27,11 +31,12 @@ from storage.connections import Command, FeedsUnavailableError, feeds, feeds_err
 from storage.queue import enqueue
 from storage.window import INFINITY, Entry, Slice, Window
 from timeline.fold import FOLDED, count_new, folds, folds_and_originals
-from timeline.hydrate import POSTS, REPOSTS, Verified, verify_bodies, verify_ids
+from timeline.hydrate import MAYBE, POSTS, Verified, verify_bodies, verify_ids
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
 from timeline.pull import Pulled, pull_above, pull_below, pull_bodies
 from timeline.reading import Reading, are_too_many, doubting, hint_of, hinting, look
+from timeline.senders import Scope
 from timeline.truth import Missed, Truth, ask, expected
 
 SLACK = 1
@@ -66,12 +71,10 @@ class Page:
 class Progress:
     """How far a page has come: what it shows, and the id down to which everything was checked."""
 
-    reader_id: int
+    scope: Scope
     limit: int
     top: int
     """The page shows items below this id."""
-    list_id: int = 0
-    """The list that is read instead of home (timeline.lists)."""
     below: int = field(init=False)
     """The page has passed all items down to this id."""
     passed: int = 0
@@ -91,6 +94,11 @@ class Progress:
 
     def __post_init__(self) -> None:
         self.below = self.top
+
+    @property
+    def reader_id(self) -> int:
+        """The reader."""
+        return self.scope.reader_id
 
     @property
     def is_done(self) -> bool:
@@ -116,7 +124,7 @@ class Progress:
         """Count the next `entries` as passed, and find which of their reposts are folded, if any are shown."""
         self.passed += entries
         if has_reposts:
-            self.folds = folds(self.reader_id, last_id=self.top, count=self.passed, list_id=self.list_id)
+            self.folds = folds(self.scope, last_id=self.top, count=self.passed)
 
     def find_folds_of(self, entries: Sequence[Verified]) -> dict[int, Verified]:
         """`find_folds` for verified entries. Returns their reposts with the originals, if these were not yet read."""
@@ -125,11 +133,11 @@ class Progress:
             self.find_folds(len(entries), has_reposts=any(row.is_shown and row.item.is_repost for row in entries))
             return {}
         self.passed += len(entries)
-        self.folds, verified = folds_and_originals(self.reader_id, last_id=self.top, count=self.passed, reposts=reposts)
+        self.folds, verified = folds_and_originals(self.scope, last_id=self.top, count=self.passed, reposts=reposts)
         return verified
 
-    def add(self, item_id: int, row: ItemRow | None) -> None:
-        """Pass an id. `row` is the item if the reader sees it."""
+    def add(self, item_id: int, row: ItemRow | None, tag: str = "") -> None:
+        """Pass an id. `row` is the item if the reader sees it, and `tag` the hashtag by which alone they do."""
         if not self.is_full:
             self.scanned = item_id
         self.below = item_id
@@ -139,7 +147,8 @@ class Progress:
         others = self.folds.get(item_id, 0) if row.is_repost else 0
         if others == FOLDED:
             return
-        item = body(row, self.reader_id, "own" if row.said.sender_id == self.reader_id else "following")
+        reason = f"#{tag}" if tag else "own" if row.said.sender_id == self.reader_id else "following"
+        item = body(row, self.reader_id, reason)
         if others:
             self.others[item.id] = others
         if row.is_repost and item.reason != "own":
@@ -158,7 +167,7 @@ class Findings:
     missed: Missed | None = None
     """Why the windows did not suffice, if they did not."""
     hinted: set[int] | None = None
-    """The big-Vs whose outboxes were read because a hint in Redis named them."""
+    """The sources of the outboxes that were read because a hint in Redis named them."""
     tail_token: str = ""
     """Token needed to write the tail. Empty if the tail was found."""
     inbox_floor: int = 0
@@ -169,8 +178,10 @@ class Findings:
     """The windows to be built, each with the epoch that it is wanted for."""
     is_shallow: bool = False
     """Whether the inbox does not take the pushes that the reader's level takes, so it is to be deepened."""
-    hides_reposts: bool = False
-    """Whether most hidden entries are reposts. No stream of PostgreSQL leaves those out, so the rest is scanned."""
+    hides_entries: bool = False
+    """Whether most of what is hidden are entries: reposts, and posts by hashtags alone. No stream of PostgreSQL leaves
+    those out, so the rest is scanned.
+    """
 
 
 @dataclass(slots=True)
@@ -184,7 +195,8 @@ class Walk:
     @classmethod
     def of(cls, reader: User, limit: int, last_id: int | None = None, list_id: int = 0) -> "Walk":
         """A walk that begins below `last_id`, or at the top."""
-        return cls(reader, Progress(reader.pk, limit, INFINITY if last_id is None else last_id, list_id))
+        scope = Scope(reader.pk, list_id) if list_id else Scope.home_of(reader)
+        return cls(reader, Progress(scope, limit, INFINITY if last_id is None else last_id))
 
 
 def _reposted_by(name: str, others: int) -> str:
@@ -246,14 +258,15 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
                 found = [one for one in reading.candidates(truth.pending, truth.pending_bound) if one > since_id]
                 bound = max(reading.bound, truth.pending_bound)
     _write_findings(walk)
+    scope = walk.progress.scope
     if bound <= since_id or len(found) > NEW_CAP:
-        count = count_new(reader.pk, verify_ids(reader.pk, found))
+        count = count_new(scope, verify_ids(scope, found))
         if len(found) <= NEW_CAP or count > NEW_CAP:
             return min(count, NEW_CAP), count > NEW_CAP
-    candidates = pull_above(reader.pk, since=since_id, count=NEW_SCAN, enough=NEW_CAP + 1)
+    candidates = pull_above(scope, since=since_id, count=NEW_SCAN, enough=NEW_CAP + 1)
     if candidates is None:
         return NEW_CAP, True
-    count = count_new(reader.pk, candidates)
+    count = count_new(scope, candidates)
     return min(count, NEW_CAP), count > NEW_CAP or len(candidates) == NEW_SCAN
 
 
@@ -285,11 +298,11 @@ def _from_windows(walk: Walk) -> bool:
         return False
     findings.sources.update(reading.sources(ids, truth.pending))
     new = [item_id for item_id in ids if item_id not in truth.rows and item_id not in asked]
-    rows = truth.rows | verify_bodies(progress.reader_id, new)
+    rows = truth.rows | verify_bodies(progress.scope, new)
     rows = _show(progress, ids, rows)
     if below and below == asked_below and len(progress.shown) == progress.limit and truth.rows:
         older = next(iter(truth.rows.values())).older
-        progress.more = None if older == REPOSTS else older == POSTS
+        progress.more = None if older == MAYBE else older == POSTS
     progress.ended = not progress.is_done and not below and len(ids) < count
     _forget(walk, read, ids, rows)
     if progress.is_done or below:
@@ -297,7 +310,7 @@ def _from_windows(walk: Walk) -> bool:
     hidden = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_hidden]
     if len(hidden) > len(ids) // 2:
         findings.missed = Missed.HIDDEN
-        findings.hides_reposts = sum(row.item.is_repost for row in hidden) > len(hidden) // 2
+        findings.hides_entries = sum(row.is_entry for row in hidden) > len(hidden) // 2
         return False
     return True
 
@@ -311,6 +324,7 @@ def _verify(walk: Walk, read: Reading, ids: Sequence[int], below: int = 0) -> Tr
         count=read.count,
         pushes=read.inbox.pushes,
         below=below,
+        has_tags=walk.progress.scope.has_tags,
     )
     return truth
 
@@ -320,30 +334,38 @@ def _show(progress: Progress, ids: Sequence[int], rows: dict[int, Verified]) -> 
     entries = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_entry]
     rows = rows | progress.find_folds_of(entries)
     for item_id in ids:
-        row = rows.get(item_id)
-        progress.add(item_id, row.item if row and row.is_shown else None)
+        _pass(progress, item_id, rows)
         if progress.is_done:
             break
     return rows
+
+
+def _pass(progress: Progress, item_id: int, rows: Mapping[int, Verified]) -> None:
+    """Pass a verified candidate."""
+    row = rows.get(item_id)
+    if row and row.is_shown:
+        progress.add(item_id, row.item, row.tag)
+    else:
+        progress.add(item_id, None)
 
 
 def _read_windows(walk: Walk, count: int) -> Reading | None:
     """Read the windows for the page, or for another round of it. None if so many outboxes would be merged that a pull
     costs less.
     """
-    reader, findings, truth = walk.reader, walk.findings, walk.findings.truth
+    reader, findings, truth, scope = walk.reader, walk.findings, walk.findings.truth, walk.progress.scope
     if truth:
-        big_vs: Collection[int] = truth.big_vs or ()
+        sources: Collection[int] = truth.outboxes
     else:
-        findings.hinted = hint_of(reader.pk) if expected.merges(reader) else None
-        big_vs = findings.hinted or ()
-    if are_too_many(big_vs, reader.following_count):
+        findings.hinted = hint_of(reader.pk) if scope.has_tags or expected.merges(reader) else None
+        sources = findings.hinted or ()
+    if are_too_many(sources, reader):
         findings.missed = Missed.OUTBOXES
         if not truth:
             findings.commands.append(doubting(reader.pk))
         return None
     epoch = truth.epoch if truth else None
-    return look(reader.pk, before=walk.progress.below, count=count, big_vs=big_vs, epoch=epoch or 0)
+    return look(scope, before=walk.progress.below, count=count, sources=sources, epoch=epoch or 0)
 
 
 def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
@@ -357,16 +379,15 @@ def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
     reading = read
     findings.is_shallow = _is_shallow(read, truth)
     if read.inbox.epoch == truth.epoch and not read.is_current(truth):
-        big_vs: Collection[int] = truth.big_vs or ()
-        if are_too_many(big_vs, reader.following_count):
+        if are_too_many(truth.outboxes, reader):
             findings.missed = Missed.OUTBOXES
             return None
         # Of two items that were published since, perhaps only the second is in a window: so neither is on the page.
         reading = look(
-            reader.pk,
+            walk.progress.scope,
             before=read.before,
             count=read.count,
-            big_vs=big_vs,
+            sources=truth.outboxes,
             epoch=truth.epoch,
             newest=truth.newest,
         )
@@ -388,16 +409,21 @@ def _is_shallow(reading: Reading, truth: Truth) -> bool:
 
 
 def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Verified]) -> None:
-    """Lazy delete: what does not belong leaves the inbox; what is not published leaves the outboxes too.
+    """Lazy delete: what does not belong by its sender leaves the inbox; what is not published leaves the outboxes too,
+    and what lacks its hashtag, or is no public post, that of the hashtag.
 
     `read` is what was read before PostgreSQL was asked: from then on counts the time within which a window forgets.
     """
     refused = {item_id for item_id in ids if item_id not in rows or not rows[item_id].belongs}
-    if not refused:
-        return
     unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id].is_published}
-    windows: list[tuple[Window, Slice, set[int]]] = [(Inbox(walk.progress.reader_id), read.inbox, refused)]
-    windows += [(Outbox(big_v), one, unpublished) for big_v, one in read.outboxes.items()]
+    windows: list[tuple[Window, Slice, set[int]]] = []
+    if refused:
+        windows = [(Inbox(walk.progress.reader_id), read.inbox, refused)]
+    for source, one in read.outboxes.items():
+        if source > 0:
+            windows.append((Outbox(source), one, unpublished))
+        elif truth := walk.findings.truth:
+            windows.append((Outbox(source), one, _without(truth, source, one)))
     for window, one, gone in windows:
         members = [
             Entry(item_id, sender_id).member
@@ -406,6 +432,15 @@ def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Ve
         ]
         if members:
             walk.findings.commands.append(window.forget(members, one))
+
+
+def _without(truth: Truth, source: int, read: Slice) -> set[int]:
+    """The items in the outbox of a hashtag that lack it. The truth says so of those alone that it was asked about, and
+    of hashtags that it found followed.
+    """
+    tag = truth.tags.get(source)
+    found = ((item_id, truth.rows.get(item_id)) for item_id in read.entries if tag)
+    return {item_id for item_id, row in found if row and tag not in (row.tags or ())}
 
 
 # --- From PostgreSQL -------------------------------------------------------------------------------------
@@ -418,26 +453,19 @@ def from_sql(walk: Walk) -> None:
     """
     progress, findings = walk.progress, walk.findings
     findings.sources.add("sql")
-    if findings.hides_reposts and not findings.tail_token:
+    if findings.hides_entries and not findings.tail_token:
         _scan(progress)
         return
     bodies, for_tail = progress.wanted, bool(findings.tail_token)
     count = max(Tail.LENGTH, bodies + 1) if for_tail else bodies + 1
-    rows = pull_bodies(
-        progress.reader_id,
-        below=progress.below,
-        count=count,
-        bodies=bodies,
-        for_window=for_tail,
-        list_id=progress.list_id,
-    )
+    rows = pull_bodies(progress.scope, below=progress.below, count=count, bodies=bodies, for_window=for_tail)
     _keep_tail(walk, rows, count)
     if rows:
         expected.inbox_from = rows[0].inbox_from
     held = [row for row in rows[:bodies] if row.is_held]
     progress.find_folds(len(held), has_reposts=any(row.shown and row.shown.is_repost for row in held))
     for row in rows[:bodies]:
-        progress.add(row.item_id, row.shown)
+        progress.add(row.item_id, row.shown, row.tag)
         if progress.is_done:
             return
     progress.ended = len(rows) <= bodies
@@ -460,16 +488,14 @@ def _keep_tail(walk: Walk, rows: Sequence[Pulled], count: int) -> None:
 
 def _scan(progress: Progress) -> None:
     """Look through the next `SCAN` entries for the rest of the page, which ends with them, full or not."""
-    reader_id, list_id = progress.reader_id, progress.list_id
-    candidates = pull_below(reader_id, below=progress.below, count=SCAN, list_id=list_id)
+    candidates = pull_below(progress.scope, below=progress.below, count=SCAN)
     progress.find_folds(len(candidates), has_reposts=any(one.is_shown and one.repost_of for one in candidates))
     shown = [one.item_id for one in candidates if one.is_shown and progress.folds.get(one.item_id) != FOLDED]
     wanted = shown[: progress.wanted]
     end = wanted[-1] if len(wanted) < len(shown) else 0
-    rows = verify_bodies(reader_id, wanted, list_id=list_id)
+    rows = verify_bodies(progress.scope, wanted)
     for item_id, _, _ in candidates:
-        row = rows.get(item_id)
-        progress.add(item_id, row.item if row and row.is_shown else None)
+        _pass(progress, item_id, rows)
         if progress.is_done:
             return
         if item_id == end:
@@ -500,8 +526,8 @@ def _write_findings(walk: Walk) -> None:
     commands = [window.begin(token, epoch) for window, _, epoch, token in missing]
     if findings.is_shallow and truth and truth.epoch:
         commands.append(inbox.begin_deepening(truth.epoch))
-    if truth and truth.push_generation == 0 and truth.big_vs is not None and truth.big_vs.keys() != findings.hinted:
-        findings.commands.append(hinting(inbox.user_id, truth.big_vs))
+    if truth and (hint := truth.hint) is not None and hint != findings.hinted:
+        findings.commands.append(hinting(inbox.owner, hint))
     if not (commands or findings.commands):
         return
     try:
@@ -512,6 +538,6 @@ def _write_findings(walk: Walk) -> None:
     # However many readers ask at once, one of them begins, and one task builds.
     for (window, builder, _, token), began in zip(missing, replies, strict=False):
         if began:
-            enqueue(builder, window.user_id, token)
+            enqueue(builder, window.owner, token)
     if findings.is_shallow and (deepening := replies[len(missing)]):
-        enqueue("timeline.deepen_inbox", inbox.user_id, deepening.decode())
+        enqueue("timeline.deepen_inbox", inbox.owner, deepening.decode())

@@ -11,13 +11,13 @@ from items.hydrate import COLUMNS, MET, ORIGINALS, SAID, WIDTH, ItemRow, Said
 from items.hydrate import columns as columns_of
 from items.visibility import is_published
 from storage.connections import id_array
-from timeline.pull import Candidate, any_below
-from timeline.rules import HELD, belongs, belongs_among, original_shown
-from timeline.senders import Feed, Statement, statement
+from timeline.pull import Candidate, any_below, any_tagged_below
+from timeline.rules import HELD, belongs, belongs_among, carried, original_shown, welcome, welcome_among
+from timeline.senders import Feed, Scope, Statement, statement
 
-# The kind of items that follow below an id: posts (2), only reposts, all of which may be folded or hidden (1), none
-# (0). Asked once a page, where the windows end with it.
-POSTS, REPOSTS, NOTHING = 2, 1, 0
+# The kind of items that follow below an id: posts (2), only reposts and posts by hashtags alone, all of which may be
+# folded or hidden (1), none (0). Asked once a page, where the windows end with it.
+POSTS, MAYBE, NOTHING = 2, 1, 0
 NOT_ASKED = "NULL"
 
 
@@ -26,25 +26,29 @@ def older(feed: Feed) -> str:
     the statements that need this column have it; the others have `NOT_ASKED`.
     """
     post, entry = any_below(feed, "stream.repost_of_id IS NULL"), any_below(feed)
-    return f"CASE WHEN {post} THEN {POSTS} WHEN {entry} THEN {REPOSTS} ELSE {NOTHING} END"
+    if feed.tags:
+        entry = f"{entry} OR {any_tagged_below()}"
+    return f"CASE WHEN {post} THEN {POSTS} WHEN {entry} THEN {MAYBE} ELSE {NOTHING} END"
 
 
 def _verified(feed: Feed, older: str) -> str:
     """The columns of `Verified.of`, of an item `i`, its sender `s` and `ORIGINALS`."""
-    return f"{COLUMNS}, {belongs(wanted=feed.wanted)}, {HELD}, {original_shown('i')}, {is_published('i')}, {older}"
+    columns = f"{COLUMNS}, {belongs(wanted=feed.wanted)}, {HELD}, {original_shown('i')}, {is_published('i')}, {older}"
+    return f"{columns}, {carried('i.id')}, {welcome('i.sender_id', 's.is_active')}" if feed.tags else columns
 
 
-def verified_alone(senders: str, older: str) -> str:
+def verified_alone(feed: Feed, senders: str, older: str) -> str:
     """The columns of `Verified.alone`: without originals, for the first look at a page. `senders`: an array with the
     senders of all items. `older`: a column.
 
     See docs/decisions.md: Windows first, then one statement.
     """
-    return f"{columns_of('i', 's')}, {belongs_among(senders)}, {HELD}, {is_published('i')}, {older}"
+    columns = f"{columns_of('i', 's')}, {belongs_among(senders)}, {HELD}, {is_published('i')}, {older}"
+    return f"{columns}, {carried('i.id')}, {welcome_among(senders)}" if feed.tags else columns
 
 
 def _verify_bodies(feed: Feed, older: str) -> str:
-    return f"""
+    return f"""{feed.with_tags_alone()}
     SELECT {_verified(feed, older)} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     """  # noqa: S608
@@ -55,10 +59,14 @@ VERIFY_LAST_BODIES = statement(lambda feed: _verify_bodies(feed, older(feed)))
 
 
 def _verify_ids(feed: Feed) -> str:
-    return f"""
-    SELECT i.id, i.repost_of_id, {original_shown("i")} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    is_entry, is_shown = f"{belongs(wanted=feed.wanted)} AND {HELD}", original_shown("i")
+    if feed.tags:
+        is_shown = f"CASE WHEN {is_entry} THEN {is_shown} ELSE {welcome('i.sender_id', 's.is_active')} END"
+        is_entry = f"({is_entry} OR {carried('i.id')} IS NOT NULL)"
+    return f"""{feed.with_tags_alone()}
+    SELECT i.id, i.repost_of_id, {is_shown} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
-    WHERE {belongs(wanted=feed.wanted)} AND {HELD} ORDER BY i.id DESC
+    WHERE {is_entry} ORDER BY i.id DESC
     """  # noqa: S608 (constants)
 
 
@@ -71,6 +79,8 @@ class Verified(NamedTuple):
     The inbox may forget an item that does not belong into the reader's home, and every window one that is not
     published. An item that belongs but is not held (its sender does not follow back, or is suspended), or is held but
     not shown (its original is hidden), stays in the windows: none is told when that changes.
+
+    `belongs` and `is_held` ask about the sender alone. A public post with followed hashtags is an entry by these too.
     """
 
     item: ItemRow
@@ -80,56 +90,71 @@ class Verified(NamedTuple):
     """Whether it is no repost, or its original is shown; None of a repost whose original was not asked for yet."""
     is_published: bool
     older: int | None
-    """The kind of items below an id: `POSTS`, `REPOSTS` or `NOTHING`; None where it was not asked."""
+    """The kind of items below an id: `POSTS`, `MAYBE` or `NOTHING`; None where it was not asked."""
+    tags: Sequence[str] | None = None
+    """The hashtags that the reader follows, in order, of a public post that has any; None of others, and of readers
+    who follow none.
+    """
+    is_welcome: bool = False
+    """Whether by these alone it is shown."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Verified":
-        """A row that begins with the columns of `VERIFY_BODIES`."""
-        return cls(ItemRow.of(row), *row[WIDTH:VERIFIED_WIDTH])
+        """A row of `VERIFY_BODIES`."""
+        return cls(ItemRow.of(row), *row[WIDTH:])
 
     @classmethod
-    def alone(cls, row: Sequence[Any]) -> "Verified":
-        """A row that begins with the columns of `verified_alone`."""
+    def alone(cls, row: Sequence[Any], tagged: Sequence[Any] = ()) -> "Verified":
+        """A row that begins with the columns of `verified_alone`; `tagged`: its columns about hashtags."""
         said = Said._make(row[:SAID])
         counts, is_liked, is_reposted, is_bookmarked, belongs, is_held, is_published, older = row[SAID:ALONE_WIDTH]
         has_shown_original = True if said.repost_of_id is None else None
         item = ItemRow(said, counts, is_liked, is_reposted, is_bookmarked, None)
-        return cls(item, belongs, is_held, has_shown_original, is_published, older)
+        return cls(item, belongs, is_held, has_shown_original, is_published, older, *tagged)
+
+    @property
+    def is_by_sender(self) -> bool:
+        """Whether it stands in the reader's home by its sender, shown or not."""
+        return self.belongs and self.is_held
 
     @property
     def is_entry(self) -> bool:
         """Whether it stands in the reader's home, shown or not."""
-        return self.belongs and self.is_held
+        return self.is_by_sender or self.tags is not None
 
     @property
     def is_shown(self) -> bool:
-        """Whether the entry belongs to the home, and it and its original may be shown."""
-        return self.belongs and self.is_held and self.has_shown_original is True
+        """Whether it stands in the home, and it and its original may be shown."""
+        return self.has_shown_original is True if self.is_by_sender else self.is_welcome and self.tags is not None
 
     @property
     def is_hidden(self) -> bool:
         """Whether it belongs into the home and is not shown just now."""
-        return self.belongs and not self.is_shown
+        return (self.belongs or self.tags is not None) and not self.is_shown
+
+    @property
+    def tag(self) -> str:
+        """The hashtag by which alone it stands in the home; empty where it does by its sender."""
+        return "" if self.is_by_sender or not self.tags else self.tags[0]
 
 
-VERIFIED_WIDTH = WIDTH + len(Verified._fields) - 1
-"""How many columns `Verified.of` takes."""
-ALONE_WIDTH = MET + len(Verified._fields) - 2
-"""How many columns `Verified.alone` takes."""
+TAG_COLUMNS = 2
+"""The columns about hashtags, which only the statements of readers who follow some have, at the end."""
+VERIFIED_WIDTH = WIDTH + len(Verified._fields) - 1 - TAG_COLUMNS
+"""How many columns `Verified.of` takes, besides those."""
+ALONE_WIDTH = MET + len(Verified._fields) - 2 - TAG_COLUMNS
+"""How many columns `Verified.alone` takes, besides those."""
 
 
-def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0, *, list_id: int = 0) -> dict[int, Verified]:
+def verify_bodies(scope: Scope, ids: Sequence[int], below: int = 0) -> dict[int, Verified]:
     """The candidates that exist, by id. Their rows say what follows below `below`, unless that is 0."""
     if not ids:
         return {}
-    params = {"reader": reader_id, "ids": id_array(ids), "below": below}
     query: Statement = VERIFY_LAST_BODIES if below else VERIFY_BODIES
-    rows = query.rows(params, list_id, Verified.of)
+    rows = query.rows({"ids": id_array(ids), "below": below}, scope, Verified.of)
     return {row.item.id: row for row in rows}
 
 
-def verify_ids(reader_id: int, ids: Sequence[int], *, list_id: int = 0) -> list[Candidate]:
+def verify_ids(scope: Scope, ids: Sequence[int]) -> list[Candidate]:
     """The candidates that are entries of the reader's home, newest first."""
-    if not ids:
-        return []
-    return VERIFY_IDS.rows({"reader": reader_id, "ids": id_array(ids)}, list_id, Candidate._make)
+    return VERIFY_IDS.rows({"ids": id_array(ids)}, scope, Candidate._make) if ids else []

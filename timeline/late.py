@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from items.bodies import ItemBody
 from relations.rules import members
 from timeline.home import NEW_CAP
-from timeline.rules import shown
-from timeline.senders import LIST, Feed, statement
+from timeline.rules import carried, shown, welcome
+from timeline.senders import LIST, Feed, Scope, statement
 
 SCANNED = 1_000
 """The newest arrivals of the whole site that are looked at."""
@@ -21,8 +21,10 @@ IS_MEMBER = f"EXISTS ({members('%(list)s', '')} AND member_id = i.sender_id OFFS
 
 
 def _late(feed: Feed) -> str:
-    among = IS_MEMBER if feed is LIST else "true"
-    return f"""
+    among, is_shown = IS_MEMBER if feed is LIST else "true", shown(wanted=feed.wanted)
+    if feed.tags:
+        is_shown = f"({is_shown} OR {carried('i.id')} IS NOT NULL AND {welcome('i.sender_id', 's.is_active')})"
+    return f"""{feed.with_tags_alone()}
         SELECT i.id FROM (
             SELECT id FROM items_item
             WHERE published_at > to_timestamp(%(since)s / 1000.0) AND published_at IS NOT NULL
@@ -30,7 +32,7 @@ def _late(feed: Feed) -> str:
         ) arrived
         JOIN items_item i ON i.id = arrived.id JOIN accounts_user s ON s.id = i.sender_id
         WHERE i.id <= %(top)s AND i.repost_of_id IS NULL AND {among}
-            AND {shown(wanted=feed.wanted)}
+            AND {is_shown}
         ORDER BY i.id DESC LIMIT %(cap)s
     """  # noqa: S608 (constants)
 
@@ -38,24 +40,21 @@ def _late(feed: Feed) -> str:
 LATE = statement(_late)
 
 
-def late_ids(reader_id: int, *, since: int, top: int, list_id: int = 0) -> list[int]:
-    """The posts of the reader's home at and below `top` that became visible after `since` (milliseconds), newest
-    first, at most one more than `NEW_CAP`; with `list_id` those of this list of theirs.
+def late_ids(scope: Scope, *, since: int, top: int) -> list[int]:
+    """The posts of a home or list at and below `top` that became visible after `since` (milliseconds), newest first,
+    at most one more than `NEW_CAP`.
     """
-    params = {"reader": reader_id, "since": since, "top": top, "scanned": SCANNED, "cap": NEW_CAP + 1}
-    return [row[0] for row in LATE.rows(params, list_id)]
+    return [row[0] for row in LATE.rows({"since": since, "top": top, "scanned": SCANNED, "cap": NEW_CAP + 1}, scope)]
 
 
-def arrivals(reader_id: int, items: Sequence[ItemBody], *, since: int | None, list_id: int = 0) -> list[int]:
+def arrivals(scope: Scope, items: Sequence[ItemBody], *, since: int | None) -> list[int]:
     """The ids of `late_ids` on a page that begins with the newest item, which marks them as new."""
-    return late_ids(reader_id, since=since, top=int(items[0].id), list_id=list_id) if since and items else []
+    return late_ids(scope, since=since, top=int(items[0].id)) if since and items else []
 
 
-def with_late(
-    new: tuple[int, bool], reader_id: int, *, since: int | None, top: int | None, list_id: int = 0
-) -> tuple[int, bool]:
+def with_late(new: tuple[int, bool], scope: Scope, *, since: int | None, top: int | None) -> tuple[int, bool]:
     """How many items are new to an open page: the `new` ones above its `top`, and those that arrived late below it."""
     count, capped = new
     if since and top and not capped:
-        count += len(late_ids(reader_id, since=since, top=top, list_id=list_id))
+        count += len(late_ids(scope, since=since, top=top))
     return min(count, NEW_CAP), capped or count > NEW_CAP

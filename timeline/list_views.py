@@ -11,6 +11,7 @@ from relations.list_api import list_or_404
 from timeline.late import arrivals, with_late
 from timeline.lists import list_new_count, list_page
 from timeline.position import place_of
+from timeline.senders import Scope
 from timeline.views import cards_of
 from web.pages import PageRequest, show
 from web.rest import PAGE, position
@@ -23,7 +24,7 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     listed, last_id, late = list_or_404(list_id, reader), position(request), position(request, "late")
     now = place_of(reader).now if last_id is None else ""
     page = list_page(reader, listed.id, last_id=last_id, limit=PAGE)
-    arrived = arrivals(reader.pk, page.items, since=late, list_id=listed.id) if last_id is None else []
+    arrived = arrivals(Scope(reader.pk, listed.id), page.items, since=late) if last_id is None else []
     context = {
         "list": listed,
         "page": page,
@@ -42,7 +43,7 @@ def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """How many posts came to a list since the top of an open page; 204 while it is as many as that page `shows`."""
     listed, since_id, at = list_or_404(list_id, reader), position(request, "since_id"), position(request, "at")
     new = list_new_count(reader, listed.id, since_id=since_id or 0)
-    count, capped = with_late(new, reader.pk, since=at, top=since_id, list_id=listed.id)
+    count, capped = with_late(new, Scope(reader.pk, listed.id), since=at, top=since_id)
     if request.GET.get("shows") == str(count):
         return HttpResponse(status=204)
     told = {"count": count, "capped": capped, "since_id": since_id or "", "at": at or ""}

@@ -11,6 +11,7 @@ from timeline import home
 from timeline.fold import count_new
 from timeline.home import Page, Walk, from_sql, page_of
 from timeline.pull import pull_above
+from timeline.senders import Scope
 
 
 def list_page(reader: User, list_id: int, *, last_id: int | None = None, limit: int = 20) -> Page:
@@ -24,9 +25,9 @@ def list_page(reader: User, list_id: int, *, last_id: int | None = None, limit: 
 
 def list_new_count(reader: User, list_id: int, *, since_id: int) -> tuple[int, bool]:
     """How many items one of the reader's lists shows above `since_id`, bounded as those of home (home.new_count)."""
-    cap, scan = home.NEW_CAP, home.NEW_SCAN
-    candidates = pull_above(reader.pk, since=since_id, count=scan, enough=cap + 1, list_id=list_id)
+    scope, cap, scan = Scope(reader.pk, list_id), home.NEW_CAP, home.NEW_SCAN
+    candidates = pull_above(scope, since=since_id, count=scan, enough=cap + 1)
     if candidates is None:
         return cap, True
-    count = count_new(reader.pk, candidates, list_id=list_id)
+    count = count_new(scope, candidates)
     return min(count, cap), count > cap or len(candidates) == scan

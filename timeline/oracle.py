@@ -1,5 +1,5 @@
-"""The oracle: a home timeline, and a list, as one plain SQL query says it. Everything else must agree with it, at every
-moment.
+"""The oracle: a home timeline, and a list, as one plain SQL query says it: what followed senders say, and public posts
+with followed hashtags. Everything else must agree with it, at every moment.
 
 It shares no text with the queries that serve pages, so that a mistake there is not a mistake here.
 """
@@ -17,10 +17,18 @@ OF_LIST = """
         SELECT in_it.member_id FROM relations_listmember in_it JOIN relations_list l ON l.id = in_it.list_id
         WHERE l.owner_id = %(reader)s AND l.id = %(list)s)
 """
+# A public post of whomever, who may be blocked or muted: it takes its place among the entries all the same.
+BY_TAG = """
+    i.visibility = 'public' AND i.repost_of_id IS NULL AND EXISTS (
+        SELECT FROM relations_tagfollow wanted JOIN relations_tag named ON named.id = wanted.tag_id
+        JOIN items_itemtag carried ON carried.tag = named.name
+        WHERE wanted.user_id = %(reader)s AND carried.item_id = i.id)
+"""
 ENTRIES, LIST_ENTRIES = (
     f"""
-    SELECT i.id, i.repost_of_id, row_number() OVER (ORDER BY i.id DESC) AS place,
-    (
+    SELECT i.id, i.repost_of_id, row_number() OVER (ORDER BY i.id DESC) AS place, why.by_sender,
+    CASE WHEN NOT why.by_sender THEN sender.is_active AND b.id IS NULL AND c.id IS NULL AND m.id IS NULL AND {among}
+    ELSE (
         said.id IS NULL
         OR said.status = 'published' AND am.id IS NULL AND (
             said.sender_id = %(reader)s
@@ -37,7 +45,7 @@ ENTRIES, LIST_ENTRIES = (
             top.visibility = 'public'
             OR top.visibility = 'followers' AND tf.id IS NOT NULL
             OR top.visibility = 'mutuals' AND tf.id IS NOT NULL AND tback.id IS NOT NULL)
-    ) AS is_shown
+    ) END AS is_shown
     FROM items_item i JOIN accounts_user sender ON sender.id = i.sender_id
     LEFT JOIN relations_follow f ON f.follower_id = %(reader)s AND f.followee_id = i.sender_id
     LEFT JOIN relations_follow back ON back.follower_id = i.sender_id AND back.followee_id = %(reader)s
@@ -57,16 +65,17 @@ ENTRIES, LIST_ENTRIES = (
     LEFT JOIN relations_follow tback ON tback.follower_id = top.sender_id AND tback.followee_id = %(reader)s
     LEFT JOIN relations_block tb ON tb.blocker_id = %(reader)s AND tb.blocked_id = top.sender_id
     LEFT JOIN relations_block tc ON tc.blocker_id = top.sender_id AND tc.blocked_id = %(reader)s
-    WHERE i.status = 'published' AND i.reply_to_id IS NULL AND i.id > %(above)s
-    AND (
-        i.sender_id = %(reader)s
-        OR f.id IS NOT NULL AND b.id IS NULL AND c.id IS NULL AND m.id IS NULL AND sender.is_active
-            AND (i.repost_of_id IS NULL OR f.reposts)
-            AND (i.visibility IN ('public', 'followers') OR i.visibility = 'mutuals' AND back.id IS NOT NULL)
-    )
-    AND {among}
+    CROSS JOIN LATERAL (
+        SELECT (
+            i.sender_id = %(reader)s
+            OR f.id IS NOT NULL AND b.id IS NULL AND c.id IS NULL AND m.id IS NULL AND sender.is_active
+                AND (i.repost_of_id IS NULL OR f.reposts)
+                AND (i.visibility IN ('public', 'followers') OR i.visibility = 'mutuals' AND back.id IS NOT NULL)
+        ) AND {among} AS by_sender
+    ) why
+    WHERE i.status = 'published' AND i.reply_to_id IS NULL AND i.id > %(above)s AND (why.by_sender OR {by_tag})
     """  # noqa: S608 (constants)
-    for among in (OF_HOME, OF_LIST)
+    for among, by_tag in ((OF_HOME, BY_TAG), (OF_LIST, "false"))
 )
 HOME, LIST = (
     f"""
@@ -87,9 +96,12 @@ NEW = f"""
 REACH = 40
 
 
-def entry_ids(reader_id: int, *, above: int = 0) -> list[int]:
-    """Every entry of the reader's home above an id, newest first: folded reposts, and those of hidden items, too."""
-    return [row[0] for row in sorted(fetch(ENTRIES, {"reader": reader_id, "above": above}), key=lambda row: -row[0])]
+def entry_ids(reader_id: int, *, above: int = 0, by_sender: bool = False) -> list[int]:
+    """Every entry of the reader's home above an id, newest first: folded reposts, and those of hidden items, too.
+    `by_sender`: without those by hashtags alone.
+    """
+    rows = fetch(ENTRIES, {"reader": reader_id, "above": above})
+    return sorted((row[0] for row in rows if row[3] or not by_sender), reverse=True)
 
 
 def home_ids(reader_id: int, *, above: int = 0) -> list[int]:

@@ -1,8 +1,18 @@
-"""The outbox: the items that a big-V published, for readers who pull. Other senders have none.
+"""The outbox: what a big-V published, or the public posts that have a hashtag, for readers who pull. Other senders, and
+hashtags that nobody has followed yet, have none.
 
-It begins with the promotion, and lives as long as its big-V publishes or a reader reads it. Its epoch is that of the
-promotion (policy.outbox_epoch): nothing is added while the sender is no big-V, so what may be left of an earlier time
-as big-V is not used again.
+An outbox is named by its *source*: the id of a big-V, or minus the id of a hashtag (relations.models.Tag).
+
+A big-V's begins with the promotion, and lives as long as its big-V publishes or a reader reads it. Its epoch is that of
+the promotion (policy.outbox_epoch): nothing is added while the sender is no big-V, so what may be left of an
+earlier time as big-V is not used again.
+
+A hashtag's is begun by a reader, and lives as long as readers read it. Its epoch is that of the hashtag's row, which
+the first follow writes and which stays. Each fan-out whose claim sees the row delivers into the outbox. A claim that
+does not see it came before the first follow, and the item was committed before the claim. Every builder finds the row
+before it takes its snapshot, so each snapshot has that item.
+
+See docs/decisions.md: A followed hashtag is an outbox.
 """
 
 from typing import ClassVar
@@ -16,36 +26,52 @@ from storage.construction import BuiltWindow, Snapshot
 from storage.window import Entry
 
 EPOCH = f"SELECT {policy.outbox_epoch()} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"  # noqa: S608
+TAG_EPOCH = f"SELECT g.epoch # {policy.GENERATION} FROM relations_tag g WHERE g.id = %s"  # noqa: S608
 # The newest of each visibility, and of those the newest.
 PULL = f"""
-    SELECT entry.id FROM unnest('{{{",".join(Visibility.values)}}}'::text[]) AS kind (visibility) CROSS JOIN LATERAL (
+    SELECT entry.id, %(sender)s::bigint FROM unnest('{{{",".join(Visibility.values)}}}'::text[]) AS kind (visibility)
+    CROSS JOIN LATERAL (
         SELECT i.id FROM items_item i WHERE i.sender_id = %(sender)s AND {in_circle("i", "kind.visibility")}
             AND {in_timelines("i")}
         ORDER BY i.id DESC LIMIT %(count)s
     ) entry ORDER BY entry.id DESC LIMIT %(count)s
 """  # noqa: S608 (constants)
+TAG_PULL = """
+    SELECT i.id, i.sender_id FROM relations_tag g CROSS JOIN LATERAL (
+        SELECT t.item_id FROM items_itemtag t WHERE t.tag = g.name AND t.is_public_post
+        ORDER BY t.item_id DESC LIMIT %(count)s
+    ) post JOIN items_item i ON i.id = post.item_id WHERE g.id = %(tag)s ORDER BY i.id DESC
+"""
+
+
+def source_of(*, tag: int) -> int:
+    """The source of a hashtag's outbox, by the hashtag's id."""
+    return -tag
 
 
 class Outbox(BuiltWindow):
-    """Every published post and repost of a big-V, of every visibility: the reader's query decides about that."""
+    """Every published post and repost of a big-V, of every visibility: the reader's query decides about that. Or every
+    public post with a hashtag, whoever its sender is.
+    """
 
     builder: ClassVar[str] = "timeline.materialise_outbox"
     __slots__ = ()
 
-    def __init__(self, user_id: int) -> None:
-        super().__init__(user_id, keys.outbox(user_id))
+    def __init__(self, source: int) -> None:
+        super().__init__(source, keys.outbox(source) if source > 0 else keys.tag_outbox(-source))
 
 
-def pull(user_id: int, count: int) -> tuple[list[Entry], int]:
-    """The newest `count` entries of a sender from PostgreSQL, and the floor above which they are complete."""
-    ids = [row[0] for row in fetch(PULL, {"sender": user_id, "count": count + 1})]
-    floor = ids[count] if len(ids) > count else 0
-    return [Entry(item_id, user_id) for item_id in ids[:count]], floor
+def pull(source: int, count: int) -> tuple[list[Entry], int]:
+    """The newest `count` entries of a source from PostgreSQL, and the floor above which they are complete."""
+    query, name = (PULL, "sender") if source > 0 else (TAG_PULL, "tag")
+    entries = fetch(query, {name: abs(source), "count": count + 1}, into=lambda row: Entry(*row))
+    floor = entries[count].item_id if len(entries) > count else 0
+    return entries[:count], floor
 
 
-def epoch_of(user_id: int) -> int | None:
-    """The epoch that the sender's outbox must have been built for; None where none is to be used."""
-    rows = fetch(EPOCH, [user_id])
+def epoch_of(source: int) -> int | None:
+    """The epoch that the outbox of a source must have been built for; None where none is to be used."""
+    rows = fetch(EPOCH if source > 0 else TAG_EPOCH, [abs(source)])
     return rows[0][0] if rows else None
 
 
@@ -57,14 +83,14 @@ def begin(user_id: int) -> bool:
     return epoch is not None and construction.begin(Outbox(user_id), epoch)
 
 
-def materialise(user_id: int, token: str, cap: int) -> bool:
+def materialise(source: int, token: str, cap: int) -> bool:
     """Fill the outbox whose construction `token` began; True if it is in use now."""
-    outbox = Outbox(user_id)
+    outbox = Outbox(source)
     if not construction.is_under_way(outbox, token):
         return False
-    epoch = epoch_of(user_id)
+    epoch = epoch_of(source)
     if epoch is None:
         return False
-    # Items that are published from now on find the promotion, and are delivered.
-    entries, floor = pull(user_id, cap)
+    # Items that are published from now on find the promotion, or the hashtag's row, and are delivered.
+    entries, floor = pull(source, cap)
     return construction.finish(outbox, token, Snapshot(epoch, floor, entries, cap))

@@ -10,6 +10,10 @@ far as the item's own visibility lets the reader see it (`timeline/rules.py`). A
 entries that the reader may not see are never passed one by one. An entry is **shown** unless it is a repost whose
 original the reader may not see: that is asked of each, of a bounded number of entries.
 
+A reader who follows hashtags has public posts with these as entries, too. They are found as those of senders are: one
+probe a hashtag, then those hashtags that can be among the wanted. Those of senders whom the reader blocks or mutes are
+places among the entries, and are not shown.
+
 See docs/decisions.md: Windows keep what may come back without an event.
 """
 
@@ -17,12 +21,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from accounts.levels.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
-from items.hydrate import COLUMNS, ORIGINALS, ItemRow, id_of
+from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow, id_of
 from items.visibility import for_followers, for_mutuals, for_sender, in_timelines
 from storage.connections import fetch
 from storage.window import INFINITY, Entry
-from timeline.rules import HELD, original_shown, stream_belongs, stream_held
-from timeline.senders import HOME, Feed, statement
+from timeline.rules import HELD, is_active, original_shown, stream_belongs, stream_held, welcome
+from timeline.senders import HOME, Feed, Scope, statement
 
 # --- Streams ---------------------------------------------------------------------------------------------
 # The items of one sender for one circle: an ordered index scan, so that readers outside of the circle pass none of it.
@@ -94,12 +98,76 @@ def _reached(heads: str, held: str, condition: str, count: str, order: str = "DE
     """  # noqa: S608 (constants)
 
 
+# --- Hashtags --------------------------------------------------------------------------------------------
+def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
+    """The first `count` public posts with a hashtag that meet a condition on their ids: an index-only scan."""
+    return f"""
+    SELECT i.id FROM (SELECT item_id AS id, tag FROM items_itemtag WHERE is_public_post) i
+    WHERE i.tag = {tag} AND {condition} ORDER BY i.id {order} LIMIT {count}
+    """  # noqa: S608 (constants)
+
+
+def _tagged(condition: str, count: str, order: str) -> str:
+    """The first `count` public posts with a hashtag of the CTE `tags`, each with the first hashtag of these in order.
+
+    Only hashtags whose head can be among them are read further. Several may have the same head.
+    """
+    last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
+    within = f"{condition} AND i.id {beyond} reach.id"
+    return f"""
+    WITH tag AS MATERIALIZED (
+        SELECT tags.name, head.id AS head
+        FROM tags CROSS JOIN LATERAL ({_tag_scan("tags.name", condition, "1", order)}) head
+    ),
+    reach AS MATERIALIZED (
+        SELECT CASE WHEN count(*) = {count} THEN {last}(head) ELSE {end} END AS id
+        FROM (SELECT DISTINCT head FROM tag ORDER BY head {order} LIMIT {count}) heads
+    )
+    SELECT post.id, min(tag.name) AS tag FROM reach JOIN tag ON tag.head {beyond} reach.id
+        CROSS JOIN LATERAL ({_tag_scan("tag.name", within, count, order)}) post
+    GROUP BY post.id ORDER BY post.id {order} LIMIT {count}
+    """  # noqa: S608 (constants)
+
+
+def any_tagged_below() -> str:
+    """Whether a public post with a hashtag of the CTE `tags` stands below the parameter `below`."""
+    head = _tag_scan("tags.name", BELOW, "1", "DESC")
+    return f"EXISTS (SELECT FROM tags CROSS JOIN LATERAL ({head}) head)"
+
+
+# --- Entries ---------------------------------------------------------------------------------------------
+def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
+    """The first `count` entries of a feed: of all streams, of which the CTE `heads` has the heads, and of hashtags.
+    `tag` is that of an entry by hashtags alone.
+    """
+    reached = _reached(heads, held, condition, count, order)
+    if not feed.tags:
+        return reached
+    return f"""
+    WITH said AS MATERIALIZED ({reached}), tagged AS MATERIALIZED ({_tagged(condition, count, order)})
+    SELECT * FROM (
+        SELECT said.id, said.sender_id, said.repost_of_id, NULL AS tag FROM said
+        UNION ALL
+        SELECT tagged.id, i.sender_id, NULL, tagged.tag FROM tagged JOIN items_item i ON i.id = tagged.id
+        WHERE NOT EXISTS (SELECT FROM said WHERE said.id = tagged.id)
+    ) entry ORDER BY id {order} LIMIT {count}
+    """  # noqa: S608 (constants)
+
+
+def _shown(feed: Feed, entry: str, item: str, is_sender_active: str) -> str:
+    """Whether an entry is shown: by its original or, where it is one by hashtags alone, by its sender."""
+    shown = original_shown(item)
+    if not feed.tags:
+        return shown
+    return f"CASE WHEN {entry}.tag IS NULL THEN {shown} ELSE {welcome(f'{item}.sender_id', is_sender_active)} END"
+
+
 def _pulled(feed: Feed, held: str, condition: str) -> str:
     """The newest `count` entries of a feed that meet a condition on their ids, as the CTE `pulled`."""
     return f"""
-    senders AS MATERIALIZED ({feed.senders}),
+    {feed.with_tags()}senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(condition)}),
-    pulled AS MATERIALIZED ({_reached("heads", held, condition, "%(count)s")})
+    pulled AS MATERIALIZED ({_entries(feed, "heads", held, condition, "%(count)s")})
     """
 
 
@@ -116,10 +184,11 @@ PULL_WINDOW = f"""
 
 def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
     """The entries of the streams that meet the condition `stream`, with the column `item`: whether an entry is held."""
+    shown, tag = _shown(feed, "placed", "i", "s.is_active"), ", placed.tag" if feed.tags else ""
     return f"""
     WITH {_pulled(feed, stream, BELOW)},
     placed AS (SELECT pulled.*, row_number() OVER (ORDER BY pulled.id DESC) AS place FROM pulled)
-    SELECT placed.id, placed.sender_id, {item}, {original_shown("i")}, {COLUMNS}, {INBOX_FROM}
+    SELECT placed.id, placed.sender_id, {item}, {shown}, {COLUMNS}, {INBOX_FROM}{tag}
     FROM placed LEFT JOIN items_item i ON i.id = placed.id AND placed.place <= %(bodies)s
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY placed.place
@@ -131,9 +200,10 @@ PULL_WINDOW_BODIES = _pull_bodies(HOME, stream_belongs(HOME.wanted), HELD)
 
 
 def _pull_below(feed: Feed) -> str:
+    shown = _shown(feed, "pulled", "pulled", is_active("pulled.sender_id"))
     return f"""
     WITH {_pulled(feed, stream_held(feed.wanted), BELOW)}
-    SELECT pulled.id, pulled.repost_of_id, {original_shown("pulled")} FROM pulled ORDER BY pulled.id DESC
+    SELECT pulled.id, pulled.repost_of_id, {shown} FROM pulled ORDER BY pulled.id DESC
     """  # noqa: S608 (constants)
 
 
@@ -146,6 +216,8 @@ def _pull_above(feed: Feed) -> str:
 
     Reposts among the posts are passed, of a bounded number of entries.
     """
+    shown = _shown(feed, "pulled", "pulled", is_active("pulled.sender_id"))
+    tags = feed.with_tags("AND NOT (SELECT are_enough FROM posts)")
     return f"""
     WITH senders AS MATERIALIZED ({feed.senders}),
     posts AS MATERIALIZED (
@@ -158,9 +230,9 @@ def _pull_above(feed: Feed) -> str:
             ) entry WHERE repost_of_id IS NULL LIMIT %(enough)s
         ) post
     ),
-    heads AS MATERIALIZED (SELECT * FROM ({_heads(ABOVE)}) head WHERE NOT (SELECT are_enough FROM posts)),
-    pulled AS MATERIALIZED ({_reached("heads", stream_held(feed.wanted), ABOVE, "%(count)s")})
-    SELECT posts.are_enough, pulled.id, pulled.repost_of_id, {original_shown("pulled")}
+    {tags}heads AS MATERIALIZED (SELECT * FROM ({_heads(ABOVE)}) head WHERE NOT (SELECT are_enough FROM posts)),
+    pulled AS MATERIALIZED ({_entries(feed, "heads", stream_held(feed.wanted), ABOVE, "%(count)s")})
+    SELECT posts.are_enough, pulled.id, pulled.repost_of_id, {shown}
     FROM posts LEFT JOIN pulled ON true ORDER BY pulled.id DESC
     """  # noqa: S608 (constants)
 
@@ -171,14 +243,14 @@ PULL_ABOVE = statement(_pull_above)
 def _around(feed: Feed) -> str:
     held, from_it, below_it = stream_held(feed.wanted), "i.id >= %(last_id)s", "i.id < %(last_id)s"
     return f"""
-    WITH senders AS MATERIALIZED ({feed.senders}),
+    WITH {feed.with_tags()}senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(below_it)}),
     feet AS MATERIALIZED (
         SELECT * FROM ({_heads(from_it, "ASC")}) foot WHERE %(last_id)s < {INFINITY}
     )
-    SELECT id, repost_of_id FROM ({_reached("feet", held, from_it, "%(above)s", "ASC")}) above
+    SELECT id, repost_of_id FROM ({_entries(feed, "feet", held, from_it, "%(above)s", "ASC")}) above
     UNION ALL
-    SELECT id, repost_of_id FROM ({_reached("heads", held, below_it, "%(below)s")}) below
+    SELECT id, repost_of_id FROM ({_entries(feed, "heads", held, below_it, "%(below)s")}) below
     ORDER BY id DESC
     """  # noqa: S608 (constants)
 
@@ -222,26 +294,30 @@ class Pulled(NamedTuple):
     item_id: int
     sender_id: int
     is_held: bool
-    has_shown_original: bool
+    is_shown: bool
+    """Whether it is no repost, or its original is shown; of an entry by hashtags alone, whether its sender is."""
     item: ItemRow | None
     inbox_from: int
     """The policy's."""
+    tag: str = ""
+    """The hashtag by which alone it is an entry."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Pulled":
         """The entry of a row of the pull's columns."""
-        item_id, sender_id, is_held, has_shown_original, *columns, inbox_from = row
+        item_id, sender_id, is_held, is_shown = row[:4]
+        columns, (inbox_from, *tag) = row[4 : 4 + WIDTH], row[4 + WIDTH :]
         item = None if id_of(columns) is None else ItemRow.of(columns)
-        return cls(item_id, sender_id, is_held, has_shown_original, item, inbox_from)
+        return cls(item_id, sender_id, is_held, is_shown, item, inbox_from, *filter(None, tag))
 
     @property
     def shown(self) -> ItemRow | None:
         """The item, if the reader is shown it."""
-        return self.item if self.is_held and self.has_shown_original else None
+        return self.item if self.is_held and self.is_shown else None
 
 
 class Candidate(NamedTuple):
-    """An entry of a reader's home: what it reposts, if it is a repost, and whether the reader may see that."""
+    """An entry of a reader's home: what it reposts, if it is a repost, and whether it is shown (`Pulled.is_shown`)."""
 
     item_id: int
     repost_of: int | None
@@ -259,37 +335,34 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
     return (rows[0].epoch, rows[0].pushes), entries[:count], floor
 
 
-def pull_bodies(
-    reader_id: int, *, below: int, count: int, bodies: int, for_window: bool = False, list_id: int = 0
-) -> list[Pulled]:
+def pull_bodies(scope: Scope, *, below: int, count: int, bodies: int, for_window: bool = False) -> list[Pulled]:
     """`count` entries below an id, newest first, the first `bodies` of them hydrated; `for_window` those that belong
     into the reader's windows. Of the others only the ids are meaningful.
     """
-    params = {"reader": reader_id, "below": below, "count": count, "bodies": bodies}
+    params = {"below": below, "count": count, "bodies": bodies}
     if for_window:
-        return fetch(PULL_WINDOW_BODIES, params, into=Pulled.of)
-    return PULL_BODIES.rows(params, list_id, Pulled.of)
+        return fetch(PULL_WINDOW_BODIES, params | {"reader": scope.reader_id}, into=Pulled.of)
+    return PULL_BODIES.rows(params, scope, Pulled.of)
 
 
-def pull_below(reader_id: int, *, below: int, count: int, list_id: int = 0) -> list[Candidate]:
+def pull_below(scope: Scope, *, below: int, count: int) -> list[Candidate]:
     """`count` entries below an id, newest first."""
-    return PULL_BELOW.rows({"reader": reader_id, "below": below, "count": count}, list_id, Candidate._make)
+    return PULL_BELOW.rows({"below": below, "count": count}, scope, Candidate._make)
 
 
-def pull_above(reader_id: int, *, since: int, count: int, enough: int, list_id: int = 0) -> list[Candidate] | None:
+def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Candidate] | None:
     """The newest `count` entries above an id, newest first; None where at least `enough` posts stand there, which costs
     less to find out.
     """
-    params = {"reader": reader_id, "since": since, "count": count, "enough": enough}
-    rows: list[Above] = PULL_ABOVE.rows(params, list_id, Above._make)
+    rows: list[Above] = PULL_ABOVE.rows({"since": since, "count": count, "enough": enough}, scope, Above._make)
     if rows[0].are_enough:
         return None
     return [Candidate(row.item_id, row.repost_of, row.is_shown) for row in rows if row.item_id is not None]
 
 
-def around(reader_id: int, *, last_id: int, above: int, below: int, list_id: int = 0) -> list[tuple[int, int | None]]:
+def around(scope: Scope, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
     """The entries next to a position, newest first, and what they repost: `above` of them with ids from `last_id` up,
     `below` with smaller ones.
     """
-    params = {"reader": reader_id, "last_id": last_id, "above": above, "below": below}
-    return [(item_id, repost_of) for item_id, repost_of in AROUND.rows(params, list_id)]
+    params = {"last_id": last_id, "above": above, "below": below}
+    return [(item_id, repost_of) for item_id, repost_of in AROUND.rows(params, scope)]

@@ -1,19 +1,25 @@
 """Reading the windows of a page: the reader's inbox or the tail below it, and the outboxes that the page merges.
 
 They are read before PostgreSQL is asked (timeline.truth), so what they are worth is known afterwards: whether they were
-built for the epochs that the truth names, and whether an outbox is lacking. Which big-Vs a reader follows is a hint in
-Redis, which the truth corrects.
+built for the epochs that the truth names, and whether an outbox is lacking. Which big-Vs and hashtags a reader follows
+is a hint in Redis, which the truth corrects.
+
+Readers who follow hashtags read no tail, as those who merge outboxes. No delivery tells a tail of a hashtag that an
+edit gives to an item below the inbox's floor.
 """
 
+import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from accounts.models import User
 from storage import keys
 from storage.connections import Command, FeedsRefusedError, feeds, feeds_errors, pipelined
 from storage.window import INFINITY, NO_SLICE, Slice, Window
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
+from timeline.senders import Scope
 from timeline.truth import Truth
 
 OUTBOXES_MOST = 32
@@ -21,12 +27,13 @@ OUTBOXES_MOST = 32
 GLANCE = 3
 """Entries that are read first of each of more outboxes; few of them reach into the page (`_look_deeper`)."""
 FOLLOWEES_FOR_ONE = 8
-"""Readers of many followees merge more of them: one for so many followees. Beyond it one pull is cheaper: measured, an
-outbox costs a page 0.055 ms, and a followee costs a pull 0.0065 ms.
+"""Readers of many followees and hashtags merge more of them: one for so many. Beyond it one pull is cheaper. An outbox
+costs a page 0.055 ms, and a followee costs a pull 0.0065 ms.
 """
 TOO_MANY_SECONDS = 300
-"""The life of a hint of too many big-Vs, once a page believed it: such a page pulls, and the truth corrects nothing."""
-ID_DIGITS = 19
+"""The life of a hint of too many outboxes, once a page believed it: that page pulls, and the truth corrects nothing."""
+SOURCE = re.compile(rb"-?[1-9][0-9]{0,17}")
+"""Of a hint: an id, or minus an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,7 @@ class Reading:
     count: int
     inbox: Slice
     outboxes: Mapping[int, Slice] = field(default_factory=dict)
-    """By big-V."""
+    """By source (timeline.outbox)."""
     tail: Slice | None = None
     token: str = ""
     """The token under which the tail may be written, if reading it left a mark."""
@@ -91,19 +98,19 @@ class Reading:
         """
         if truth.has_moved or (self.tail and self.uses_tail and self.tail.epoch != truth.epoch):
             return False
-        return (truth.big_vs or {}).keys() <= self.outboxes.keys()
+        return truth.outboxes.keys() <= self.outboxes.keys()
 
     def is_whole(self, truth: Truth) -> bool:
         """Whether inbox and outboxes together hold what big-Vs published: the truth named the outboxes to be merged,
         or the inbox takes the pushes.
         """
-        return truth.big_vs is not None or self.inbox.pushes == truth.push_generation
+        return truth.names_big_vs or self.inbox.pushes == truth.push_generation
 
     def missing(self, reader_id: int, truth: Truth) -> list[tuple[Inbox | Outbox, int]]:
         """The windows that cannot be used, each with the epoch that it is wanted for."""
         wanted: list[tuple[Inbox | Outbox, Slice, int | None]] = [(Inbox(reader_id), self.inbox, truth.epoch)]
-        for big_v, epoch in (truth.big_vs or {}).items():
-            wanted.append((Outbox(big_v), self.outboxes.get(big_v, NO_SLICE), epoch))
+        for source, epoch in truth.outboxes.items():
+            wanted.append((Outbox(source), self.outboxes.get(source, NO_SLICE), epoch))
         return [
             (window, epoch)
             for window, part, epoch in wanted
@@ -112,75 +119,77 @@ class Reading:
 
     def of(self, truth: Truth) -> "Reading":
         """The reading without the outboxes that do not belong to it."""
-        needed = truth.big_vs or {}
+        needed = truth.outboxes
         if self.outboxes.keys() == needed.keys():
             return self
-        return replace(self, outboxes={big_v: part for big_v, part in self.outboxes.items() if big_v in needed})
+        return replace(self, outboxes={source: part for source, part in self.outboxes.items() if source in needed})
 
 
 def look(
-    reader_id: int, *, before: int, count: int, big_vs: Collection[int], epoch: int = 0, newest: int = INFINITY
+    scope: Scope, *, before: int, count: int, sources: Collection[int], epoch: int = 0, newest: int = INFINITY
 ) -> Reading:
-    """Read the inbox and the outboxes of these big-Vs below the id `before`, and not above `newest`, up to `count`
+    """Read the inbox and the outboxes of these sources below the id `before`, and not above `newest`, up to `count`
     entries each, in one round trip; one more where a page reaches deeper into many. Raises FeedsUnavailableError.
 
     Where no outbox is merged, the tail is read too: of this epoch, or of any (0).
     """
-    depth = count if len(big_vs) <= OUTBOXES_MOST else GLANCE
+    reader_id = scope.reader_id
+    depth = count if len(sources) <= OUTBOXES_MOST else GLANCE
     top = min(before, newest + 1)
-    counts = [count, *[depth] * len(big_vs)]
-    commands = Window.readings(feeds(), [Inbox(reader_id), *map(Outbox, big_vs)], top, counts)
+    counts = [count, *[depth] * len(sources)]
+    commands = Window.readings(feeds(), [Inbox(reader_id), *map(Outbox, sources)], top, counts)
     token = ""
-    if before < INFINITY and not big_vs and count <= Tail.LENGTH // 2:
+    if before < INFINITY and not (sources or scope.has_tags) and count <= Tail.LENGTH // 2:
         token = secrets.token_hex(8)
         commands.insert(0, Tail(reader_id).reading(before, count, epoch, token))
     with feeds_errors():
         replies = pipelined(feeds(), commands)
         tail = Tail.slice(replies.pop(0), count) if token else None
         inbox, *outboxes = Window.slices(replies, counts)
-        by_big_v = dict(zip(big_vs, outboxes, strict=True))
+        by_source = dict(zip(sources, outboxes, strict=True))
         if depth < count:
-            _look_deeper(by_big_v, inbox, top, count)
-    return Reading(before, count, inbox, by_big_v, tail, "" if tail else token)
+            _look_deeper(by_source, inbox, top, count)
+    return Reading(before, count, inbox, by_source, tail, "" if tail else token)
 
 
 def hint_of(reader_id: int) -> set[int] | None:
-    """The big-Vs that the reader follows, as the hint says; None where there is none, or a key of another type. Raises
-    FeedsUnavailableError.
+    """The sources of the outboxes that the reader's page merges, as the hint says; None where there is none, or a key
+    of another type. Raises FeedsUnavailableError.
     """
     try:
         with feeds_errors():
-            (reply,) = pipelined(feeds(), [("GET", keys.followed_big_vs(reader_id))])
+            (reply,) = pipelined(feeds(), [("GET", keys.merged_outboxes(reader_id))])
     except FeedsRefusedError:
         return None
     if reply is None:
         return None
-    return {int(big_v) for big_v in reply.split(b",") if big_v.isdigit() and len(big_v) <= ID_DIGITS}
+    return {int(source) for source in reply.split(b",") if SOURCE.fullmatch(source)}
 
 
-def are_too_many(big_vs: Collection[int], followees: int) -> bool:
+def are_too_many(sources: Collection[int], reader: User) -> bool:
     """Whether a pull costs less than to merge so many outboxes."""
-    return len(big_vs) > max(OUTBOXES_MOST, followees // FOLLOWEES_FOR_ONE)
+    probes = reader.following_count + reader.followed_tag_count
+    return len(sources) > max(OUTBOXES_MOST, probes // FOLLOWEES_FOR_ONE)
 
 
 def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: int) -> None:
     """Read those of many outboxes a page deep whose glance ended above what the page can reach."""
     newest = sorted({item_id for one in [read, *outboxes.values()] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
-    deeper = [big_v for big_v, one in outboxes.items() if one.is_truncated and one.bound >= reach]
+    deeper = [source for source, one in outboxes.items() if one.is_truncated and one.bound >= reach]
     counts = [count] * len(deeper)
     replies = pipelined(feeds(), Window.readings(feeds(), [*map(Outbox, deeper)], before, counts))
     outboxes.update(zip(deeper, Window.slices(replies, counts), strict=True))
 
 
-def hinting(reader_id: int, big_vs: Iterable[int]) -> Command:
+def hinting(reader_id: int, sources: Iterable[int]) -> Command:
     """Write the hint that `hint_of` reads, for as long as a window lives. Written by pages whose truth differs from
     the hint, and when a level is lowered; a hint may be wrong at any time.
     """
-    hint = ",".join(map(str, sorted(big_vs)))
-    return ("SET", keys.followed_big_vs(reader_id), hint, "EX", Window.ttl)
+    hint = ",".join(map(str, sorted(sources)))
+    return ("SET", keys.merged_outboxes(reader_id), hint, "EX", Window.ttl)
 
 
 def doubting(reader_id: int) -> Command:
-    """Have a hint of too many big-Vs end soon, so that the truth is asked again."""
-    return ("EXPIRE", keys.followed_big_vs(reader_id), TOO_MANY_SECONDS, "LT")
+    """Have a hint of too many outboxes end soon, so that the truth is asked again."""
+    return ("EXPIRE", keys.merged_outboxes(reader_id), TOO_MANY_SECONDS, "LT")

@@ -8,8 +8,8 @@ from django.dispatch import receiver
 
 from accounts.models import User
 from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowered, levels_raised
-from items.models import Item
-from items.signals import item_edited, item_imported, item_published, item_withdrawn
+from items.models import Item, Visibility
+from items.signals import item_edited, item_imported, item_published, item_tagged, item_withdrawn
 from storage import events
 from storage.queue import enqueue
 from timeline import backfill, fanout, outbox, shortening
@@ -27,6 +27,15 @@ def write_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
     """Inside the transaction that brings it in: windows that reach down to its time take it."""
     if item.reply_to_id is None:
         fanout.deliver_anew(item=item, again=False)
+
+
+@receiver(item_tagged)
+def write_tag_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
+    """Inside the transaction that edits. Homes of those who follow the hashtag have the item from now on; the outbox of
+    the hashtag may have forgotten it, as windows may an item that is published again.
+    """
+    if item.reply_to_id is None and item.visibility == Visibility.PUBLIC:
+        fanout.deliver_anew(item=item, again=True)
 
 
 @receiver(item_published)

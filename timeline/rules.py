@@ -9,6 +9,10 @@ The constants are for home and one reader, the parameter `reader`. The functions
 which may be a column of many readers, and `wanted`, the condition on senders: a list asks less than home
 (timeline.senders.Feed).
 
+A public post with a hashtag that the reader follows is an entry too, whoever its sender is (`carried`). By that alone
+it is shown if its sender is active and wanted at home (`welcome`). Else it is a hidden entry, as is a repost whose
+original is hidden.
+
 `timeline/pull.py` asks the same of streams, in which items of one sender and circle stand in order.
 `timeline/oracle.py` says it in Python, and the tests of properties compare every page with that.
 
@@ -109,6 +113,33 @@ def shown(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
     return f"{belongs(reader, wanted)} AND ({held(reader)} AND {original_shown('i', reader)})"
 
 
+# --- Hashtags that the reader follows: of statements with the CTE `tags` -----------------------------------
+def carried(item: str) -> str:
+    """The hashtags of an item that the reader follows, in order, if it is a public post and has any; else NULL. IS
+    TRUE: each hashtag of the item is looked up in a hash.
+    """
+    return f"""(
+        SELECT array_agg(t.tag ORDER BY t.tag) FROM items_itemtag t
+        WHERE t.item_id = {item} AND t.is_public_post AND (t.tag IN (SELECT name FROM tags)) IS TRUE)
+    """  # noqa: S608 (constants)
+
+
+def welcome(sender: str, is_active: str) -> str:
+    """Whether the reader is shown what a sender's public posts bring by a hashtag alone."""
+    return f"({is_active} AND {is_wanted_at_home(READER, sender)})"
+
+
+def welcome_among(senders: str) -> str:
+    """`welcome` of an item `i` and its sender `s`, asked once for each sender of an array, an expression."""
+    wanted = f"SELECT one.id FROM unnest({senders}) AS one (id) WHERE {is_wanted_at_home(READER, 'one.id')}"  # noqa: S608
+    return f"(s.is_active AND i.sender_id = ANY (ARRAY({wanted})))"
+
+
+def is_active(user: str) -> str:
+    """Whether a user is active; a probe."""
+    return f"EXISTS (SELECT FROM accounts_user u WHERE u.id = {user} AND u.is_active OFFSET 0)"
+
+
 # --- Streams: the items of one sender for one circle -----------------------------------------------------
 def stream_belongs(wanted: Wanted) -> str:
     """Whether the entries of a `stream` belong into the reader's windows."""
@@ -117,6 +148,5 @@ def stream_belongs(wanted: Wanted) -> str:
 
 def stream_held(wanted: Wanted) -> str:
     """Whether the entries of a `stream` belong into the reader's windows, and are in the reader's home just now."""
-    is_active = "EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0)"
-    conditions = _holds("stream.id", is_active, "(stream.circle = 'mutuals')", READER)
+    conditions = _holds("stream.id", is_active("stream.id"), "(stream.circle = 'mutuals')", READER)
     return f"{stream_belongs(wanted)} AND (stream.id = {READER} OR {_all(conditions)})"

@@ -1,18 +1,43 @@
-"""The senders whom a page reads: those of the reader's home, or the members of one of the reader's lists.
+"""The senders and hashtags that a page reads: those of the reader's home, or the members of one of the reader's lists.
 
-A list is read by the same statements as home. Each is built twice, once for each `Feed`.
+A list is read by the same statements as home, and so is the home of a reader who follows hashtags. Each is built three
+times, once for each `Feed`.
 
 See docs/decisions.md: Lists have no windows.
+See docs/decisions.md: A followed hashtag is an outbox.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from relations.rules import READER, followees, followees_without_reposts, is_wanted, is_wanted_at_home, members
+from accounts.models import User
+from relations.rules import (
+    READER,
+    followed_tags,
+    followees,
+    followees_without_reposts,
+    is_wanted,
+    is_wanted_at_home,
+    members,
+)
 from storage.connections import fetch
 
 # IS TRUE: ids are looked up in a hash, which is empty for most readers.
 POSTS_ONLY = f"IN ({followees_without_reposts(READER)})"
+
+
+class Scope(NamedTuple):
+    """Whose home a statement is about, or which list of theirs."""
+
+    reader_id: int
+    list_id: int = 0
+    has_tags: bool = False
+    """Whether the reader's home has what followed hashtags bring."""
+
+    @classmethod
+    def home_of(cls, reader: User) -> "Scope":
+        """The reader's home."""
+        return cls(reader.pk, has_tags=reader.followed_tag_count > 0)
 
 
 class Feed(NamedTuple):
@@ -22,6 +47,18 @@ class Feed(NamedTuple):
     """A query of the senders, as (id, posts_only). Blocks and mutes are checked later, for the few on a page."""
     wanted: Callable[[str, str], str]
     """The condition of relations.rules on a reader and a sender, blocks and mutes included."""
+    tags: str = ""
+    """A query of the hashtags that the reader follows, as (id, name, epoch), which ends with a condition; empty where
+    the statement knows of none.
+    """
+
+    def with_tags(self, also: str = "") -> str:
+        """The CTE `tags`, before others. `also`: a further condition."""
+        return f"tags AS MATERIALIZED ({self.tags} {also}),\n    " if self.tags else ""
+
+    def with_tags_alone(self) -> str:
+        """The WITH clause of a statement that has no other."""
+        return f"WITH tags AS MATERIALIZED ({self.tags})" if self.tags else ""
 
 
 HOME = Feed(
@@ -31,23 +68,27 @@ HOME = Feed(
     """,
     is_wanted_at_home,
 )
+TAGGED = HOME._replace(tags=followed_tags(READER, "g.id, g.name, g.epoch"))
+"""The home of a reader who follows hashtags."""
 LIST = Feed(members("%(list)s", f"member_id AS id, (member_id {POSTS_ONLY}) IS TRUE AS posts_only"), is_wanted)
 """Members are followed. The list also shows those whom an exclusive list takes out of home."""
 
 
 class Statement(NamedTuple):
-    """A statement about a reader's home, and the same about one of the reader's lists."""
+    """A statement about a reader's home, the same with followed hashtags, and about one of the reader's lists."""
 
     of_home: str
+    of_tagged: str
     of_list: str
 
-    def rows(self, params: dict[str, Any], list_id: int, into: Any = None) -> list[Any]:
-        """The rows about home, or about this list if `list_id` is not 0; `into` makes an object of each."""
-        if list_id:
-            return fetch(self.of_list, params | {"list": list_id}, into=into)
-        return fetch(self.of_home, params, into=into)
+    def rows(self, params: dict[str, Any], scope: Scope, into: Any = None) -> list[Any]:
+        """The rows about this home or list; `into` makes an object of each."""
+        params["reader"] = scope.reader_id
+        if scope.list_id:
+            return fetch(self.of_list, params | {"list": scope.list_id}, into=into)
+        return fetch(self.of_tagged if scope.has_tags else self.of_home, params, into=into)
 
 
 def statement(build: Callable[[Feed], str]) -> Statement:
-    """Build a statement for home and for lists."""
-    return Statement(build(HOME), build(LIST))
+    """Build a statement for homes without and with hashtags, and for lists."""
+    return Statement(build(HOME), build(TAGGED), build(LIST))

@@ -67,9 +67,9 @@ def deepen_inbox(user_id: int, token: str) -> None:
 
 
 @shared_task(name="timeline.materialise_outbox")
-def materialise_outbox(user_id: int, token: str) -> None:
+def materialise_outbox(source: int, token: str) -> None:
     """Build an outbox, for the construction that `token` names."""
-    outbox.materialise(user_id, token, settings.OUTBOX_CAP)
+    outbox.materialise(source, token, settings.OUTBOX_CAP)
 
 
 @shared_task(name="timeline.build_active_fans")

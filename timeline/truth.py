@@ -1,6 +1,6 @@
 """The truth: one statement to PostgreSQL about a page whose windows have been read.
 
-It says in one snapshot what the reader's windows must have been built for, which big-Vs' outboxes belong to them, which
+It says in one snapshot what the reader's windows must have been built for, which outboxes belong to them, which
 deliveries are pending, and, of the candidates and of what is pending, what may be shown, with the bodies.
 
 See docs/decisions.md: Windows first, then one statement.
@@ -19,22 +19,34 @@ from items.hydrate import id_of
 from relations import rules
 from storage.connections import fetch, id_array
 from timeline import completions
-from timeline.hydrate import ALONE_WIDTH, NOT_ASKED, Verified, older, verified_alone
+from timeline.hydrate import ALONE_WIDTH, NOT_ASKED, TAG_COLUMNS, Verified, older, verified_alone
 from timeline.inbox import cap_of
-from timeline.senders import HOME
+from timeline.outbox import source_of
+from timeline.senders import HOME, TAGGED, Feed
 
 FOLLOWED_BIG_VS = f"""
     SELECT one.reader, array_agg(followed.id) FROM unnest(%(readers)s::bigint[]) AS one (reader)
     CROSS JOIN LATERAL ({rules.followed_big_vs("one.reader")}) followed GROUP BY one.reader
 """  # noqa: S608 (constants)
-# The newest deliveries of the site, and of those the newest from followed senders, which are pending for the reader.
-PENDING = f"""
+# Whether a delivery `d` is of a public post with a hashtag that the reader follows.
+BY_TAG = """EXISTS (
+    SELECT FROM items_itemtag t
+    WHERE t.item_id = d.item_id AND t.is_public_post AND (t.tag IN (SELECT name FROM tags)) IS TRUE OFFSET 0)
+"""
+
+
+def _pending(feed: Feed) -> str:
+    """The newest deliveries of the site, and of those the newest that are pending for the reader: from followed
+    senders, and with followed hashtags.
+    """
+    by_tag = f" OR {BY_TAG}" if feed.tags else ""
+    return f"""
     SELECT count(*) AS seen, min(item_id) AS lowest,
         (array_agg(item_id ORDER BY item_id DESC) FILTER (WHERE sender_id IS NOT NULL))[:%(count)s] AS ids,
         (array_agg(sender_id ORDER BY item_id DESC) FILTER (WHERE sender_id IS NOT NULL))[:%(count)s] AS senders
     FROM (
         SELECT d.item_id, CASE
-            WHEN d.sender_id = {rules.READER} OR {rules.follows(rules.READER, "d.sender_id")} THEN d.sender_id
+            WHEN d.sender_id = {rules.READER} OR {rules.follows(rules.READER, "d.sender_id")}{by_tag} THEN d.sender_id
         END AS sender_id
         FROM (
             SELECT item_id, sender_id FROM timeline_delivery WHERE item_id < %(before)s
@@ -42,19 +54,28 @@ PENDING = f"""
         ) d OFFSET 0
     ) scanned
 """  # noqa: S608 (constants)
+
+
 BOUND = """
     greatest(
         CASE WHEN pending.seen = %(pending)s THEN pending.lowest - 1 END,
         CASE WHEN cardinality(pending.ids) = %(count)s THEN pending.ids[%(count)s] - 1 END,
         0)
 """
-# The columns of `_About`. OFFSET 0: computed once, however often they are named.
-ABOUT = f"""
+TAGS = """,
+        ARRAY(SELECT ARRAY[tags.id, reader.generation # tags.epoch] FROM tags ORDER BY tags.id),
+        ARRAY(SELECT tags.name FROM tags ORDER BY tags.id)"""
+
+
+def _about(feed: Feed) -> str:
+    """The columns of `_About`. OFFSET 0: computed once, however often they are named."""
+    tags = TAGS if feed.tags else ""
+    return f"""
     SELECT reader.level, reader.has_inbox, reader.epoch, reader.push_generation, reader.push_level, reader.inbox_from,
         CASE WHEN reader.push_generation = 0 OR reader.push_generation <> %(pushes)s THEN ARRAY(
             {rules.followed_big_vs(rules.READER, "ARRAY[v.id, reader.generation # v.promotion]")}
         ) END,
-        {BOUND}, pending.ids, (SELECT max(id) FROM items_item), {completions.LAST}
+        {BOUND}, pending.ids, (SELECT max(id) FROM items_item), {completions.LAST}{tags}
     FROM (
         SELECT u.level, {policy.has_inbox("u", "p.inbox_from")} AS has_inbox, u.window_epoch # p.generation AS epoch,
             {policy.push_generation("p.push_level")} AS push_generation, p.generation, p.push_level, p.inbox_from
@@ -64,7 +85,9 @@ ABOUT = f"""
 
 
 class _About(NamedTuple):
-    """The columns about the reader and PostgreSQL, which one row of `ASK` has."""
+    """The columns about the reader and PostgreSQL, which one row of the statement has; the last two only that of a
+    reader who follows hashtags.
+    """
 
     level: int
     has_inbox: bool
@@ -78,6 +101,8 @@ class _About(NamedTuple):
     newest: int | None
     last: int
     process: int
+    tags: Sequence[tuple[int, int | None]] = ()
+    tag_names: Sequence[str] = ()
 
 
 def _nulls(count: int) -> str:
@@ -88,16 +113,22 @@ IDS, SENDERS = (
     f"(%({known})s::bigint[] || (SELECT {known} FROM pending))"  # noqa: S608
     for known in ("ids", "senders")
 )
-# One row about the reader, and one for each candidate and for each that is pending.
-ASK, ASK_LAST = (
-    f"""
-    WITH pending AS MATERIALIZED ({PENDING})
-    SELECT {columns}, {_nulls(len(_About._fields))}
+
+
+def _ask(feed: Feed, older: str) -> str:
+    """One row about the reader, and one for each candidate and for each that is pending."""
+    width = ALONE_WIDTH + (TAG_COLUMNS if feed.tags else 0)
+    about = len(_About._fields) - (0 if feed.tags else TAG_COLUMNS)
+    return f"""
+    WITH {feed.with_tags()}pending AS MATERIALIZED ({_pending(feed)})
+    SELECT {verified_alone(feed, SENDERS, older)}, {_nulls(about)}
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY ({IDS})
-    UNION ALL SELECT {_nulls(ALONE_WIDTH)}, about.* FROM ({ABOUT}) about
+    UNION ALL SELECT {_nulls(width)}, about.* FROM ({_about(feed)}) about
     """  # noqa: S608
-    for columns in (verified_alone(SENDERS, NOT_ASKED), verified_alone(SENDERS, older(HOME)))
-)
+
+
+ASK, ASK_LAST = _ask(HOME, NOT_ASKED), _ask(HOME, older(HOME))
+ASK_TAGGED, ASK_TAGGED_LAST = _ask(TAGGED, NOT_ASKED), _ask(TAGGED, older(TAGGED))
 
 
 class Missed(StrEnum):
@@ -156,10 +187,14 @@ class Truth:
     """The epoch that the reader's windows must have been built for (policy.EPOCH); None: no window is to be used."""
     push_generation: int
     """The reader's, if they take pushes from big-Vs; 0: their pages merge the outboxes."""
-    big_vs: dict[int, int | None] | None
-    """The followed big-Vs, each with the epoch that the outbox must have been built for; None where the inbox that
-    was read needs no outbox.
+    names_big_vs: bool
+    """Whether `outboxes` has those of the followed big-Vs, which an inbox that takes their pushes does not need."""
+    outboxes: dict[int, int | None]
+    """The outboxes that belong to the reader's inbox, each with the epoch that it must have been built for; by their
+    sources (timeline.outbox).
     """
+    tags: dict[int, str]
+    """The followed hashtags by the sources of their outboxes."""
     pending_bound: int
     """The pending deliveries are complete above this id."""
     newest: int
@@ -170,6 +205,13 @@ class Truth:
     """The candidates and what is pending by id, as far as they exist; of reposts without their originals."""
     pending: set[int]
     """The ids of them whose delivery is pending."""
+
+    @property
+    def hint(self) -> set[int] | None:
+        """The outboxes that the reader's next page will merge; None where that is none, whatever comes."""
+        if self.push_generation == 0 and self.names_big_vs:
+            return {*self.outboxes}
+        return {*self.tags} or None
 
     @property
     def has_windows(self) -> bool:
@@ -193,11 +235,13 @@ def ask(
     count: int,
     pushes: int,
     below: int = 0,
+    has_tags: bool = False,
 ) -> Truth:
     """Ask PostgreSQL about the candidates `ids` and the newest `count` items that are pending below `before`. `senders`
     has the senders of all candidates: another's item does not belong.
 
     `pushes` is the push generation that the inbox names. The rows say what follows below `below`, unless that is 0.
+    `has_tags`: the reader follows hashtags.
     """
     params = {
         "reader": reader_id,
@@ -209,20 +253,25 @@ def ask(
         "pushes": pushes,
         "below": below,
     }
-    found = fetch(ASK_LAST if below else ASK, params)
+    if has_tags:
+        query, end = ASK_TAGGED_LAST if below else ASK_TAGGED, ALONE_WIDTH + TAG_COLUMNS
+    else:
+        query, end = ASK_LAST if below else ASK, ALONE_WIDTH
     rows = {}
-    for row in found:
+    for row in fetch(query, params):
         if (item_id := id_of(row)) is None:
-            about = _About._make(row[ALONE_WIDTH:])
+            about = _About(*row[end:])
         else:
-            rows[item_id] = Verified.alone(row)
+            rows[item_id] = Verified.alone(row, row[ALONE_WIDTH:end])
     expected.push_level, expected.inbox_from = about.push_level, about.inbox_from
     return Truth(
         level=about.level,
         has_inbox=about.has_inbox,
         epoch=about.epoch,
         push_generation=about.push_generation,
-        big_vs=None if about.big_vs is None else dict(about.big_vs),
+        names_big_vs=about.big_vs is not None,
+        outboxes=dict(about.big_vs or ()) | {source_of(tag=tag): epoch for tag, epoch in about.tags},
+        tags={source_of(tag=tag): name for (tag, _), name in zip(about.tags, about.tag_names, strict=True)},
         pending_bound=about.pending_bound,
         newest=about.newest or 0,
         has_moved=completions.have_moved(about.last, about.process),

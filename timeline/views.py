@@ -23,6 +23,7 @@ from timeline.forms import WelcomeForm
 from timeline.home import Page, home_page, new_count
 from timeline.late import arrivals, with_late
 from timeline.position import forget_place, note_position, offer_of, place_of
+from timeline.senders import Scope
 from timeline.welcome import PEOPLE, people_for
 from web.hashtags import canonical_tag
 from web.pages import INVALID, PageRequest, limited, show, wants_part
@@ -46,7 +47,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     first = last_id is None
     held = hydrate(place.held, reader) if first else []
     top = int(page.items[0].id) if page.items else None
-    arrived = arrivals(reader.pk, page.items, since=late) if first else []
+    arrived = arrivals(Scope.home_of(reader), page.items, since=late) if first else []
     context = {
         "page": page,
         "cards": cards_of(request, page, arrived),
@@ -137,7 +138,7 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
     """
     since_id, at = position(request, "since_id"), position(request, "at")
     new = new_count(reader, since_id=since_id or 0)
-    count, capped = with_late(new, reader.pk, since=at, top=since_id)
+    count, capped = with_late(new, Scope.home_of(reader), since=at, top=since_id)
     if request.GET.get("shows") == str(count):
         return HttpResponse(status=204)
     context = {

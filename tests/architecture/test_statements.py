@@ -24,6 +24,7 @@ from items.hydrate import hydrate
 from live import actions as live
 from relations import actions as relations
 from relations import lists
+from relations.tags import follow_tag
 from storage.events import Listener, Position, Published
 from stream import news
 from tests.support.clients import Caller
@@ -32,7 +33,9 @@ from tests.support.statements import FOLDER, long_ones, statements
 from timeline import oracle, pull
 from timeline.explain import explain_home
 from timeline.fold import folds_and_originals
+from timeline.home import home_page
 from timeline.hydrate import verify_bodies, verify_ids
+from timeline.senders import Scope
 
 
 class Site:
@@ -51,6 +54,9 @@ class Site:
         items.like(user=self.other, item=self.own)
         items.like(user=self.reader, item=self.post)
         items.bookmark(user=self.reader, item=self.post)
+        self.tagger = UserFactory(username="tagger", level=3)
+        follow_tag(user=self.tagger, tag="busy")
+        self.tagger.refresh_from_db()
         self.list = lists.create(owner=self.reader, title="Close")
         lists.add(owner=self.reader, list_id=self.list.pk, member=self.sender)
         now = timezone.now()
@@ -102,37 +108,37 @@ def _reported_by_app(site: Site) -> None:
 
 
 WALKS: dict[str, Callable[..., object]] = {
-    "window": lambda reader, post, list_id: pull.pull_bodies(
-        reader, below=post, count=9, bodies=9, for_window=True, list_id=list_id
-    ),
-    "bodies": lambda reader, post, list_id: pull.pull_bodies(reader, below=post, count=9, bodies=9, list_id=list_id),
-    "below": lambda reader, post, list_id: pull.pull_below(reader, below=post, count=9, list_id=list_id),
-    "above": lambda reader, post, list_id: pull.pull_above(reader, since=1, count=9, enough=3, list_id=list_id),
-    "around": lambda reader, post, list_id: pull.around(reader, last_id=post, above=9, below=9, list_id=list_id),
-    "verified": lambda reader, post, list_id: verify_bodies(reader, [post], list_id=list_id),
-    "verified-last": lambda reader, post, list_id: verify_bodies(reader, [post], below=post, list_id=list_id),
-    "verified-ids": lambda reader, post, list_id: verify_ids(reader, [post], list_id=list_id),
+    "window": lambda scope, post: pull.pull_bodies(scope, below=post, count=9, bodies=9, for_window=True),
+    "bodies": lambda scope, post: pull.pull_bodies(scope, below=post, count=9, bodies=9),
+    "below": lambda scope, post: pull.pull_below(scope, below=post, count=9),
+    "above": lambda scope, post: pull.pull_above(scope, since=1, count=9, enough=3),
+    "around": lambda scope, post: pull.around(scope, last_id=post, above=9, below=9),
+    "verified": lambda scope, post: verify_bodies(scope, [post]),
+    "verified-last": lambda scope, post: verify_bodies(scope, [post], below=post),
+    "verified-ids": lambda scope, post: verify_ids(scope, [post]),
+    "folded": lambda scope, post: folds_and_originals(scope, last_id=post, count=9, reposts=[post]),
 }
 """What a page of home, or of a list, may ask for beside windows."""
 
 
 def home(walk: Callable[..., object]) -> Call:
-    return lambda site: walk(site.reader.pk, site.newest.pk, 0)
+    return lambda site: walk(Scope(site.reader.pk), site.newest.pk)
+
+
+def tagged(walk: Callable[..., object]) -> Call:
+    return lambda site: walk(Scope(site.tagger.pk, has_tags=True), site.newest.pk)
 
 
 def in_list(walk: Callable[..., object]) -> Call:
-    return lambda site: walk(site.reader.pk, site.newest.pk, site.list.pk)
-
-
-def _folded(site: Site) -> None:
-    folds_and_originals(site.reader.pk, last_id=site.newest.pk, count=9, reposts=[site.newest.pk])
+    return lambda site: walk(Scope(site.reader.pk, site.list.pk), site.newest.pk)
 
 
 CALLS: dict[str, Call] = {
     **{f"home-{name}": home(walk) for name, walk in WALKS.items()},
-    **{f"list-{name}": in_list(walk) for name, walk in WALKS.items()},
-    "home-folded": _folded,
+    **{f"list-{name}": in_list(walk) for name, walk in WALKS.items() if name != "folded"},
     "home": page("/"),
+    **{f"tagged-home-{name}": tagged(walk) for name, walk in WALKS.items()},
+    "tagged-home": lambda site: [home_page(site.tagger, limit=limit) for limit in (20, 1)],
     "inbox": lambda site: pull.pull_entries(site.reader.pk, 100),
     "oracle": lambda site: oracle.entry_ids(site.reader.pk),
     "explain-home": lambda site: explain_home(site.reader, item_id=site.post.pk),

@@ -1,3 +1,6 @@
+    WITH tags AS MATERIALIZED (
+    SELECT g.id, g.name, g.epoch FROM relations_tagfollow h JOIN relations_tag g ON g.id = h.tag_id WHERE h.user_id = $1
+    )
     SELECT i.sender_id, s.username, s.is_big_v, i.status, i.visibility, i.repost_of_id, d.item_id IS NOT NULL,
         d.parked_at IS NOT NULL, s.promotion # (SELECT p.generation # 2 FROM accounts_policy p WHERE p.drawn_on = feedsite_timeline()), ARRAY[i.status = 'published', i.reply_to_id IS NULL, (i.visibility <> 'self' OR i.sender_id = $1),
     (i.repost_of_id IS NULL OR EXISTS (
@@ -66,6 +69,9 @@
      OFFSET 0)))
      AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = o.sender_id  OFFSET 0)
         OFFSET 0))
-    ), (i.sender_id = $1 OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id  OFFSET 0)), (i.sender_id = $1 OR NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0)), (i.sender_id = $1 OR NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)), (i.sender_id = $1 OR NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = i.sender_id  OFFSET 0)), (i.sender_id = $1 OR NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = $1 AND lm.member_id = i.sender_id AND l.is_exclusive OFFSET 0)), (i.sender_id = $1 OR (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0))), (i.sender_id = $1 OR s.is_active), (i.sender_id = $1 OR (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $1  OFFSET 0)))]
+    ), (i.sender_id = $1 OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id  OFFSET 0)), (i.sender_id = $1 OR NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0)), (i.sender_id = $1 OR NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)), (i.sender_id = $1 OR NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = i.sender_id  OFFSET 0)), (i.sender_id = $1 OR NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = $1 AND lm.member_id = i.sender_id AND l.is_exclusive OFFSET 0)), (i.sender_id = $1 OR (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0))), (i.sender_id = $1 OR s.is_active), (i.sender_id = $1 OR (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $1  OFFSET 0)))],
+        (
+        SELECT array_agg(t.tag ORDER BY t.tag) FROM items_itemtag t
+        WHERE t.item_id = i.id AND t.is_public_post AND (t.tag IN (SELECT name FROM tags)) IS TRUE)
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN timeline_delivery d ON d.item_id = i.id
     WHERE i.id = $2

@@ -356,7 +356,7 @@ def test_a_hint_of_the_followed_big_vs_may_say_anything(
     for _ in range(2):
         workers.work()
         read(reader)
-    key = keys.followed_big_vs(reader.pk)
+    key = keys.merged_outboxes(reader.pk)
     right = feeds.get(key)
     assert right == ",".join(str(star.pk) for star in stars).encode()
     if hint is None:
@@ -387,7 +387,7 @@ def test_a_hint_of_too_many_big_vs_does_not_outlive_its_truth(
     for _ in range(2):
         workers.work()
         read(reader)
-    key = keys.followed_big_vs(reader.pk)
+    key = keys.merged_outboxes(reader.pk)
     feeds.set(key, ",".join(str(star.pk) for star in stars), ex=Window.ttl)
     relations.unfollow(follower=reader, followee=stars[0])
     assert sources(reader) == ["sql"], "the hint says that there are too many"
@@ -411,7 +411,7 @@ def test_a_hint_of_another_type_is_taken_away(follow: Any, say: Say, workers: Wo
     for _ in range(2):
         workers.work()
         read(reader)
-    key = keys.followed_big_vs(reader.pk)
+    key = keys.merged_outboxes(reader.pk)
     feeds.delete(key)
     feeds.rpush(key, "7")
     for _ in range(3):
@@ -428,7 +428,7 @@ def test_a_lowered_level_notes_whose_outboxes_will_be_merged(
     follow(reader, star)
     User.objects.filter(pk=reader.pk).update(last_seen_at=timezone.now() - timedelta(days=3))
     levels.lower_levels()
-    assert feeds.get(keys.followed_big_vs(reader.pk)) == str(star.pk).encode()
+    assert feeds.get(keys.merged_outboxes(reader.pk)) == str(star.pk).encode()
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from tests.support.factories import ItemFactory, UserFactory
 from tests.support.pages import PART
 from timeline.late import late_ids
 from timeline.position import place_of
+from timeline.senders import Scope
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,19 +45,21 @@ def test_restored_and_widened_posts_are_late(reader: User, author: User) -> None
     for item in (deleted, other, reply):
         items.delete(item=item)
     before = place_of(reader).now
-    assert late_ids(reader.pk, since=before, top=top) == []
+    assert late_ids(Scope(reader.pk), since=before, top=top) == []
     for item in (deleted, other, reply):
         items.restore(item=item)
     items.change_visibility(item=hidden, visibility="followers")
     publish(author)
-    assert late_ids(reader.pk, since=before, top=top) == [hidden.pk, deleted.pk]
-    assert late_ids(reader.pk, since=before, top=deleted.pk) == [deleted.pk], "what is above is counted by its id"
-    assert late_ids(reader.pk, since=place_of(reader).now, top=top) == []
+    assert late_ids(Scope(reader.pk), since=before, top=top) == [hidden.pk, deleted.pk]
+    assert late_ids(Scope(reader.pk), since=before, top=deleted.pk) == [deleted.pk], (
+        "what is above is counted by its id"
+    )
+    assert late_ids(Scope(reader.pk), since=place_of(reader).now, top=top) == []
     assert stays.pk < top
     items.delete(item=hidden)
-    assert late_ids(reader.pk, since=before, top=top) == [deleted.pk]
+    assert late_ids(Scope(reader.pk), since=before, top=top) == [deleted.pk]
     Mute.objects.create(muter=reader, muted=author)
-    assert late_ids(reader.pk, since=before, top=top) == []
+    assert late_ids(Scope(reader.pk), since=before, top=top) == []
 
 
 @pytest.mark.slow

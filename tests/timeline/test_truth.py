@@ -10,6 +10,7 @@ from storage.window import INFINITY
 from tests.support.factories import ItemFactory, UserFactory
 from timeline.hydrate import verify_bodies
 from timeline.models import Delivery
+from timeline.senders import Scope
 from timeline.truth import Truth, ask
 
 pytestmark = pytest.mark.django_db
@@ -57,7 +58,7 @@ def test_the_first_look_at_a_page_says_of_each_item_what_its_own_row_says() -> N
         items.bookmark(user=sender, item=post)
     ItemFactory(sender=reader, repost_of=post, type="repost")
     rows = asked(reader, found).rows
-    assert rows == verify_bodies(reader.pk, [item.pk for item in found])
+    assert rows == verify_bodies(Scope(reader.pk), [item.pk for item in found])
     entries = {row.item.said.sender_id for row in rows.values() if row.is_entry}
     assert entries == {reader.pk, *(senders[name].pk for name in ("followed", "mutual", "unreposted"))}
     assert rows[post.pk].item.counts[0] == 2
@@ -71,7 +72,7 @@ def test_reposts_belong_as_their_own_rows_say() -> None:
     original = ItemFactory()
     found = {name: ItemFactory(sender=one, repost_of=original, type="repost") for name, one in senders.items()}
     rows = asked(reader, list(found.values())).rows
-    alone = verify_bodies(reader.pk, [item.pk for item in found.values()])
+    alone = verify_bodies(Scope(reader.pk), [item.pk for item in found.values()])
     assert {name for name, item in found.items() if rows[item.pk].is_entry} == {"reader", "followed", "mutual"}
     assert {pk: row.belongs for pk, row in rows.items()} == {pk: row.belongs for pk, row in alone.items()}
 
@@ -83,7 +84,7 @@ def test_a_repost_has_its_original_asked_for_later() -> None:
     row = asked(reader, [repost]).rows[repost.pk]
     assert (row.is_entry, row.is_shown) == (True, False)
     assert (row.has_shown_original, row.item.original) == (None, None)
-    assert verify_bodies(reader.pk, [repost.pk])[repost.pk].is_shown
+    assert verify_bodies(Scope(reader.pk), [repost.pk])[repost.pk].is_shown
 
 
 def test_pending_items_are_verified_with_senders_of_their_own() -> None:
@@ -94,7 +95,7 @@ def test_pending_items_are_verified_with_senders_of_their_own() -> None:
         Delivery.objects.create(item=item, sender=item.sender)
     truth = asked(reader, [])
     assert truth.pending == {item.pk for name, item in pending.items() if name != "stranger"}
-    assert truth.rows == verify_bodies(reader.pk, sorted(truth.pending))
+    assert truth.rows == verify_bodies(Scope(reader.pk), sorted(truth.pending))
     shown = {item_id for item_id, row in truth.rows.items() if row.is_shown}
     assert shown == {pending[name].pk for name in ("reader", "followed", "mutual", "unreposted")}
 
