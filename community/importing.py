@@ -1,7 +1,8 @@
 """Bring a data set into the site by COPY: all of it in one transaction, or nothing.
 
-No item is fanned out. The users are new, so no window of an earlier user can lack what the data set brings; what Redis
-may still hold under the new users' ids (from a database that is gone) is dropped after the commit.
+No item is fanned out. The users are new, so no inbox of an earlier user can lack what the data set brings. The outboxes
+of hashtags would lack it, so no window of before is used again. What Redis may still hold under the new users' ids
+(from a database that is gone) is dropped after the commit.
 """
 
 from array import array
@@ -19,6 +20,7 @@ from django.contrib.auth.hashers import make_password
 from django.db import DatabaseError, connection, transaction
 from django.db.models.functions import Now
 
+from accounts.levels import policy
 from accounts.levels.big_v import upgrade_big_vs
 from accounts.models import Level, User
 from accounts.names import folded_name
@@ -133,6 +135,7 @@ def _load(
     record = Import.objects.create(fingerprint=dataset.fingerprint, users=len(users), follows=len(follows), posts=posts)
     imported = ((user_ids[user.row.id], record.pk, user.row.id) for user in users)
     _copy(ImportedUser, ("user_id", "source_id", "original_id"), imported)
+    policy.renew()
     upgrade_big_vs(list(user_ids.values()))
     say("checking the references ...")
     with connection.cursor() as cursor:

@@ -10,9 +10,9 @@ far as the item's own visibility lets the reader see it (`timeline/rules.py`). A
 entries that the reader may not see are never passed one by one. An entry is **shown** unless it is a repost whose
 original the reader may not see: that is asked of each, of a bounded number of entries.
 
-A reader who follows hashtags has public posts with these as entries, too. They are found as those of senders are: one
-probe a hashtag, then those hashtags that can be among the wanted. Those of senders whom the reader blocks or mutes are
-places among the entries, and are not shown.
+A reader who follows hashtags has public posts with these as entries, too. They are found as those of senders are: a few
+of each hashtag, then more of the hashtags that can be among the wanted. What senders say whom the reader blocks or
+mutes is hidden, and takes its place among the entries.
 
 See docs/decisions.md: Windows keep what may come back without an event.
 """
@@ -110,20 +110,22 @@ def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
 def _tagged(condition: str, count: str, order: str) -> str:
     """The first `count` public posts with a hashtag of the CTE `tags`, each with the first hashtag of these in order.
 
-    Only hashtags whose head can be among them are read further. Several may have the same head.
+    Of each hashtag the first few are found, twice as many as wanted in all. Then it is known how far they reach, and
+    only hashtags of which some are within are read further. Several may have the same post.
     """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
+    few = f"least({count}, 1 + 2 * {count} / (SELECT greatest(count(*), 1) FROM tags))"  # noqa: S608 (constants)
     within = f"{condition} AND i.id {beyond} reach.id"
     return f"""
-    WITH tag AS MATERIALIZED (
-        SELECT tags.name, head.id AS head
-        FROM tags CROSS JOIN LATERAL ({_tag_scan("tags.name", condition, "1", order)}) head
+    WITH first AS MATERIALIZED (
+        SELECT tags.name, post.id FROM tags CROSS JOIN LATERAL ({_tag_scan("tags.name", condition, few, order)}) post
     ),
     reach AS MATERIALIZED (
-        SELECT CASE WHEN count(*) = {count} THEN {last}(head) ELSE {end} END AS id
-        FROM (SELECT DISTINCT head FROM tag ORDER BY head {order} LIMIT {count}) heads
-    )
-    SELECT post.id, min(tag.name) AS tag FROM reach JOIN tag ON tag.head {beyond} reach.id
+        SELECT CASE WHEN count(*) = {count} THEN {last}(id) ELSE {end} END AS id
+        FROM (SELECT DISTINCT id FROM first ORDER BY id {order} LIMIT {count}) found
+    ),
+    tag AS MATERIALIZED (SELECT DISTINCT first.name FROM first JOIN reach ON first.id {beyond} reach.id)
+    SELECT post.id, min(tag.name) AS tag FROM reach CROSS JOIN tag
         CROSS JOIN LATERAL ({_tag_scan("tag.name", within, count, order)}) post
     GROUP BY post.id ORDER BY post.id {order} LIMIT {count}
     """  # noqa: S608 (constants)
@@ -138,7 +140,7 @@ def any_tagged_below() -> str:
 # --- Entries ---------------------------------------------------------------------------------------------
 def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
     """The first `count` entries of a feed: of all streams, of which the CTE `heads` has the heads, and of hashtags.
-    `tag` is that of an entry by hashtags alone.
+    `tag` is that of an entry by hashtags alone. IS NOT TRUE: ids are looked up in a hash.
     """
     reached = _reached(heads, held, condition, count, order)
     if not feed.tags:
@@ -149,7 +151,7 @@ def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, orde
         SELECT said.id, said.sender_id, said.repost_of_id, NULL AS tag FROM said
         UNION ALL
         SELECT tagged.id, i.sender_id, NULL, tagged.tag FROM tagged JOIN items_item i ON i.id = tagged.id
-        WHERE NOT EXISTS (SELECT FROM said WHERE said.id = tagged.id)
+        WHERE (tagged.id IN (SELECT said.id FROM said)) IS NOT TRUE
     ) entry ORDER BY id {order} LIMIT {count}
     """  # noqa: S608 (constants)
 

@@ -125,18 +125,18 @@
         WHERE stream.circle = 'self'
         ) entry ORDER BY id ASC LIMIT $3
     ), tagged AS MATERIALIZED (
-    WITH tag AS MATERIALIZED (
-        SELECT tags.name, head.id AS head
-        FROM tags CROSS JOIN LATERAL (
+    WITH first AS MATERIALIZED (
+        SELECT tags.name, post.id FROM tags CROSS JOIN LATERAL (
     SELECT i.id FROM (SELECT item_id AS id, tag FROM items_itemtag WHERE is_public_post) i
-    WHERE i.tag = tags.name AND i.id >= $2 ORDER BY i.id ASC LIMIT 1
-    ) head
+    WHERE i.tag = tags.name AND i.id >= $2 ORDER BY i.id ASC LIMIT least($3, 1 + 2 * $3 / (SELECT greatest(count(*), 1) FROM tags))
+    ) post
     ),
     reach AS MATERIALIZED (
-        SELECT CASE WHEN count(*) = $3 THEN max(head) ELSE 9007199254740992 END AS id
-        FROM (SELECT DISTINCT head FROM tag ORDER BY head ASC LIMIT $3) heads
-    )
-    SELECT post.id, min(tag.name) AS tag FROM reach JOIN tag ON tag.head <= reach.id
+        SELECT CASE WHEN count(*) = $3 THEN max(id) ELSE 9007199254740992 END AS id
+        FROM (SELECT DISTINCT id FROM first ORDER BY id ASC LIMIT $3) found
+    ),
+    tag AS MATERIALIZED (SELECT DISTINCT first.name FROM first JOIN reach ON first.id <= reach.id)
+    SELECT post.id, min(tag.name) AS tag FROM reach CROSS JOIN tag
         CROSS JOIN LATERAL (
     SELECT i.id FROM (SELECT item_id AS id, tag FROM items_itemtag WHERE is_public_post) i
     WHERE i.tag = tag.name AND i.id >= $2 AND i.id <= reach.id ORDER BY i.id ASC LIMIT $3
@@ -147,7 +147,7 @@
         SELECT said.id, said.sender_id, said.repost_of_id, NULL AS tag FROM said
         UNION ALL
         SELECT tagged.id, i.sender_id, NULL, tagged.tag FROM tagged JOIN items_item i ON i.id = tagged.id
-        WHERE NOT EXISTS (SELECT FROM said WHERE said.id = tagged.id)
+        WHERE (tagged.id IN (SELECT said.id FROM said)) IS NOT TRUE
     ) entry ORDER BY id ASC LIMIT $3
     ) above
     UNION ALL
@@ -197,18 +197,18 @@
         WHERE stream.circle = 'self'
         ) entry ORDER BY id DESC LIMIT $4
     ), tagged AS MATERIALIZED (
-    WITH tag AS MATERIALIZED (
-        SELECT tags.name, head.id AS head
-        FROM tags CROSS JOIN LATERAL (
+    WITH first AS MATERIALIZED (
+        SELECT tags.name, post.id FROM tags CROSS JOIN LATERAL (
     SELECT i.id FROM (SELECT item_id AS id, tag FROM items_itemtag WHERE is_public_post) i
-    WHERE i.tag = tags.name AND i.id < $2 ORDER BY i.id DESC LIMIT 1
-    ) head
+    WHERE i.tag = tags.name AND i.id < $2 ORDER BY i.id DESC LIMIT least($4, 1 + 2 * $4 / (SELECT greatest(count(*), 1) FROM tags))
+    ) post
     ),
     reach AS MATERIALIZED (
-        SELECT CASE WHEN count(*) = $4 THEN min(head) ELSE 0 END AS id
-        FROM (SELECT DISTINCT head FROM tag ORDER BY head DESC LIMIT $4) heads
-    )
-    SELECT post.id, min(tag.name) AS tag FROM reach JOIN tag ON tag.head >= reach.id
+        SELECT CASE WHEN count(*) = $4 THEN min(id) ELSE 0 END AS id
+        FROM (SELECT DISTINCT id FROM first ORDER BY id DESC LIMIT $4) found
+    ),
+    tag AS MATERIALIZED (SELECT DISTINCT first.name FROM first JOIN reach ON first.id >= reach.id)
+    SELECT post.id, min(tag.name) AS tag FROM reach CROSS JOIN tag
         CROSS JOIN LATERAL (
     SELECT i.id FROM (SELECT item_id AS id, tag FROM items_itemtag WHERE is_public_post) i
     WHERE i.tag = tag.name AND i.id < $2 AND i.id >= reach.id ORDER BY i.id DESC LIMIT $4
@@ -219,7 +219,7 @@
         SELECT said.id, said.sender_id, said.repost_of_id, NULL AS tag FROM said
         UNION ALL
         SELECT tagged.id, i.sender_id, NULL, tagged.tag FROM tagged JOIN items_item i ON i.id = tagged.id
-        WHERE NOT EXISTS (SELECT FROM said WHERE said.id = tagged.id)
+        WHERE (tagged.id IN (SELECT said.id FROM said)) IS NOT TRUE
     ) entry ORDER BY id DESC LIMIT $4
     ) below
     ORDER BY id DESC

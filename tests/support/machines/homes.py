@@ -38,12 +38,14 @@ from items.models import Item, Like, Status, Visibility
 from items.signals import item_submitted
 from relations import actions as relations
 from relations import lists
-from relations.models import Follow, FollowRequest, List, Mute
+from relations.models import Follow, FollowRequest, List, Mute, Tag, TagFollow
+from relations.tags import follow_tag, unfollow_tag
 from storage import connections, deliveries, keys
 from storage.draws import Draw
 from tests.support.timelines import TASKS
 from tests.support.workers import prompt_tasks
-from timeline import active_fans, backfill, fold, inbox, oracle, pull, truth
+from timeline import active_fans, backfill, fanout, fold, inbox, oracle, outbox, pull, truth
+from timeline.above import SCAN, page_above
 from timeline.check import differences
 from timeline.home import Page, home_page, new_count
 from timeline.inbox import Tail
@@ -54,13 +56,17 @@ from timeline.oracle import entry_ids, home_ids, list_ids, new_ids
 USERS = 5
 TABLES = (
     "timeline_deliveryrange, timeline_delivery, timeline_backfill, items_idempotencykey, items_like, items_itemcounts, "
-    "items_countchange, items_item, relations_listmember, relations_list, relations_follow, "
-    "relations_block, relations_mute, relations_followercountchange, accounts_user"
+    "items_countchange, items_itemtag, items_itemdocument, items_item, relations_tagfollow, relations_tag, "
+    "relations_listmember, relations_list, relations_follow, relations_block, relations_mute, "
+    "relations_followercountchange, accounts_user"
 )
 
 people = st.integers(0, USERS - 1)
 pairs = st.tuples(people, people).filter(lambda pair: pair[0] != pair[1])
 some = st.integers(0, 10_000)  # picks one of whatever there is
+TAGS = ("red", "green", "blue")
+tags = st.sampled_from(TAGS)
+texts = st.sampled_from(["words", "#red", "words #blue #red", "#green #blue", "words #green"])
 
 
 class Home(RuleBasedStateMachine):
@@ -75,6 +81,7 @@ class Home(RuleBasedStateMachine):
         big_vs=st.sets(people, max_size=2),
         senders=st.lists(people, max_size=20),
         at_levels=st.lists(st.integers(1, 3), min_size=USERS, max_size=USERS),
+        tagged=st.sets(st.tuples(people, tags), max_size=4),
         prompt=st.booleans(),
     )
     def found(
@@ -83,6 +90,7 @@ class Home(RuleBasedStateMachine):
         big_vs: set[int],
         senders: list[int],
         at_levels: list[int],
+        tagged: set[tuple[int, str]],
         prompt: bool,
     ) -> None:
         """A community that has read its homes once; with `prompt` workers nothing ever waits in the queue."""
@@ -103,25 +111,27 @@ class Home(RuleBasedStateMachine):
         for one, other in sorted(follows):
             relations.follow(follower=self.users[one], followee=self.users[other])
         relations.fold_follower_counts()
+        for person, tag in sorted(tagged):
+            follow_tag(user=self.users[person], tag=tag)
         for number in range(USERS):
             self._page(number, None, 3)
         self.work_all()
-        for sender in senders:
-            items.publish(sender=self.users[sender], content={"text": "first words"})
+        for number, sender in enumerate(senders):
+            items.publish(sender=self.users[sender], content={"text": f"first words #{TAGS[number % 3]}"})
         self.work_all()
 
     # --- People ------------------------------------------------------------------------------------------
-    @rule(sender=people, visibility=st.sampled_from(Visibility.values), count=st.integers(1, 4))
-    def publish(self, sender: int, visibility: str, count: int) -> None:
+    @rule(sender=people, text=texts, visibility=st.sampled_from(Visibility.values), count=st.integers(1, 4))
+    def publish(self, sender: int, text: str, visibility: str, count: int) -> None:
         for _ in range(count):
-            items.publish(sender=self._fresh(sender), content={"text": "words"}, visibility=visibility)
+            items.publish(sender=self._fresh(sender), content={"text": text}, visibility=visibility)
 
     @precondition(lambda self: Item.objects.exists())
     @rule(sender=people, pick=some, visibility=st.sampled_from(Visibility.values), reposter=st.none() | people)
     def reply(self, sender: int, pick: int, visibility: str, reposter: int | None) -> None:
         """Something said in a thread, which somebody may show to their followers."""
         answered, fresh = self._item(pick), self._fresh(sender)
-        item = items.publish(sender=fresh, content={"text": "a reply"}, reply_to=answered, visibility=visibility)
+        item = items.publish(sender=fresh, content={"text": "a reply #red"}, reply_to=answered, visibility=visibility)
         if reposter is not None:
             items.repost(sender=self._fresh(reposter), item=item)
 
@@ -149,7 +159,7 @@ class Home(RuleBasedStateMachine):
     @rule(sender=people)
     def submit(self, sender: int) -> None:
         """Something that a moderator has to look at first."""
-        items.publish(sender=self._fresh(sender), content={"text": "suspicious"})
+        items.publish(sender=self._fresh(sender), content={"text": "suspicious #red"})
 
     @precondition(lambda self: Item.objects.exists())
     @rule(pick=some, verb=st.sampled_from(["hold", "reject", "approve"]))
@@ -160,9 +170,12 @@ class Home(RuleBasedStateMachine):
             getattr(items, verb)(item=self._item(pick))
 
     @precondition(lambda self: Item.objects.filter(repost_of=None).exists())
-    @rule(pick=some)
-    def edit(self, pick: int) -> None:
-        items.edit(item=self._item(pick, repost_of=None), content={"text": "other words"})
+    @rule(pick=some, text=texts, reader=st.none() | people)
+    def edit(self, pick: int, text: str, reader: int | None) -> None:
+        """Other words, and other hashtags; somebody may read just before that."""
+        if reader is not None:
+            self._page(reader, None, 3)
+        items.edit(item=self._item(pick, repost_of=None), content={"text": text})
 
     @precondition(lambda self: Item.objects.exists())
     @rule(pick=some)
@@ -194,6 +207,102 @@ class Home(RuleBasedStateMachine):
             items.repost(sender=self._fresh(self._number(follow.followee_id)), item=item)
         relations.follow(follower=follow.follower, followee=follow.followee, reposts=reposts)
         self._page(self._number(follow.follower_id), None, 3)
+
+    @rule(person=people, tag=tags, undo=st.sampled_from([False, False, True]))
+    def follow_hashtag(self, person: int, tag: str, undo: bool) -> None:
+        (unfollow_tag if undo else follow_tag)(user=self.users[person], tag=tag)
+
+    @precondition(lambda self: TagFollow.objects.exists())
+    @rule(pick=some, sender=people, count=st.integers(1, 6), hide=st.sampled_from(["", "block", "mute", "suspend"]))
+    def flood(self, pick: int, sender: int, count: int, hide: str) -> None:
+        """One who may have been turned away says much with a hashtag; its follower reads on."""
+        follows = TagFollow.objects.select_related("tag").order_by("id")
+        followed = follows[pick % follows.count()]
+        reader = self._number(followed.user_id)
+        self._page(reader, None, 3)
+        for _ in range(count):
+            items.publish(sender=self._fresh(sender), content={"text": f"much #{followed.tag.name}"})
+        if hide == "suspend":
+            self.suspend(sender, active=False)
+        elif hide and sender != reader:
+            self.block((reader, sender), undo=False) if hide == "block" else self.mute(
+                (reader, sender), False, None, True
+            )
+        self._page(reader, None, 4)
+        self._page(reader, self.cursors.get(reader), 4)
+
+    @rule(sender=people, person=people, tag=tags, at=st.sampled_from(["claimed", "delivered"]), built=st.booleans())
+    def follow_amid_a_delivery(self, sender: int, person: int, tag: str, at: str, built: bool) -> None:
+        """A hashtag is followed, maybe by the first, while a worker delivers an item that has it; the outbox of the
+        hashtag may be built then, too.
+        """
+        item = items.publish(sender=self._fresh(sender), content={"text": f"words #{tag}"})
+        self._page(person, None, 3)
+
+        def follow() -> None:
+            follow_tag(user=self.users[person], tag=tag)
+            self._page(person, None, 3)
+            if built:
+                self._build_outbox_of(tag)
+            self._page(person, None, 3)
+
+        def claimed(item_id: int) -> Any:
+            claim = fanout.Claim(item_id, *rows[0]) if (rows := self._claimed(item_id)) else None
+            follow()
+            return claim
+
+        def finish(claim: Any) -> None:
+            follow()
+            delivered(claim)
+
+        delivered = fanout._finish
+        patched = ("_claim", claimed) if at == "claimed" else ("_finish", finish)
+        with patch.object(fanout, *patched):
+            TASKS["timeline.fan_out"](item.pk)
+        self._page(person, None, 7)
+
+    def _claimed(self, item_id: int) -> list[Any]:
+        params = {"item": item_id, "retry": django_settings.FAN_OUT_RETRY_AFTER, "few": fanout._few()}
+        return connections.fetch(fanout.CLAIM, params)
+
+    def _build_outbox_of(self, tag: str) -> None:
+        for name, args in list(self.queue):
+            if name == "timeline.materialise_outbox" and args[0] == -Tag.objects.get(name=tag).pk:
+                self.queue.remove((name, args))
+                TASKS[name](*args)
+
+    @rule(person=people, tag=tags, sender=people, what=st.sampled_from(["publish", "edit", "unedit"]), pick=some)
+    def build_an_outbox_amid_changes(self, person: int, tag: str, sender: int, what: str, pick: int) -> None:
+        """Something is whole, with its delivery, right before the snapshot of the outbox of a hashtag, or behind it."""
+        follow_tag(user=self.users[person], tag=tag)
+        source = -Tag.objects.get(name=tag).pk
+        connections.feeds_for_tasks().delete(keys.tag_outbox(-source))
+        self._page(person, None, 3)
+
+        def change() -> None:
+            if what == "publish" or not Item.objects.filter(repost_of=None).exists():
+                items.publish(sender=self._fresh(sender), content={"text": f"words #{tag}"})
+            else:
+                text = f"changed #{tag}" if what == "edit" else "changed"
+                items.edit(item=self._item(pick, repost_of=None), content={"text": text})
+            Delivery.objects.update(not_before=Now() - timedelta(seconds=1))
+            for item_id in Delivery.objects.values_list("pk", flat=True):
+                TASKS["timeline.fan_out"](item_id)
+            self._page(person, None, 3)
+
+        def pulled(source: int, count: int) -> Any:
+            if pick % 2:
+                change()
+            snapshot = pull_outbox(source, count)
+            if not pick % 2:
+                change()
+            return snapshot
+
+        pull_outbox = outbox.pull
+        with patch.object(outbox, "pull", pulled):
+            self._build_outbox_of(tag)
+        self._page(person, None, 7)
+        self._page(person, self.cursors.get(person), 7)
 
     @rule(pair=pairs)
     def unfollow(self, pair: tuple[int, int]) -> None:
@@ -509,7 +618,7 @@ class Home(RuleBasedStateMachine):
     # --- Redis -------------------------------------------------------------------------------------------
     @rule(
         person=people,
-        kind=st.sampled_from(["inbox", "outbox", "tail", "fans", "everything"]),
+        kind=st.sampled_from(["inbox", "outbox", "hashtag", "hint", "tail", "fans", "everything"]),
         shard=st.integers(0, 1),
     )
     def lose(self, person: int, kind: str, shard: int) -> None:
@@ -520,6 +629,8 @@ class Home(RuleBasedStateMachine):
         key = {
             "inbox": keys.inbox(user_id),
             "outbox": keys.outbox(user_id),
+            "hashtag": keys.tag_outbox(1 + person % len(TAGS)),
+            "hint": keys.merged_outboxes(user_id),
             "tail": keys.tail(user_id),
             "fans": keys.active_fans(user_id, shard),
         }[kind]
@@ -552,6 +663,17 @@ class Home(RuleBasedStateMachine):
                 break
             last_id = page.last_id
         assert walked == home_ids(self.users[person].pk)
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(person=people, pick=some, limit=st.integers(1, 7))
+    def read_up(self, person: int, pick: int, limit: int) -> None:
+        """What stands directly above an item."""
+        user, min_id = self._fresh(person), self._item(pick).pk
+        expected = home_ids(user.pk, above=0)
+        above = [item_id for item_id in expected if item_id > min_id]
+        shown = [int(item.id) for item in page_above(user, min_id=min_id, limit=limit).items]
+        is_bounded = self.may_be_short or sum(item_id > min_id for item_id in entry_ids(user.pk)) > SCAN
+        assert shown == above[len(above) - (len(shown) if is_bounded else min(limit, len(above))) :]
 
     @rule(person=people, pick=some)
     def count_new(self, person: int, pick: int) -> None:
@@ -629,11 +751,22 @@ class Home(RuleBasedStateMachine):
             assert shown == expected[:limit], page.sources
             assert page.has_more == (len(expected) > limit) or (self.may_be_short and page.has_more), page.sources
         self._folds(user.pk, page)
+        self._reasons(user, page)
         if shown:
             assert page.last_id is not None
             assert page.last_id <= shown[-1]
         self.cursors[person] = page.last_id if page.has_more else None
         return page
+
+    def _reasons(self, reader: User, page: Page) -> None:
+        """What is there by a hashtag alone says by which."""
+        by_sender = entry_ids(reader.pk, by_sender=True)
+        followed = TagFollow.objects.filter(user=reader).values_list("tag__name", flat=True)
+        for item in page.items:
+            carried = [f"#{tag}" for tag in sorted(followed) if f"#{tag}" in item.text]
+            assert item.reason == carried[0] if int(item.id) not in by_sender else not str(item.reason).startswith("#")
+            if int(item.id) not in by_sender:
+                event("an item by a hashtag alone")
 
     def _folds(self, reader_id: int, page: Page) -> None:
         """Each repost speaks for those of the same item close below it."""
