@@ -18,15 +18,14 @@ from accounts.models import User
 from clientapi import html
 from clientapi.account_api import user_or_404
 from clientapi.entities import Account, Announcement, moment
-from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, caller_of, nothing
+from clientapi.errors import ClientView, OpenView, caller_of, nothing
 from clientapi.params import Params
 from clientapi.people import accounts_of
 from clientapi.presenting import statuses
-from clientapi.search_api import TagEntity
+from clientapi.tag_api import tags_of
 from discover.popular import popular_items
 from items.trending import trends
 from relations.suggestions import suggestions
-from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
 POPULAR = 20
@@ -152,16 +151,16 @@ class TrendingTagsView(OpenView):
     def get(self, request: Request) -> HttpResponse:
         """The most used hashtags of the week, with their uses by day, the newest first."""
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        found = []
-        for trend in trends(reader_of(request))[_part(request, 10)]:
-            entity = TagEntity.of(trend.tag)
+        reader = reader_of(request)
+        found = trends(reader)[_part(request, 10)]
+        entities = tags_of([trend.tag for trend in found], reader)
+        for entity, trend in zip(entities, found, strict=True):
             entity.history = [
                 # Uses are counted, and not who they are of: there are at most as many.
                 {"day": str(int((today - timedelta(days=ago)).timestamp())), "uses": str(uses), "accounts": str(uses)}
                 for ago, uses in enumerate(reversed(trend.days))
             ]
-            found.append(entity)
-        return FeedResponse(found)
+        return FeedResponse(entities)
 
 
 class TrendingStatusesView(OpenView):
@@ -207,28 +206,3 @@ class SuggestionsView(ClientView):
 
 def _suggested(request: Request) -> list[User]:
     return suggestions(caller_of(request), count=SUGGESTED)[_part(request, SUGGESTED)]
-
-
-class TagView(OpenView):
-    """A hashtag, over HTTP."""
-
-    def get(self, request: Request, tag: str) -> HttpResponse:
-        """The hashtag, in its canonical form. Raises NotFound for a word that is none."""
-        return FeedResponse(tag_or_404(tag))
-
-
-class FollowTagView(ClientView):
-    """Hashtags that are followed, which the site does not have."""
-
-    def post(self, request: Request, tag: str) -> HttpResponse:
-        """422."""
-        tag_or_404(tag)
-        raise InvalidError(f"Following a hashtag {NOT_OFFERED}")
-
-
-def tag_or_404(text: str) -> TagEntity:
-    """The hashtag that a text spells. Raises NotFound."""
-    tag = canonical_tag(text.removeprefix("#"))
-    if tag is None:
-        raise exceptions.NotFound
-    return TagEntity.of(tag)

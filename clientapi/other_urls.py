@@ -14,6 +14,7 @@ from clientapi import (
     report_api,
     search_api,
     status_api,
+    tag_api,
     timeline_api,
     views,
 )
@@ -56,9 +57,9 @@ api_patterns = [
     path("trends/statuses", misc_api.TrendingStatusesView.as_view()),
     path("trends/links", misc_api.EmptyView.as_view()),
     path("suggestions", misc_api.FirstSuggestionsView.as_view()),
-    path("tags/<str:tag>", misc_api.TagView.as_view()),
-    path("tags/<str:tag>/follow", misc_api.FollowTagView.as_view()),
-    path("tags/<str:tag>/unfollow", misc_api.FollowTagView.as_view()),
+    path("tags/<str:tag>", tag_api.TagView.as_view()),
+    path("tags/<str:tag>/follow", tag_api.FollowTagView.as_view()),
+    path("tags/<str:tag>/unfollow", tag_api.UnfollowTagView.as_view()),
     path("announcements", misc_api.AnnouncementsView.as_view()),
     path("announcements/<str:announcement_id>/dismiss", misc_api.DismissedView.as_view()),
     path("custom_emojis", misc_api.EmptyView.as_view()),
@@ -69,7 +70,7 @@ api_patterns = [
     path("endorsements", misc_api.OwnEmptyView.as_view()),
     path("featured_tags", misc_api.OwnEmptyView.as_view()),
     path("featured_tags/suggestions", misc_api.OwnEmptyView.as_view()),
-    path("followed_tags", misc_api.OwnEmptyView.as_view()),
+    path("followed_tags", tag_api.FollowedTagsView.as_view()),
     path("scheduled_statuses", misc_api.OwnEmptyView.as_view()),
 ]
 second_patterns = [

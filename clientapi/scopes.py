@@ -148,6 +148,8 @@ OWN: dict[str, Need] = {
     "me/follow-requests": FOLLOWS_OF,
     "me/follow-requests/<str:username>/accept": FOLLOWS_OF,
     "me/follow-requests/<str:username>/reject": FOLLOWS_OF,
+    "me/tags": FOLLOWS_OF,
+    "me/tags/<str:tag>": FOLLOWS_OF,
     "me/lists": LISTS,
     "me/lists/<str:list_id>": LISTS,
     "me/lists/<str:list_id>/members": LISTS,

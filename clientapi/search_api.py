@@ -10,7 +10,6 @@ from rest_framework.request import Request
 
 from accounts.api import reader_of
 from accounts.models import User
-from clientapi import html
 from clientapi.account_api import name_of
 from clientapi.entities import Account, Status
 from clientapi.errors import ClientView, OpenView, caller_of
@@ -18,6 +17,7 @@ from clientapi.params import Params
 from clientapi.people import accounts_of
 from clientapi.presenting import Reader, statuses
 from clientapi.relationships import relationships
+from clientapi.tag_api import TagEntity, tags_of
 from items.addresses import item_id_at, own_path
 from items.hydrate import verified
 from items.popular import popular_beginning
@@ -31,21 +31,6 @@ from web.rest import FeedResponse
 MOST, FAR = 40, 200
 """Results of one kind, and how far down `offset` leads."""
 KINDS = frozenset({"accounts", "statuses", "hashtags"})
-
-
-class TagEntity(msgspec.Struct):
-    """A hashtag. `history` is told where hashtags are compared."""
-
-    id: str
-    name: str
-    url: str
-    history: list[dict[str, str]]
-    following: bool = False
-
-    @classmethod
-    def of(cls, tag: str) -> "TagEntity":
-        """The entity of a canonical tag."""
-        return cls(tag, tag, html.tag_address(tag), [])
 
 
 class Found(msgspec.Struct):
@@ -80,7 +65,7 @@ class SearchView(OpenView):
             page = search_items(parse(text), reader, limit=offset + limit)
             found.statuses = statuses(page.items[span], reader)
         if kind in ("", "hashtags"):
-            found.hashtags = [TagEntity.of(tag) for tag in tags_found(text, reader, offset + limit)[span]]
+            found.hashtags = tags_of(tags_found(text, reader, offset + limit)[span], reader)
         return FeedResponse(found)
 
 
@@ -121,7 +106,7 @@ def led_to(address: str, reader: Reader) -> Found:
         found.statuses = statuses(verified([number], reader), reader)
     elif path.startswith("/tags/"):
         tag = canonical_tag(unquote(path.removeprefix("/tags/")))
-        found.hashtags = [TagEntity.of(tag)] if tag else []
+        found.hashtags = tags_of([tag] if tag else [], reader)
     return found
 
 

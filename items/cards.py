@@ -133,6 +133,8 @@ class Card:
     reposted: bool
     bookmarked: bool
     reason: str
+    tag: str
+    """The followed hashtag by which alone it is in home."""
     is_late: bool = False
     """Whether the item reached an open page below its top, after the page was made."""
     followable: User | None = None
@@ -236,6 +238,7 @@ class Cards:
             reposted=shown.reposted,
             bookmarked=shown.bookmarked,
             reason=item.reason or "",
+            tag=item.reason.removeprefix("#") if item.reason and item.reason.startswith("#") else "",
             viewed=moment(viewed_at) if viewed_at else None,
             **facts,
         )

@@ -19,6 +19,7 @@ from items.query import QUERY_LENGTH, parse
 from items.search import search_items
 from items.tags import tag_page
 from items.user_search import search_users
+from relations.tags import follows_tag
 from relations.views import person_cards
 from web import rates
 from web.hashtags import canonical_tag
@@ -50,7 +51,13 @@ def tag(request: PageRequest, name: str) -> OpenPage:
         return OpenPage(redirect("tag", canonical))
     last_id = position(request)
     page = tag_page(canonical, request.user, last_id=last_id)
-    context = {"tag": canonical, "page": page, "cards": Cards(request.user).of(page.items), "is_first": last_id is None}
+    context = {
+        "tag": canonical,
+        "follows": follows_tag(request.user, canonical),
+        "page": page,
+        "cards": Cards(request.user).of(page.items),
+        "is_first": last_id is None,
+    }
     return OpenPage(show(request, "items/tag.html", context, part="items/_more.html"), page.items)
 
 

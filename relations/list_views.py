@@ -16,6 +16,7 @@ from relations.api import user_or_404
 from relations.forms import ListForm, MembershipForm
 from relations.list_api import list_or_404
 from relations.models import Follow, List
+from relations.tags import followed_tags_page
 from relations.visibility import is_username, visible_user
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
 from web.rest import PAGE, position
@@ -25,7 +26,7 @@ from web.rest import PAGE, position
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def own_lists(request: PageRequest, reader: User) -> HttpResponse:
-    """The reader's lists, by their titles, and a form for a new one."""
+    """The reader's lists, by their titles, a form for a new one, and the hashtags that they follow."""
     form = ListForm(request.POST or None)
     if form.is_valid():
         try:
@@ -37,7 +38,11 @@ def own_lists(request: PageRequest, reader: User) -> HttpResponse:
         else:
             messages.success(request, _("Saved."))
             return redirect("list", made.pk)
-    context = {"lists": lists.titles(lists.lists_of(reader)), "form": form}
+    context = {
+        "lists": lists.titles(lists.lists_of(reader)),
+        "tags": sorted(tag.name for tag in followed_tags_page(reader).tags),
+        "form": form,
+    }
     return show(request, "relations/lists.html", context, status=INVALID if form.errors else 200)
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import include, path, re_path
 
-from relations import api, csv_views, list_api, list_views, views
+from relations import api, csv_views, list_api, list_views, tag_api, tag_views, views
 
 VERB = "|".join(views.VERBS)
 
@@ -18,6 +18,8 @@ api_patterns = [
     path("users/<str:username>/follow", api.FollowView.as_view()),
     path("users/<str:username>/block", api.BlockView.as_view()),
     path("users/<str:username>/mute", api.MuteView.as_view()),
+    path("me/tags", tag_api.FollowedTagsView.as_view()),
+    path("me/tags/<str:tag>", tag_api.FollowedTagView.as_view()),
     path("me/lists", list_api.ListsView.as_view()),
     path("me/lists/<str:list_id>", list_api.ListView.as_view()),
     path("me/lists/<str:list_id>/members", list_api.MembersView.as_view()),
@@ -41,5 +43,6 @@ urlpatterns = [
     path("lists/<int:list_id>/delete", list_views.delete_list, name="list-delete"),
     path("lists/<int:list_id>/add", list_views.add_member, name="list-add"),
     path("lists/<int:list_id>/remove", list_views.remove_member, name="list-remove"),
+    re_path(r"^tags/(?P<name>[^/]+)/(?P<verb>follow|unfollow)$", tag_views.relate_tag, name="relate-tag"),
     re_path(f"^@(?P<username>[^/]+)/(?P<verb>{VERB})$", views.relate, name="relate"),
 ]

@@ -21,6 +21,7 @@ from items.models import Bookmark, Item, Like, Pin, Status, Visibility
 from media.objects import Entry
 from relations import actions as relations
 from relations import lists
+from relations.tags import follow_tag
 from tests.support.addresses import api_routes, page_names
 from tests.support.answers import lasting
 from tests.support.effort import EVERYTHING, some
@@ -172,6 +173,13 @@ def follows(relation: str, kind: str) -> bool:
     return relation not in {"anonymous", "muting"} and (kind == "repost" or relation in FOLLOWS | {"sender"})
 
 
+def follows_hashtag(relation: str, kind: str) -> bool:
+    """Home with a followed hashtag, which the post has: of everybody but whom one mutes or has in an exclusive list."""
+    if kind == "post":
+        return relation not in {"anonymous", "muting", "listing"}
+    return follows(relation, kind)
+
+
 def is_front(relation: str, kind: str) -> bool:
     """The address of home: of strangers the front page, which shows posts alone."""
     return kind != "shared" if relation == "anonymous" else follows(relation, kind)
@@ -237,6 +245,11 @@ def like_all(world: World) -> None:
     keep_all(world, Like)
 
 
+def follow_hashtag(world: World) -> None:
+    for reader in world.readers.values():
+        follow_tag(user=reader, tag="ztag")
+
+
 API_ROUTES: dict[str, list[Shows]] = {
     # Before the readers repost it below: its sender is told of that, and it is recommended to them no more.
     "discover/feed": [
@@ -251,7 +264,14 @@ API_ROUTES: dict[str, list[Shows]] = {
     ],
     "me/notifications": [Shows(lambda world: "/me/notifications", ("post", "answered"), is_told)],
     "timeline/home": [
-        Shows(lambda world: "/timeline/home?limit=100", ("post", "repost", "shared"), follows, published_only=True)
+        Shows(lambda world: "/timeline/home?limit=100", ("post", "repost", "shared"), follows, published_only=True),
+        Shows(
+            lambda world: "/timeline/home?limit=100",
+            ("post", "repost", "shared"),
+            follows_hashtag,
+            published_only=True,
+            before=follow_hashtag,
+        ),
     ],
     "me/lists/<str:list_id>/timeline": [
         Shows(
@@ -311,6 +331,8 @@ API_WITHOUT = {
     "site": "",
     "me/filters": "own filters",
     "me/filters/<str:filter_id>": "an own filter, or 404 (items/test_filter_api.py)",
+    "me/tags": "hashtags that the caller follows",
+    "me/tags/<str:tag>": "204 or 404",
     "me/lists": "own lists",
     "me/lists/<str:list_id>": "an own list, or 404 (relations/test_list_api.py)",
     "me/lists/<str:list_id>/members": "people",
@@ -537,7 +559,8 @@ PAGES_WITHOUT = {
     "settings-filters": "own filters",
     "settings-filter": "an own filter, or 404 (items/test_filter_views.py)",
     "settings-filter-delete": "the same",
-    "lists": "own lists",
+    "relate-tag": "a way back",
+    "lists": "own lists, and followed hashtags",
     "list-edit": "an own list and people, or 404 (relations/test_list_views.py)",
     "list-delete": "an own list, or 404 (the same)",
     "list-add": "the same",

@@ -239,8 +239,6 @@ UNASKED = {
     "api/v2/notifications/<str:group_key>": "what the list of notifications asks, for one day",
     "api/v2/notifications/<str:group_key>/accounts": "what the list of notifications asks, for one day",
     "api/v2/notifications/<str:group_key>/dismiss": "what a notification that is put away asks, for each of a group",
-    "api/v1/tags/<str:tag>/follow": "422, without a statement",
-    "api/v1/tags/<str:tag>/unfollow": "the same",
     "api/v1/follow_requests/<str:account_id>/authorize": "the own API's verb and statements",
     "api/v1/follow_requests/<str:account_id>/reject": "the same",
     "first-admin/<str:token>": "the question of `account first-admin`, and a sign-up",

@@ -212,6 +212,11 @@ def test_the_first_day(site: ClientSite, tmp_path: Path) -> None:
     tagged = api.status_post("about #birds")
     assert [int(one.id) for one in api.timeline_hashtag("Birds")] == [int(tagged.id)]
     assert [one.name for one in api.search("birds").hashtags] == ["birds"]
+    assert api.tag_follow("Birds").following
+    assert [one.name for one in api.followed_tags()] == ["birds"]
+    assert api.tag("birds").following
+    assert not api.tag_unfollow("birds").following
+    assert list(api.followed_tags()) == []
     public = api.timeline_public(limit=2)
     assert public[0].id == tagged.id
     assert api.fetch_previous(api.fetch_next(public))[-1].id == public[-1].id

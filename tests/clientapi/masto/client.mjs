@@ -79,6 +79,10 @@ await note("Partial<mastodon.v1.Marker>", v1.markers.create({ home: { lastReadId
 await note("Partial<mastodon.v1.Marker>", v1.markers.fetch({ timeline: ["home", "notifications"] }));
 await note("mastodon.v1.Preference", v1.preferences.fetch());
 await note("mastodon.v1.Tag[]", v1.trends.tags.list());
+await note("mastodon.v1.Tag", v1.tags.$select("cats").follow());
+await note("mastodon.v1.Tag", v1.tags.$select("cats").fetch());
+await note("mastodon.v1.Tag[]", v1.followedTags.list());
+await note("mastodon.v1.Tag", v1.tags.$select("cats").unfollow());
 await note("mastodon.v1.Status[]", v1.trends.statuses.list());
 await note("mastodon.v1.Suggestion[]", v2.suggestions.list());
 

@@ -1,0 +1,88 @@
+"""Hashtags over HTTP: one, and those that the caller follows."""
+
+from collections.abc import Sequence
+
+import msgspec
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.api import reader_of
+from clientapi import html
+from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
+from clientapi.paging import answer, wanted
+from clientapi.params import Params
+from clientapi.presenting import Reader
+from relations.tags import TAGS, TagCapError, follow_tag, followed_among, followed_tags_page, unfollow_tag
+from web.hashtags import canonical_tag
+from web.rest import FeedResponse
+
+
+class TagEntity(msgspec.Struct):
+    """A hashtag. `history` is told where hashtags are compared."""
+
+    id: str
+    name: str
+    url: str
+    history: list[dict[str, str]]
+    following: bool
+
+
+def tags_of(tags: Sequence[str], reader: Reader) -> list[TagEntity]:
+    """The entities of canonical tags, as the reader gets them."""
+    followed = followed_among(reader, tags)
+    return [TagEntity(tag, tag, html.tag_address(tag), [], tag in followed) for tag in tags]
+
+
+def tag_or_404(text: str) -> str:
+    """The canonical form of the hashtag that a text spells. Raises NotFound for a word that is none."""
+    tag = canonical_tag(text.removeprefix("#"))
+    if tag is None:
+        raise exceptions.NotFound
+    return tag
+
+
+class TagView(OpenView):
+    """A hashtag, over HTTP."""
+
+    def get(self, request: Request, tag: str) -> HttpResponse:
+        """The hashtag, and whether the caller follows it."""
+        return FeedResponse(tags_of([tag_or_404(tag)], reader_of(request))[0])
+
+
+class FollowTagView(ClientView):
+    """The follow of a hashtag, over HTTP."""
+
+    def post(self, request: Request, tag: str) -> HttpResponse:
+        """Follow the hashtag; again changes nothing."""
+        user, name = caller_of(request), tag_or_404(tag)
+        try:
+            follow_tag(user=user, tag=name)
+        except TagCapError as error:
+            raise InvalidError(f"Validation failed: You follow {TAGS} hashtags, which is the limit") from error
+        return FeedResponse(TagEntity(name, name, html.tag_address(name), [], following=True))
+
+
+class UnfollowTagView(ClientView):
+    """The end of a follow of a hashtag, over HTTP."""
+
+    def post(self, request: Request, tag: str) -> HttpResponse:
+        """Stop following the hashtag; again changes nothing."""
+        user, name = caller_of(request), tag_or_404(tag)
+        unfollow_tag(user=user, tag=name)
+        return FeedResponse(TagEntity(name, name, html.tag_address(name), [], following=False))
+
+
+class FollowedTagsView(ClientView):
+    """The hashtags that the caller follows, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """Followed hashtags, the last followed first. The ids of its Link are of follows."""
+        user, asked = caller_of(request), wanted(Params(request), default=TAGS, most=TAGS)
+        page = followed_tags_page(
+            user, last_id=asked.max_id, limit=asked.limit, since_id=asked.since_id or 0, min_id=asked.min_id
+        )
+        newest, oldest = (page.tags[0].id, page.tags[-1].id) if page.tags else (None, None)
+        next_id, prev_id = asked.beside(newest, oldest, page.last_id, page.has_more)
+        entities = [TagEntity(one.name, one.name, html.tag_address(one.name), [], following=True) for one in page.tags]
+        return answer(request, entities, next_id=next_id, prev_id=prev_id)

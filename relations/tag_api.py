@@ -1,0 +1,75 @@
+"""Followed hashtags over HTTP."""
+
+import msgspec
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.api import signed_in
+from relations.tags import TAGS, TagCapError, follow_tag, followed_tags_page, unfollow_tag
+from storage.paging import as_text
+from web.hashtags import canonical_tag
+from web.openapi import PAGED
+from web.rest import ApiView, ConflictError, FeedResponse, Problem, limit, position
+from web.times import Time
+
+
+class FollowedTagBody(msgspec.Struct):
+    """A hashtag in its canonical form, and since when the caller follows it."""
+
+    tag: str
+    since: Time
+
+
+class FollowedTagPage(msgspec.Struct):
+    """A part of the followed hashtags. `last_id` is the id of the follow that was looked at last."""
+
+    items: list[FollowedTagBody]
+    last_id: str | None
+    has_more: bool
+
+
+def tag_or_404(text: str) -> str:
+    """The canonical form of a hashtag. Raises NotFound for a word that is none."""
+    tag = canonical_tag(text)
+    if tag is None:
+        raise exceptions.NotFound
+    return tag
+
+
+class FollowedTagsView(ApiView):
+    """The hashtags that the caller follows, over HTTP."""
+
+    @extend_schema(operation_id="list_followed_tags", parameters=PAGED, responses={200: FollowedTagPage})
+    def get(self, request: Request) -> HttpResponse:
+        """The hashtags that the caller follows, the last followed first."""
+        user, last_id, count = signed_in(request), position(request), limit(request)
+        page = followed_tags_page(user, last_id=last_id, limit=count)
+        items = [FollowedTagBody(one.name, one.since) for one in page.tags]
+        return FeedResponse(FollowedTagPage(items, as_text(page.last_id), page.has_more))
+
+
+class FollowedTagView(ApiView):
+    """The follow of a hashtag, over HTTP."""
+
+    @extend_schema(
+        operation_id="follow_tag",
+        request=None,
+        responses={204: None, 409: OpenApiResponse(Problem, "The caller follows as many hashtags as one may.")},
+    )
+    def put(self, request: Request, tag: str) -> HttpResponse:
+        """Follow a hashtag, written without # in any case and width: the caller's home shows public posts that have it,
+        with the reason "#tag". Again changes nothing.
+        """
+        try:
+            follow_tag(user=signed_in(request), tag=tag_or_404(tag))
+        except TagCapError as error:
+            raise ConflictError(f"You follow {TAGS} hashtags, which is the limit.") from error
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="unfollow_tag", responses={204: None})
+    def delete(self, request: Request, tag: str) -> HttpResponse:
+        """Stop following a hashtag; again changes nothing."""
+        unfollow_tag(user=signed_in(request), tag=tag_or_404(tag))
+        return HttpResponse(status=204)

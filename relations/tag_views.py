@@ -1,0 +1,29 @@
+"""The buttons that follow a hashtag, on its page and in the list of those that one follows."""
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from accounts.access import signed_in
+from accounts.models import User
+from relations.tags import TagCapError, follow_tag, unfollow_tag
+from web.hashtags import canonical_tag
+from web.pages import PageRequest, go_on, limited
+
+VERBS = {"follow": follow_tag, "unfollow": unfollow_tag}
+
+
+@require_POST
+@signed_in
+@limited("write")
+def relate_tag(request: PageRequest, reader: User, name: str, verb: str) -> HttpResponse:
+    """Begin or end to follow a hashtag; doing it again changes nothing."""
+    tag = canonical_tag(name)
+    if tag is None:
+        raise Http404
+    try:
+        VERBS[verb](user=reader, tag=tag)
+    except TagCapError:
+        messages.error(request, _("You have reached the limit of followed hashtags."))
+    return go_on(request, "tag", tag)
