@@ -1,5 +1,5 @@
-"""Follows, blocks, mutes and lists as CSV, in the columns of Mastodon: reading what a user uploads, and writing their
-own.
+"""Follows, blocks, mutes, lists and followed hashtags as CSV, in the columns of Mastodon, which knows no file of
+hashtags: reading what a user uploads, and writing their own.
 
 A file may hold anything: it is bounded before it is read, and what cannot be one of these lists is refused with a
 sentence for its user. Spreadsheets of many countries separate cells by `;`, and columns may stand in any order: a file
@@ -19,9 +19,10 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from relations.models import TITLE_LENGTH
-from relations.rules import may_know_of
+from relations.rules import followed_tags, may_know_of
 from relations.visibility import is_username
 from storage.connections import stream
+from web.hashtags import canonical_tag
 from web.hosts import is_own
 from web.uploads import LIST_BYTES
 
@@ -46,18 +47,26 @@ class Kind(StrEnum):
     BLOCKS = "blocks"
     MUTES = "mutes"
     LISTS = "lists"
+    TAGS = "hashtags"
 
 
 ADDRESS, TITLE, BOOSTS, SILENT = "Account address", "List name", "Show boosts", "Hide notifications"
 NOTIFY, LANGUAGES = "Notify on new posts", "Languages"
+HASHTAG = "Followed hashtag"
 COLUMNS = {
     Kind.FOLLOWS: [ADDRESS, BOOSTS, NOTIFY, LANGUAGES],
     Kind.BLOCKS: [ADDRESS],
     Kind.MUTES: [ADDRESS, SILENT],
     Kind.LISTS: [TITLE, ADDRESS],
+    Kind.TAGS: [HASHTAG],
 }
 """The columns by which Mastodon knows a file."""
-OWN = {Kind.FOLLOWS: {BOOSTS, NOTIFY, LANGUAGES}, Kind.MUTES: {SILENT}, Kind.LISTS: {TITLE}}
+OWN = {
+    Kind.FOLLOWS: {BOOSTS, NOTIFY, LANGUAGES},
+    Kind.MUTES: {SILENT},
+    Kind.LISTS: {TITLE},
+    Kind.TAGS: {HASHTAG},
+}
 """The columns that no file of another kind has."""
 _NAMES = {name.casefold(): name for names in COLUMNS.values() for name in names}
 _ADDRESS = re.compile(r"[\w.+-]+@[^\s@/:]+(?::\d+)?")
@@ -85,6 +94,7 @@ EXPORTS = {
         WHERE l.owner_id = %(user)s AND {KNOWN}
         ORDER BY l.id, m.id
     """,  # noqa: S608 (constants)
+    Kind.TAGS: followed_tags("%(user)s", "g.name, NULL") + " ORDER BY h.id",
 }
 
 
@@ -95,10 +105,12 @@ FAULTS = {
     "format": _("The file is not a list of comma-separated values."),
     "empty": _("There are no names in the file."),
     "names": _("No row of the file names an account."),
+    "no_hashtags": _("No row of the file is a hashtag."),
     "columns": _("The file lacks a column that this list needs: its first row names others."),
     "follows": _("By its first row, this is a file of people you follow. Choose that, or another file."),
     "mutes": _("By its first row, this is a file of people you mute. Choose that, or another file."),
     "lists": _("By its first row, this is a file of your lists. Choose that, or another file."),
+    "hashtags": _("By its first row, this is a file of hashtags you follow. Choose that, or another file."),
 }
 """Why a file is no such list."""
 
@@ -115,8 +127,9 @@ class CsvError(ValueError):
 
 
 class Line(msgspec.Struct, array_like=True):
-    """A row of a file. `name` is a username, or what stands there where that is none of this site (`is_local` false).
-    `flag`: whether boosts are shown, or notifications hidden. `title` is a list's.
+    """A row of a file. `name` is a username, or what stands there where that is none of this site (`is_local` false);
+    in a file of hashtags one of these, or what is none. `flag`: whether boosts are shown, or notifications hidden.
+    `title` is a list's.
     """
 
     name: str
@@ -139,17 +152,17 @@ def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
             columns = found
             continue
         cell = _Row(row, columns)
-        if not cell.cell(ADDRESS):
+        if not cell.cell(HASHTAG if kind == Kind.TAGS else ADDRESS):
             continue
-        line = _line(cell, host)
-        is_understood = is_understood or line.is_local or bool(_ADDRESS.fullmatch(line.name))
+        line = _line(cell, kind, host)
+        is_understood = is_understood or _is_understood(line, kind)
         lines.setdefault((line.title, line.name.lower()), line)
         if len(lines) > ROWS:
             raise CsvError("rows")
     if not lines:
         raise CsvError("empty")
     if not is_understood:
-        raise CsvError("names")
+        raise CsvError("no_hashtags" if kind == Kind.TAGS else "names")
     return list(lines.values())
 
 
@@ -203,16 +216,20 @@ def _worth(first: str, separator: str, kind: Kind) -> int:
         return 0
     if known := sum(_plain(cell) in _NAMES for cell in row):
         return known
-    line = _line(_Row(row, {name: place for place, name in enumerate(COLUMNS[kind])}), "")
-    return int(line.is_local or bool(_ADDRESS.fullmatch(line.name)))
+    line = _line(_Row(row, {name: place for place, name in enumerate(COLUMNS[kind])}), kind, "")
+    return int(_is_understood(line, kind))
+
+
+def _is_understood(line: Line, kind: Kind) -> bool:
+    """Whether a row names what the file is to list, of this site or another."""
+    return line.is_local or (kind != Kind.TAGS and _ADDRESS.fullmatch(line.name) is not None)
 
 
 def _header(row: Sequence[str]) -> dict[str, int]:
     """Where each known column stands, by its name; nothing for a row that is no header."""
     found = {_NAMES[name]: place for place, name in enumerate(map(_plain, row)) if name in _NAMES}
-    return (
-        found if ADDRESS in found or len(found) > 1 or [_plain(cell) for cell in row[:1]] == [TITLE.casefold()] else {}
-    )
+    is_first = _plain(row[0]) in (TITLE.casefold(), HASHTAG.casefold()) if row else False
+    return found if ADDRESS in found or len(found) > 1 or is_first else {}
 
 
 def _check(header: Mapping[str, int], kind: Kind) -> None:
@@ -220,7 +237,7 @@ def _check(header: Mapping[str, int], kind: Kind) -> None:
     kinds = [other for other, own in OWN.items() if own & header.keys()]
     if kinds and kind not in kinds:
         raise CsvError(kinds[0])
-    needed = {ADDRESS, TITLE} if kind == Kind.LISTS else {ADDRESS}
+    needed = {Kind.LISTS: {ADDRESS, TITLE}, Kind.TAGS: {HASHTAG}}.get(kind, {ADDRESS})
     if not needed <= header.keys():
         raise CsvError("columns")
 
@@ -242,7 +259,11 @@ class _Row:
         return self._cells[place].strip() if place < len(self._cells) else ""
 
 
-def _line(row: _Row, host: str) -> Line:
+def _line(row: _Row, kind: Kind, host: str) -> Line:
+    if kind == Kind.TAGS:
+        said = row.cell(HASHTAG)
+        tag = canonical_tag(said.removeprefix("#"))
+        return Line(tag or said[:NAME_LENGTH], tag is not None, flag=True)
     said = row.cell(ADDRESS).removeprefix("'").removeprefix("@")
     name, _at, domain = said.partition("@")
     is_local = is_username(name) and (domain.lower() in ("", host.lower()) or is_own(domain))
@@ -274,6 +295,7 @@ def _rows(user: User, kind: Kind, host: str) -> Iterator[list[str]]:
             Kind.BLOCKS: [address],
             Kind.MUTES: [address, said],
             Kind.LISTS: [fact, address],
+            Kind.TAGS: [f"#{username}"],
         }[kind]
 
 

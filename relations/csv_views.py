@@ -1,4 +1,4 @@
-"""The page that imports and exports follows, blocks, mutes and lists as CSV."""
+"""The page that imports and exports follows, blocks, mutes, lists and followed hashtags as CSV."""
 
 import tempfile
 from collections.abc import Callable

@@ -71,6 +71,7 @@ class ImportForm(forms.Form):
             (Kind.MUTES.value, _("People you mute")),
             (Kind.BLOCKS.value, _("People you block")),
             (Kind.LISTS.value, _("Your lists")),
+            (Kind.TAGS.value, _("Hashtags you follow")),
         ],
     )
     file = forms.FileField(

@@ -1,4 +1,4 @@
-"""Imports of follows, blocks, mutes and lists: the row of `CsvImport` is the queue of record.
+"""Imports of follows, blocks, mutes, lists and followed hashtags: the row of `CsvImport` is the queue of record.
 
 A worker does a part of the lines and notes how far it came in the transaction of that part, so that a killed worker has
 done a part wholly or not at all, and another goes on behind it. Every line is an act that changes nothing when it is
@@ -18,6 +18,7 @@ from accounts.models import User
 from relations import actions, lists
 from relations.csv_files import Kind, Line
 from relations.models import TITLE_LENGTH, Block, CsvImport, FollowRequest
+from relations.tags import TagCapError, follow_tag
 from relations.visibility import visible_user
 from storage import claims
 from storage.queue import enqueue
@@ -117,6 +118,7 @@ OUTCOMES: dict[type[Exception], str] = {
     lists.NotFollowedError: "unfollowed",
     lists.ListCapError: "lists",
     lists.MemberCapError: "members",
+    TagCapError: "hashtags",
 }
 """Why a line is not done, by what refuses it."""
 
@@ -131,6 +133,8 @@ def do(*, user: User, kind: Kind, lines: Sequence[Line]) -> list[tuple[Line, str
 
 def _do(user: User, kind: Kind, line: Line) -> str:
     """Do one line: `done`, `requested`, "" where it was so before, or why not (a key of `models.REFUSALS`)."""
+    if kind == Kind.TAGS:
+        return _follow(user, line)
     if not line.is_local:
         return "elsewhere" if "@" in line.name else "unknown"
     other = visible_user(line.name, user)
@@ -147,6 +151,16 @@ def _do(user: User, kind: Kind, line: Line) -> str:
     if is_request and FollowRequest.objects.filter(follower=user, followee=other).exists():
         return "requested"
     return "done"
+
+
+def _follow(user: User, line: Line) -> str:
+    """Do one line of a file of hashtags."""
+    if not line.is_local:
+        return "no_hashtag"
+    try:
+        return "done" if follow_tag(user=user, tag=line.name) else ""
+    except TagCapError as error:
+        return OUTCOMES[type(error)]
 
 
 def _act(user: User, other: User, kind: Kind, line: Line) -> bool:

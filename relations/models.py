@@ -277,6 +277,8 @@ REFUSALS = {
     "title": _("the list has no name, or too long a one"),
     "lists": _("you have as many lists as one may"),
     "members": _("the list has as many members as one may"),
+    "no_hashtag": _("not a hashtag"),
+    "hashtags": _("you follow as many hashtags as one may"),
 }
 """Why a line of an import was not done."""
 
@@ -290,7 +292,8 @@ class Refusal(NamedTuple):
 
 
 class CsvImport(ClaimedRow):
-    """An uploaded file of follows, blocks, mutes or lists, and how far the workers came with it (relations.importing).
+    """An uploaded file of follows, blocks, mutes, lists or hashtags, and how far the workers came with it
+    (relations.importing).
 
     `lines` are `csv_files.Line`s, and empty once the import is finished; `refused` are names with a key of `REFUSALS`,
     and the title of the list.

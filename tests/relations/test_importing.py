@@ -14,10 +14,11 @@ from django.test import Client
 
 from accounts.models import User
 from notifications.models import Notification
-from relations import actions, csv_files, csv_views, importing, tasks
+from relations import actions, csv_files, csv_views, importing, tags, tasks
 from relations import lists as own_lists
 from relations.csv_files import CsvError, Kind, Line, read
 from relations.models import Block, CsvImport, Follow, FollowRequest, List, ListMember, Mute
+from relations.tags import follow_tag, followed_tags_page, unfollow_tag
 from storage import claims
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
@@ -81,6 +82,39 @@ WRITTEN = {
 }
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Followed hashtag\n#Tea\n茶\n#12\n",
+        "tea\n#TEA\n\n#茶\n#12",
+        "Followed hashtag;Since\n#tea;1\n茶;2\n#12;3\n",
+    ],
+)
+def test_a_file_of_hashtags(text: str) -> None:
+    assert lines(text, Kind.TAGS) == [Line("tea", True, True), Line("茶", True, True), Line("#12", False, True)]
+
+
+def test_followed_hashtags_go_out_and_come_in(client: Client, reader: User) -> None:
+    for tag in ("tea", "茶", "followed_hashtag"):
+        follow_tag(user=reader, tag=tag)
+    answer = client.get("/settings/export/hashtags.csv")
+    text = b"".join(answer).decode()
+    assert text.split() == ["Followed", "hashtag", "#tea", "#茶", "#followed_hashtag"]
+    for tag in ("tea", "茶"):
+        unfollow_tag(user=reader, tag=tag)
+    made = done(reader, Kind.TAGS, text + "#12\n")
+    assert (made.total, made.done, made.changed, made.refused) == (4, 4, 2, [["#12", "no_hashtag"]])
+    assert {tag.name for tag in followed_tags_page(reader).tags} == {"tea", "茶", "followed_hashtag"}
+
+
+def test_hashtags_beyond_the_cap_are_told(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tags, "TAGS", 2)
+    made = done(reader, Kind.TAGS, "#a\n#b\n#c\n#a\n")
+    assert (made.changed, made.refused) == (2, [["c", "hashtags"]])
+    (refusal,) = made.reasons
+    assert str(refusal.why) == "you follow as many hashtags as one may"
+
+
 @pytest.mark.parametrize("how", WRITTEN)
 def test_files_as_programs_write_them(how: str) -> None:
     assert read(io.BytesIO(WRITTEN[how].encode()), Kind.FOLLOWS, "localhost") == TWO
@@ -104,6 +138,10 @@ def test_a_separator_in_a_title_separates_nothing() -> None:
         ("Account address,List name\nann,close\n", Kind.FOLLOWS, "lists"),
         ("Account address\nann\n", Kind.LISTS, "columns"),
         ("List name\nclose\n", Kind.LISTS, "columns"),
+        ("Followed hashtag\n#tea\n", Kind.FOLLOWS, "hashtags"),
+        (HEADER + "ann,true,false,\n", Kind.TAGS, "follows"),
+        ("ann@x.example\n12\n", Kind.TAGS, "no_hashtags"),
+        ("Account address\nann\n", Kind.TAGS, "columns"),
         ("Show boosts,Languages\ntrue,en\n", Kind.FOLLOWS, "columns"),
         ("#domain,#severity\nbad.example,suspend\n", Kind.BLOCKS, "names"),
         ("bad.example\nworse.example\n", Kind.BLOCKS, "names"),
@@ -345,9 +383,11 @@ def test_an_export_is_read_again(client: Client, reader: User) -> None:
         actions.mute(muter=reader, muted=one, notifications=one.username == "ann")
         own_lists.add_by_title(owner=reader, title="@home" if one.username == "ann" else "Friends, old", member=one)
         actions.block(blocker=reader, blocked=one)
+    follow_tag(user=reader, tag="tea")
+    files = {}
     for kind in Kind:
         answer = client.get(f"/settings/export/{kind}.csv")
-        data = b"".join(answer)  # type: ignore[call-overload]
+        data = files[kind] = b"".join(answer)  # type: ignore[call-overload]
         assert answer.headers["Content-Disposition"] == f'attachment; filename="{kind}.csv"'
         assert answer.headers["Cache-Control"] == "no-store"
         cells = [cell for row in csv.reader(io.StringIO(data.decode())) for cell in row]
@@ -358,7 +398,8 @@ def test_an_export_is_read_again(client: Client, reader: User) -> None:
             Kind.MUTES: {"ann": True, "-bob": False, "lea": False},
             Kind.BLOCKS: {"ann": True, "-bob": True, "lea": True},
             Kind.LISTS: {"ann": True, "-bob": True, "lea": True},
+            Kind.TAGS: {"tea": True},
         }
         assert found == expected[kind]
-    titles = [line.title for line in read(io.BytesIO(data), Kind.LISTS, HOST)]
+    titles = [line.title for line in read(io.BytesIO(files[Kind.LISTS]), Kind.LISTS, HOST)]
     assert titles == ["@home", "Friends, old", "Friends, old"]
