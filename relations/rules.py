@@ -143,10 +143,20 @@ def followed_big_vs(follower: str, columns: str = "v.id") -> str:
 
 
 def followed_tags(follower: str, columns: str = "g.name") -> str:
-    """The hashtags that a user follows; `columns` are of relations.models.Tag, the alias `g`."""
+    """The hashtags that a user follows; `columns` are of relations.models.Tag, the alias `g`, and TagFollow, `h`."""
     return f"""
     SELECT {columns} FROM relations_tagfollow h JOIN relations_tag g ON g.id = h.tag_id WHERE h.user_id = {follower}
     """  # noqa: S608
+
+
+def tag_follows(follower: str, columns: str = "h.tag_id") -> str:
+    """The ids of the hashtags that a user follows; `columns` are of relations.models.TagFollow, the alias `h`."""
+    return f"SELECT {columns} FROM relations_tagfollow h WHERE h.user_id = {follower}"  # noqa: S608
+
+
+def known_tags(columns: str, condition: str) -> str:
+    """Hashtags that somebody has followed; `columns` and `condition` are of relations.models.Tag, the alias `g`."""
+    return f"SELECT {columns} FROM relations_tag g WHERE {condition}"  # noqa: S608
 
 
 def followers(followee: str, columns: str = "follower_id") -> str:

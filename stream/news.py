@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from items.visibility import visible
-from relations.rules import followees, unlisted
+from items.visibility import public_post, visible
+from relations.rules import followees, is_wanted_at_home, known_tags, tag_follows, unlisted
 from storage.connections import fetch, id_array
 from storage.events import (
     Edited,
@@ -37,7 +37,8 @@ from timeline.senders import LIST
 # the same rules say who sees it and who saw it. The rules are asked only of `connected`, the readers
 # with the senders of the batch whom they follow: each reader's follows, at most FOLLOW_CAP, are read once a batch,
 # however many items it has and of however many senders. `IS TRUE` has ids looked up in a hash, not compared one by one.
-# Items of members of exclusive lists are told too, for the pages of lists, and marked.
+# Items of members of exclusive lists are told too, for the pages of lists, and marked. Of hashtags that somebody has
+# followed (`tagged`) each reader's follows are read likewise, at most relations.tags.TAGS, if an item has any.
 EVENTS = """
     i AS MATERIALIZED (
         SELECT event.place, event.before IS NOT NULL AS before, stated.*
@@ -55,6 +56,10 @@ AUDIENCE = f"""
             {followees("one.reader", "followee_id AS sender_id")}
             AND (followee_id IN (SELECT sender_id FROM i)) IS TRUE OFFSET 0
         ) followed
+    ), tagged AS MATERIALIZED (
+        SELECT i.place, i.before, i.sender_id, tag.id AS tag_id
+        FROM i JOIN accounts_user s ON s.id = i.sender_id AND s.is_active JOIN items_itemtag t ON t.item_id = i.id
+        CROSS JOIN LATERAL ({known_tags("g.id", "g.name = t.tag")}) tag WHERE {public_post("i")}
     ), about AS MATERIALIZED (
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
     )
@@ -62,6 +67,15 @@ AUDIENCE = f"""
         {unlisted("connected.reader", "i.sender_id")}
     FROM i JOIN accounts_user s ON s.id = i.sender_id JOIN connected ON connected.sender_id = i.sender_id
     WHERE {shown("connected.reader", LIST.wanted)}
+    UNION ALL
+    SELECT DISTINCT tagged.place, tagged.before, followed.reader, 0::bigint, NULL::bigint, true
+    FROM (
+        SELECT one.reader, tag.id FROM unnest(%(readers)s::bigint[]) AS one (reader)
+        CROSS JOIN LATERAL (
+            {tag_follows("one.reader", "h.tag_id AS id")} AND (h.tag_id IN (SELECT tag_id FROM tagged)) IS TRUE OFFSET 0
+        ) tag WHERE EXISTS (SELECT FROM tagged)
+    ) followed JOIN tagged ON tagged.tag_id = followed.id
+    WHERE {is_wanted_at_home("followed.reader", "tagged.sender_id")}
     UNION ALL
     SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id, true
     FROM (

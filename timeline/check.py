@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from accounts.levels import policy
 from items.visibility import in_timelines, public_post
-from relations.rules import followed_big_vs
+from relations.rules import followed_big_vs, known_tags, tag_follows
 from runtime import metrics
 from storage.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, script
 from storage.window import INFINITY, RUN, Window, to_score
@@ -39,10 +39,7 @@ READERS = f"""
     FROM accounts_user u WHERE u.id = ANY(%(ids)s) ORDER BY u.id
 """  # noqa: S608 (constants)
 PENDING = "SELECT item_id FROM timeline_delivery"
-TAGS = f"""
-    SELECT g.id, g.name, g.epoch # {policy.GENERATION} FROM relations_tag g
-    WHERE g.id IN (SELECT h.tag_id FROM relations_tagfollow h WHERE h.user_id = ANY(%(ids)s)) ORDER BY g.id
-"""  # noqa: S608 (constants)
+TAGS = known_tags(f"g.id, g.name, g.epoch # {policy.GENERATION}", f"g.id IN ({tag_follows('ANY(%(ids)s)')})")
 TAGGED_IDS = f"""
     SELECT i.id FROM items_itemtag t JOIN items_item i ON i.id = t.item_id
     WHERE t.tag = %s AND i.id > %s AND {public_post("i")}

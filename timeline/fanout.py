@@ -62,6 +62,7 @@ FIRST = part_of(
     besides="s.id",
     provided=FEW,
 )
+TAGS = "SELECT t.tag FROM items_itemtag t WHERE t.item_id = d.item_id AND t.is_public_post"
 CLAIM = f"""
     UPDATE timeline_delivery d SET attempts = d.attempts + 1,
         sweep_at = now() + %(retry)s * 2 ^ least(d.attempts, 10)
@@ -76,8 +77,7 @@ CLAIM = f"""
         {policy.PUSH_LEVEL}, {policy.GENERATION},
         CASE WHEN {policy.has_inbox("s")} THEN s.level ELSE 0 END, s.follower_count,
         ARRAY(SELECT r.id FROM timeline_deliveryrange r WHERE r.delivery_id = d.item_id AND r.revision = d.revision),
-        ARRAY(SELECT g.id FROM items_itemtag t JOIN relations_tag g ON g.name = t.tag
-            WHERE t.item_id = d.item_id AND t.is_public_post),
+        ARRAY({rules.known_tags("g.id", f"g.name IN ({TAGS})")}),
         {FEW}, first.seen, first.last, first.ids, first.levels
 """  # noqa: S608 (constants)
 # The ranges of an older revision go too.

@@ -20,13 +20,14 @@ from typing import ClassVar
 from accounts.levels import policy
 from items.models import Visibility
 from items.visibility import in_circle, in_timelines
+from relations.rules import known_tags
 from storage import construction, keys
 from storage.connections import fetch
 from storage.construction import BuiltWindow, Snapshot
 from storage.window import Entry
 
 EPOCH = f"SELECT {policy.outbox_epoch()} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"  # noqa: S608
-TAG_EPOCH = f"SELECT g.epoch # {policy.GENERATION} FROM relations_tag g WHERE g.id = %s"  # noqa: S608
+TAG_EPOCH = known_tags(f"g.epoch # {policy.GENERATION}", "g.id = %s")
 # The newest of each visibility, and of those the newest.
 PULL = f"""
     SELECT entry.id, %(sender)s::bigint FROM unnest('{{{",".join(Visibility.values)}}}'::text[]) AS kind (visibility)
@@ -36,12 +37,12 @@ PULL = f"""
         ORDER BY i.id DESC LIMIT %(count)s
     ) entry ORDER BY entry.id DESC LIMIT %(count)s
 """  # noqa: S608 (constants)
-TAG_PULL = """
-    SELECT i.id, i.sender_id FROM relations_tag g CROSS JOIN LATERAL (
+TAG_PULL = f"""
+    SELECT i.id, i.sender_id FROM ({known_tags("g.name", "g.id = %(tag)s")}) g CROSS JOIN LATERAL (
         SELECT t.item_id FROM items_itemtag t WHERE t.tag = g.name AND t.is_public_post
         ORDER BY t.item_id DESC LIMIT %(count)s
-    ) post JOIN items_item i ON i.id = post.item_id WHERE g.id = %(tag)s ORDER BY i.id DESC
-"""
+    ) post JOIN items_item i ON i.id = post.item_id ORDER BY i.id DESC
+"""  # noqa: S608 (constants)
 
 
 def source_of(*, tag: int) -> int:

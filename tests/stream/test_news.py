@@ -10,17 +10,18 @@ from django.db.models import Model
 from accounts.deactivation import deactivate
 from accounts.models import User
 from items import actions as items
-from items.models import Item, Status, Visibility
+from items.models import Item, ItemTag, Status, Visibility
 from items.profile import visible_item
 from relations import actions as relations
 from relations import lists
 from relations.models import Block, Follow, Mute
+from relations.tags import follow_tag
 from storage import keys
 from storage.events import Edited, Entry, Event, Gap, Listener, Notified, Position, Published, Withdrawn, event_of
 from stream.news import news_for
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.statements import statements
-from timeline.oracle import entry_ids
+from timeline.oracle import home_ids
 
 pytestmark = pytest.mark.django_db
 
@@ -59,6 +60,22 @@ def test_members_of_exclusive_lists_are_told_of_and_marked() -> None:
     assert gone[Listener(listing.pk, 0)] == [("delete", f'{{"id":"{item.pk}"}}')]
 
 
+def test_followers_of_a_hashtag_are_told_while_its_posts_are_in_their_home() -> None:
+    sender, plain, both, muting = UserFactory.create_batch(4)
+    for reader in (plain, both, muting):
+        follow_tag(user=reader, tag="tea")
+    follow_tag(user=both, tag="milk")
+    relations.follow(follower=both, followee=sender)
+    relations.mute(muter=muting, muted=sender)
+    item = items.publish(sender=sender, content={"text": "#tea with #milk"})
+    told = heard(at_home(plain, both, muting), Published(item.pk))
+    once = [("item", f'{{"id":"{item.pk}"}}')]
+    assert list(told.values()) == [once, once, []]
+    items.change_visibility(item=item, visibility="followers")
+    told = heard(at_home(plain, both, muting), Edited(item.pk, "public"))
+    assert list(told.values()) == [[("delete", f'{{"id":"{item.pk}"}}')], [("edit", f'{{"id":"{item.pk}"}}')], []]
+
+
 def test_an_event_is_spelled_as_browsers_read_it() -> None:
     user = UserFactory()
     ((listener, position, data),) = news_for(at_home(user), entries(Notified(user.pk, {"text": "a\nb"})))
@@ -83,6 +100,9 @@ def test_news_reach_whose_home_shows_it_and_nobody_else() -> None:
         for share, standing in standings:
             if chance.random() < share:
                 standing.save()
+        for tag in ("tea", "milk"):
+            if chance.random() < 0.2:
+                follow_tag(user=reader, tag=tag)
     Follow.objects.get_or_create(follower=readers[1], followee=inactive)
     deactivate(user=inactive)
     published = [
@@ -92,10 +112,13 @@ def test_news_reach_whose_home_shows_it_and_nobody_else() -> None:
     ]
     reply = ItemFactory(sender=sender, reply_to=published[0])
     hidden = ItemFactory(sender=inactive)
+    for item in [*published, reply, hidden]:
+        ItemTag.objects.create(tag="tea", item=item)
+        ItemTag.objects.create(tag="milk", item=item)
     told = heard(at_home(*readers), *(Published(item.pk) for item in [*published, reply, hidden]))
     audience = 0
     for reader in readers:
-        expected = [str(item_id) for item_id in reversed(entry_ids(reader.pk))]
+        expected = [str(item_id) for item_id in reversed(home_ids(reader.pk))]
         assert told[Listener(reader.pk, 0)] == [("item", f'{{"id":"{item_id}"}}') for item_id in expected]
         audience += bool(expected)
     assert 5 < audience < 20, "some do and some do not"
