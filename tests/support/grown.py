@@ -38,6 +38,8 @@ from relations.models import (
     List,
     ListMember,
     Mute,
+    Tag,
+    TagFollow,
 )
 from seen.models import MergeRun
 from storage.ids import SEQUENCE_BITS, compose
@@ -185,7 +187,8 @@ class Grown:
                 " FROM items_item WHERE repost_of_id IS NULL AND reply_to_id IS NULL"
             )
             cursor.execute(
-                "INSERT INTO items_itemtag (tag, item_id) SELECT substr(split_part(content->>'text', ' ', 3), 2), id"
+                "INSERT INTO items_itemtag (tag, item_id, is_public_post)"
+                " SELECT substr(split_part(content->>'text', ' ', 3), 2), id, true"
                 " FROM items_item WHERE content->>'text' LIKE '%%#%%'"
             )
             for table, columns in (("items_like", "user_id, item_id"), ("discover_notinterested", "user_id, item_id")):
@@ -242,6 +245,7 @@ class Grown:
             grow(pair, MANY // 2, **{one: f"{self.first + MANY // 2} + g - 1", two: f"{self.star.pk}"})
             grow(pair, MANY, **{one: self.nth, two: f"{self.first} + (g + 50) % {MANY}"})
         self._lists()
+        self._tags()
         Mute.objects.exclude(muter=self.star).update(expires_at=timezone.now() + timedelta(days=30))
         imported = CsvImport.objects.create(
             user=self.ordinary, kind="mutes", total=1, done=1, finished_at=timezone.now()
@@ -252,6 +256,19 @@ class Grown:
         )
         grow(archive, MANY, user_id=self.nth)
         grow(FollowerCountChange.objects.create(user=self.ordinary, change=1), 1_000, user_id=f"{self.star.pk}")
+
+    def _tags(self) -> None:
+        """Many hashtags are followed; all follow the busy one, the star as many as one may, an ordinary user ten."""
+        tag = Tag.objects.create(name="busy")
+        grow(tag, MANY, name="'quiet' || g")
+        follow = TagFollow.objects.create(user=self.other, tag=tag)
+        grow(follow, MANY, user_id=self.nth)
+        grow(follow, MANY, user_id=self.nth, tag_id=f"{tag.pk} + g")
+        for user, count in ((self.star, 99), (self.ordinary, 9)):
+            TagFollow.objects.create(user=user, tag=tag)
+            grow(follow, count, user_id=f"{user.pk}", tag_id=f"{tag.pk} + g")
+            User.objects.filter(pk=user.pk).update(followed_tag_count=count + 1)
+        User.objects.filter(pk__gte=self.first, pk__lt=self.first + MANY).update(followed_tag_count=2)
 
     def _lists(self) -> None:
         """Many have a list with the star; reader and star have as many as one may, one with all their followees, and an

@@ -37,7 +37,7 @@ from community.archives.models import ArchiveImport
 from discover import history, indexing
 from feedsite import celery
 from items import search
-from items.actions import like
+from items.actions import edit, like
 from items.filter_book import Book
 from items.hydrate import hydrate
 from items.models import Filter, Item
@@ -68,6 +68,9 @@ from tests.support.grown import Grown
 from tests.support.pictures import jpeg, mp4, upload
 from tests.support.plans import Recorder
 from timeline import active_fans, outbox
+from timeline.fold import folds_and_originals
+from timeline.hydrate import verify_bodies
+from timeline.senders import Scope
 
 READERS, EVENTS = 400, 100
 """The connections of the stream, and what it tells in one question."""
@@ -163,6 +166,7 @@ PAGES = [
     "/settings/export/mutes.csv",
     "/settings/export/blocks.csv",
     "/settings/export/lists.csv",
+    "/settings/export/hashtags.csv",
     "/@user700/mute-for",
     "/signup",
     "/signup/waiting",
@@ -196,6 +200,7 @@ ADDRESSES = [
     "timeline/home/new?since_id={middle}",
     "site",
     "me/filters",
+    "me/tags",
     "me/lists",
     "me/lists/{list}",
     "me/lists/{list}/members",
@@ -268,6 +273,8 @@ WRITES: list[tuple[str, str, Any]] = [
     ("post", "me/filters", {"phrase": "word3"}),
     ("patch", "me/filters/{filter}", {"action": "hide"}),
     ("delete", "me/filters/{spare_filter}", None),
+    ("delete", "me/tags/quiet7", None),
+    ("put", "me/tags/quiet7", None),
     ("post", "me/lists", {"title": "made"}),
     ("put", "users/user700/follow", None),
     ("put", "me/lists/{made}/members/user700", None),
@@ -321,6 +328,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("/settings/filters/{filter}/delete", {}),
     ("/items/{mine}/pin", {}),
     ("/items/{mine}/unpin", {}),
+    *[(f"/tags/quiet8/{verb}", {}) for verb in ("unfollow", "follow")],
     ("/lists", {"title": "made"}),
     ("/lists/{list}/edit", {"title": "changed"}),
     ("/@user1/lists", {"lists": ["{list}"]}),
@@ -385,6 +393,7 @@ CLIENT_READS = [
     *("v1/notifications/unread_count", "v1/markers?timeline[]=home", "v1/lists"),
     *("v1/lists/{list}", "v1/lists/{list}/accounts", "v1/filters", "v1/filters/{filter}", "v1/preferences"),
     *("v1/trends", "v1/trends/tags", "v1/trends/statuses", "v1/trends/links", "v1/suggestions", "v1/tags/busy"),
+    "v1/followed_tags?min_id=1",
     *("v1/announcements", "v1/custom_emojis", "v1/directory", "v1/conversations", "v1/conversations/"),
     *("v1/domain_blocks", "v1/endorsements", "v1/featured_tags", "v1/featured_tags/suggestions", "v1/followed_tags"),
     *("v1/scheduled_statuses", "v1/instance/rules", "v1/instance/extended_description", "v1/instance/peers"),
@@ -398,6 +407,7 @@ STATUS_ACTS = ("favourite", "unfavourite", "bookmark", "unbookmark", "reblog", "
 CLIENT_WRITES: list[tuple[str, str, Any]] = [
     *[("post", f"v1/accounts/{{person}}/{act}", {}) for act in ACCOUNT_ACTS],
     *[("post", f"v1/statuses/{{other}}/{act}", {}) for act in STATUS_ACTS],
+    *[("post", f"v1/tags/quiet9/{act}", {}) for act in ("unfollow", "follow")],
     ("patch", "v1/accounts/update_credentials", {"display_name": "A name"}),
     ("put", "v1/statuses/{own}", {"status": "changed words"}),
     ("post", "v1/statuses/{own}/pin", {}),
@@ -491,6 +501,7 @@ def play(scenario: Scenario) -> None:
         api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=user)}")
         used(scenario, who, page, api, posts, user)
     returning(scenario)
+    tagged(scenario)
     host(scenario)
     strangers(scenario)
     joining(scenario)
@@ -538,7 +549,7 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.ask(page, who, "post", f"/live/{planned.pk}/cancel")
     pictures(scenario, who, api)
     clients(scenario, who, page, user)
-    for kind in ("follows", "mutes", "blocks", "lists"):
+    for kind in ("follows", "mutes", "blocks", "lists", "hashtags"):
         rows = b"Close,user1\nNew,user2\nNew,absent\n" if kind == "lists" else b"user710\nuser711\nabsent\n"
         listed = SimpleUploadedFile("list.csv", rows)
         scenario.ask(page, who, "post", "/settings/import-export", {"kind": kind, "file": listed})
@@ -669,6 +680,33 @@ def returning(scenario: Scenario) -> None:
     rows.update(push_generation=F("push_generation") + 1)
     scenario.ask(api, "returning", "get", "/api/v1/timeline/home")
     scenario.work()
+
+
+def tagged(scenario: Scenario) -> None:
+    """A reader of a few hashtags reads home from windows, and beyond them."""
+    user = scenario.site.ordinary
+    User.objects.filter(pk=user.pk).update(level=3, last_seen_at=timezone.now())
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=user)}")
+    changed = Item.objects.public_posts().filter(sender_id=scenario.site.first + 500).latest("pk")
+    edit(item=changed, content={"text": "changed #quiet3"})
+    for _ in range(3):
+        for path in AGAIN[:3]:
+            scenario.ask(api, "tagged", "get", f"/api/v1/{path}")
+        for limit in (1, 40):
+            scenario.ask(api, "tagged", "get", f"/api/v1/timeline/home?limit={limit}")
+        scenario.work()
+    page = Client()
+    page.force_login(user)
+    for path in ("/?late=1", "/new?since_id={middle}&at=1", "/lists"):
+        scenario.ask(page, "tagged", "get", path)
+    scenario.recorder.step = "tagged: calls"
+    busy = Scope(user.pk, has_tags=True)
+    verify_bodies(busy, [scenario.site.busy.pk], below=scenario.names["middle"])
+    folds_and_originals(busy, last_id=scenario.names["middle"], count=20, reposts=[])
+    for source in (scenario.site.star.pk, -1):
+        outbox.pull(source, 1_000)
+        outbox.epoch_of(source)
 
 
 def host(scenario: Scenario) -> None:
@@ -851,7 +889,6 @@ def told(scenario: Scenario) -> None:
 def workers(scenario: Scenario) -> None:
     site = scenario.site
     scenario.recorder.step = "task parts"
-    outbox.pull(site.star.pk, 1_000)
     active_fans.build(site.star.pk)
     indexing.note([site.busy.pk])
     indexing.note([site.busy.pk], only_public=True)

@@ -18,6 +18,8 @@ from items import actions as items
 from items.models import Item, Status, Visibility
 from relations import actions as relations
 from relations import lists
+from relations.models import Tag
+from relations.tags import follow_tag, unfollow_tag
 from storage import keys
 from storage.connections import feeds, fetch
 from tests.support.timelines import read, seen, sources
@@ -193,6 +195,34 @@ def test_a_delivery_that_was_given_up_is_told(reader: User, friend: User, say: S
     assert (found["item"].facts["fan-out pending"], found["item"].facts["given up"]) == (True, True)
     assert found["pending"].facts == {"pending": 1, "given up": 1, "there may be more": False}
     assert found["pending"].items == [str(item.pk)]
+
+
+def test_a_post_by_a_hashtag_alone(reader: User, say: Say, workers: Workers, settings: Any) -> None:
+    settings.OUTBOX_CAP = 3
+    stranger = seen()
+    follow_tag(user=reader, tag="tea")
+    said = [say(stranger, "#tea") for _ in range(5)]
+    item = said[-1]
+    assert explained(reader, item)["item"].words == ["shown", "by_tag", "pending"]
+    workers.work()
+    assert explained(reader, item)["item"].words == ["shown", "by_tag", "sql"], "no inbox yet"
+    for _ in range(2):
+        read(reader)
+        workers.work()
+    found = explained(reader, item)
+    assert found["item"].words == ["shown", "by_tag", "outbox"]
+    assert (found["tags"].words, found["tags"].facts) == (["merged"], {"hashtags": 1})
+    assert found["outbox of #tea"].words == ["in_use"]
+    assert explained(reader, said[0])["item"].words == ["shown", "by_tag", "sql"], "below the floor"
+    feeds().zrem(keys.tag_outbox(Tag.objects.get().pk), f"{stranger.pk}:{item.pk}")
+    assert explained(reader, item)["item"].words == ["shown", "by_tag", "lost"]
+    reply = say(stranger, "#tea", reply_to=item)
+    assert verdict(reader, reply) == (["reply", "not_followed"], None)
+    relations.mute(muter=reader, muted=stranger)
+    assert verdict(reader, item) == (["muted"], None)
+    unfollow_tag(user=reader, tag="tea")
+    assert verdict(reader, item) == (["not_followed", "muted"], None)
+    assert explained(reader)["tags"].words == ["no_tag"]
 
 
 # --- The windows, and the next page ----------------------------------------------------------------------
