@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from accounts.models import User
 from accounts.people import Face, face, name_of, profile_address
-from items.addresses import item_address
+from items.addresses import item_address, tag_address
 from items.bodies import Counts, ItemBody, Sender
 from items.links import is_link
 from items.pictures import figures, ground
@@ -135,6 +135,7 @@ class Card:
     reason: str
     tag: str
     """The followed hashtag by which alone it is in home."""
+    tag_address: str
     is_late: bool = False
     """Whether the item reached an open page below its top, after the page was made."""
     followable: User | None = None
@@ -212,6 +213,7 @@ class Cards:
         this entry. `facts` are further fields of `Card`.
         """
         shown, counts = item.shown, item.shown.counts
+        tag = item.reason.removeprefix("#") if item.reason and item.reason.startswith("#") else ""
         is_own_repost = item.sender.username == self._reader.username
         return Card(
             item=item,
@@ -238,7 +240,8 @@ class Cards:
             reposted=shown.reposted,
             bookmarked=shown.bookmarked,
             reason=item.reason or "",
-            tag=item.reason.removeprefix("#") if item.reason and item.reason.startswith("#") else "",
+            tag=tag,
+            tag_address=tag_address(tag) if tag else "",
             viewed=moment(viewed_at) if viewed_at else None,
             **facts,
         )

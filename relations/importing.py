@@ -173,7 +173,7 @@ def _act(user: User, other: User, kind: Kind, line: Line) -> bool:
             if not 0 < len(line.title) <= TITLE_LENGTH:
                 raise TitleError
             return lists.add_by_title(owner=user, title=line.title, member=other)
-        case Kind.FOLLOWS:
+        case _:
             if Block.objects.filter(blocker=user, blocked=other).exists():
                 raise BlockedError
             return actions.follow(follower=user, followee=other, reposts=line.flag)
