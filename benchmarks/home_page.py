@@ -5,8 +5,8 @@ shows them), and its ids alone. Two peers: redis-py reads 20 ids and one prepare
 best plain-SQL pull (LATERAL top-k per followee, then the same columns). Hybrid readers (level 2, 200 ordinary
 followees) also pull big-Vs' outboxes. Their peer reads the same outboxes by a redis-py pipeline and merges them. With
 too many outboxes the site pulls from PostgreSQL, so that page is held to the pull, and so is the page of a reader
-without an inbox. A returning reader of low level is held to one of level 3. Every round takes the next reader of a
-kind, the same one for all.
+without an inbox. A returning reader of low level is held to one of level 3. Readers of hashtags merge the outboxes of
+ten, each of which a post in 500 has. Every round takes the next reader of a kind, the same one for all.
 
 `depth`: readers walk in pages of 20 through an inbox of cap 1000, past its floor. "Past the floor" is the first page
 below what the inbox holds, pulled from PostgreSQL, with nothing kept of an earlier pull. "Tail" is the page after it,
@@ -28,14 +28,23 @@ from django.db.backends.utils import CursorWrapper
 
 from accounts.levels import policy
 from accounts.models import User
-from benchmarks.community import FIRST_FOLLOWER, FOLLOWEES_OF_HYBRIDS, Community, materialise_inbox, users
+from benchmarks.community import (
+    FIRST_FOLLOWER,
+    FOLLOWEES_OF_HYBRIDS,
+    Community,
+    materialise_inbox,
+    materialise_outbox,
+    users,
+)
 from benchmarks.measure import Case, Report, Times, interleaved, milliseconds, over
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS
+from relations.models import Tag
+from relations.tags import follow_tag, unfollow_tag
 from storage.connections import feeds, pipelined
 from storage.window import INFINITY, Window
 from timeline.home import SLACK, home_page
 from timeline.inbox import Inbox, Tail
-from timeline.outbox import Outbox
+from timeline.outbox import Outbox, source_of
 
 LIMIT = 20
 TARGET = 1.3
@@ -54,18 +63,37 @@ BY_IDS = f"""
     SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = ANY(%(ids)s)
     ORDER BY i.id DESC
 """  # noqa: S608 (constants)
-LATERAL = f"""
-    WITH ids AS MATERIALIZED (
-        SELECT top.id FROM relations_follow f CROSS JOIN LATERAL (
-            SELECT i.id FROM items_item i
-            WHERE i.sender_id = f.followee_id AND i.status = 'published' AND i.reply_to_id IS NULL
-            ORDER BY i.id DESC LIMIT {LIMIT}
-        ) top
-        WHERE f.follower_id = %(reader)s ORDER BY top.id DESC LIMIT {LIMIT}
-    )
+BY_FOLLOWEES = f"""
+    SELECT top.id FROM relations_follow f CROSS JOIN LATERAL (
+        SELECT i.id FROM items_item i
+        WHERE i.sender_id = f.followee_id AND i.status = 'published' AND i.reply_to_id IS NULL
+        ORDER BY i.id DESC LIMIT {LIMIT}
+    ) top
+    WHERE f.follower_id = %(reader)s
+"""  # noqa: S608
+BY_HASHTAGS = f"""
+    SELECT top.id FROM relations_tagfollow h JOIN relations_tag g ON g.id = h.tag_id CROSS JOIN LATERAL (
+        SELECT t.item_id AS id FROM items_itemtag t WHERE t.tag = g.name AND t.is_public_post
+        ORDER BY t.item_id DESC LIMIT {LIMIT}
+    ) top
+    WHERE h.user_id = %(reader)s
+"""  # noqa: S608
+LATERAL, TAGGED_LATERAL = (
+    f"""
+    WITH ids AS MATERIALIZED (SELECT id FROM ({ids}) found ORDER BY id DESC LIMIT {LIMIT})
     SELECT {COLUMNS} FROM ids JOIN items_item i ON i.id = ids.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY i.id DESC
+    """  # noqa: S608
+    for ids in (BY_FOLLOWEES, f"{BY_FOLLOWEES} UNION {BY_HASHTAGS}")
+)
+HASHTAGS, FOLLOWED_HASHTAGS = 500, 10
+"""Hashtags of the newest posts, and those of them that a reader follows."""
+TAG_ITEMS = f"""
+    INSERT INTO items_itemtag (tag, item_id)
+    SELECT 'bench' || row_number() OVER (ORDER BY id) %% {HASHTAGS}, id
+    FROM (SELECT id FROM items_item WHERE reply_to_id IS NULL ORDER BY id DESC LIMIT %(count)s) newest
 """  # noqa: S608
+UNTAG_ITEMS = "DELETE FROM items_itemtag WHERE tag LIKE 'bench%'"
 
 FOLLOWEES = 200
 PAGES = (1, 10, 49, 50)
@@ -121,6 +149,7 @@ def run(community: Community) -> Report:
         for count, reader_ids in community.hybrids.items():
             big_vs = [peers.big_vs(reader_id) for reader_id in reader_ids]
             _measure(report, peers, f"200 followees, {count} outboxes", users(reader_ids), big_vs, size.page_rounds)
+        _measure_hashtags(report, peers, community)
         _compare(report, community)
         _compare_returned(report, community)
         few = min(community.readers)
@@ -168,24 +197,52 @@ class Peers:
             ids = [int(member.split(b":")[1]) for member in members]
         return self.query(BY_IDS, ids=ids, reader=reader_id)
 
-    def by_lateral(self, reader_id: int) -> list[tuple[object, ...]]:
+    def by_lateral(self, reader_id: int, query: str) -> list[tuple[object, ...]]:
         """The page by one LATERAL query, without Redis."""
-        return self.query(LATERAL, reader=reader_id)
+        return self.query(query, reader=reader_id)
+
+
+def _measure_hashtags(report: Report, peers: Peers, community: Community) -> None:
+    """Measure the page of readers who follow hashtags."""
+    with connection.cursor() as cursor:
+        cursor.execute(TAG_ITEMS, {"count": community.size.searched})
+        cursor.execute("VACUUM ANALYZE items_itemtag")
+    readers = community.readers[FOLLOWEES_OF_HYBRIDS]
+    tags = [f"bench{number}" for number in range(FOLLOWED_HASHTAGS)]
+    for user in users(readers):
+        for tag in tags:
+            follow_tag(user=user, tag=tag)
+    sources = [source_of(tag=tag.pk) for tag in Tag.objects.filter(name__in=tags)]
+    for source in sources:
+        materialise_outbox(source)
+    kind, every = f"{FOLLOWEES_OF_HYBRIDS} followees, {FOLLOWED_HASHTAGS} hashtags", [sources] * len(readers)
+    _measure(report, peers, kind, users(readers), every, community.size.page_rounds, TAGGED_LATERAL)
+    for user in users(readers):
+        for tag in tags:
+            unfollow_tag(user=user, tag=tag)
+    with connection.cursor() as cursor:
+        cursor.execute(UNTAG_ITEMS)
 
 
 def _measure(
-    report: Report, peers: Peers, kind: str, readers: list[User], big_vs: list[list[int]], rounds: int
+    report: Report,
+    peers: Peers,
+    kind: str,
+    readers: list[User],
+    big_vs: list[list[int]],
+    rounds: int,
+    lateral: str = LATERAL,
 ) -> None:
     count = len(readers)
     for reader, pulled in zip(readers, big_vs, strict=True):
         page = [int(item.id) for item in home_page(reader, limit=LIMIT).items]
-        for other in (peers.by_redis(reader.pk, pulled), peers.by_lateral(reader.pk)):
+        for other in (peers.by_redis(reader.pk, pulled), peers.by_lateral(reader.pk, lateral)):
             assert page == [row[0] for row in other], f"{kind}: the ways do not lead to the same page"
     cases: dict[str, Case] = {
         "ids": lambda number: window_ids(readers[number % count].pk, big_vs[number % count]),
         "home_page": lambda number: home_page(readers[number % count], limit=LIMIT),
         "redis-py": lambda number: peers.by_redis(readers[number % count].pk, big_vs[number % count]),
-        "lateral": lambda number: peers.by_lateral(readers[number % count].pk),
+        "lateral": lambda number: peers.by_lateral(readers[number % count].pk, lateral),
     }
     times = interleaved(cases, rounds=rounds, warm_up=2 * count)
     report.rows.append([kind, *(round(milliseconds(times[name]), 3) for name in cases)])

@@ -23,6 +23,7 @@ from rest_framework.test import APIClient
 from accounts import actions as accounts
 from accounts.about import actions as about_actions
 from accounts.about import site as about
+from accounts.about.colours import VERSION
 from accounts.about.models import Rule, SignUp
 from accounts.joining import applications
 from accounts.joining.models import Application, Invitation
@@ -171,7 +172,7 @@ PAGES = [
     "/signup",
     "/signup/waiting",
     "/about",
-    "/about/theme-v1-3457d5.css",
+    f"/about/theme-v{VERSION}-3457d5.css",
     "/invite/nonesuch",
     "/login",
     "/settings",
