@@ -149,6 +149,21 @@ def test_every_part_of_the_settings_is_in_sight(visit: Visit, reader: Any, local
     expect(rows.first).to_be_visible()
 
 
+def test_the_way_to_ones_profile_and_back_after_a_save(visit: Visit, reader: Any) -> None:
+    visitor = phone(visit, reader)
+    visitor.goto("/@reader")
+    page = visitor.page
+    with page.expect_navigation():
+        page.get_by_role("link", name="Edit profile").tap()
+    page.get_by_label("Display name").fill("Ann")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save").tap()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    with page.expect_navigation():
+        page.locator(".part .back").tap()
+    expect(page).to_have_url(f"{visitor.site}/settings")
+
+
 def test_a_tap_leaves_no_tint(visit: Visit, reader: Any, author: Any) -> None:
     publish(sender=author, content={"text": "words"})
     visitor = phone(visit, reader)

@@ -214,6 +214,7 @@
     shown.setAttribute("aria-label", dialog.dataset.chosen);
     shown.getContext("2d").drawImage(stage, 0, 0);
     place.replaceChildren(shown);
+    tell(field, dialog.dataset.unsaved);
     const remove = field.form.elements[`remove_${field.name}`];
     if (remove) remove.checked = false;
   }
