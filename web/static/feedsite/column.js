@@ -14,7 +14,7 @@ addEventListener("load", () => {
   const wide = document.getElementById("beside");
   if (!wide) return;
   const place = matchMedia("(min-width: 1000px)").matches ? wide : document.getElementById("beside-narrow");
-  if (!place) return;
+  if (!place?.offsetParent) return; // the settings have no such column
   const headers = sessionStorage.besideIsOld ? { "Cache-Control": "no-cache" } : {};
   delete sessionStorage.besideIsOld;
   htmx.ajax("GET", wide.dataset.address, { source: wide, target: place, swap: "innerHTML", headers });
