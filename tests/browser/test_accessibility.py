@@ -21,6 +21,7 @@ from playwright.sync_api import Page
 from accounts.about.actions import change as describe
 from accounts.about.actions import save_rule
 from accounts.about.models import Rule
+from accounts.actions import edit_profile
 from accounts.joining import invitations
 from accounts.mail.models import Letter
 from accounts.models import User
@@ -67,6 +68,7 @@ class World:
 
     def __init__(self) -> None:
         self.reader = UserFactory.create(username="reader", display_name="The Reader", bio="Reads. #books @writer")
+        edit_profile(user=self.reader, fields=[("Site", "https://example.org/"), ("Town", "海边")])
         self.writer = UserFactory.create(
             username="writer", display_name="作者", bio="https://example.org/", is_big_v=True
         )
@@ -391,6 +393,12 @@ PAGES: dict[str, list[Look]] = {
     "welcome-people": [Look(fixed("/welcome/people?tag=books"), "newcomer")],
     "find-people": [Look(fixed("/people"))],
     "menu": [Look(lambda world: f"/items/{world.root.pk}/menu"), Look(lambda world: f"/items/{world.own.pk}/menu")],
+    "likers": [Look(lambda world: f"/items/{world.root.pk}/likes")],
+    "reposters": [
+        Look(lambda world: f"/items/{world.own.pk}/reposts"),
+        Look(lambda world: f"/items/{world.root.pk}/reposts", ""),
+    ],
+    "relate": [Look(fixed("/@friend/block"))],
     "edits": [Look(lambda world: f"/items/{world.own.pk}/edits")],
     "edit": [Look(lambda world: f"/items/{world.own.pk}/edit")],
     "delete": [Look(lambda world: f"/items/{world.own.pk}/delete")],
@@ -487,7 +495,6 @@ WITHOUT = {
     "not-interested": "leads back",
     "interested": "leads back",
     "history-change": "leads back",
-    "relate": "leads back",
     "settings-export": "a file",
     "settings-import-refused": "a file",
     "bookmark": "leads back",

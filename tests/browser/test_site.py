@@ -181,6 +181,10 @@ def test_relations_on_the_profile(visit: Visit, reader: Any, author: Any, javasc
     choose("Unmute")
     expect(visitor.page.get_by_text("muted")).to_have_count(0)
     choose("Block")
+    if javascript:
+        visitor.confirm("Block @author? Neither of you will see the other.")
+    else:
+        visitor.page.get_by_role("main").get_by_role("button", name="Block").click()
     expect(visitor.page.get_by_role("button", name="Unblock")).to_be_visible()
     visitor.shows([])
     visitor.page.get_by_role("button", name="Unblock").click()

@@ -368,7 +368,7 @@ def test_an_edit_begins_and_ends_with_the_focus(visitor: Visitor, mine: Item) ->
     area = area_of(visitor, f"edit:{mine.pk}")
     expect(area).to_be_focused()
     expect(card.locator(":scope > .said > .text")).to_be_hidden()
-    expect(card.get_by_label("Who can see it")).to_have_value("public")
+    expect(card.locator('[name="visibility"][value="public"]')).to_be_checked()
     visitor.page.keyboard.press("Escape")
     expect(area).to_have_count(0)
     expect(card.locator("summary")).to_be_focused()

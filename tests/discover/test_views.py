@@ -68,7 +68,7 @@ def test_a_page_says_what_is_shown_and_why(client: Client, reader: Any, posts: l
     response = client.get("/discover")
     text = response.content.decode()
     assert len(shown(response)) == 20
-    assert text.count('class="why quiet"') == 20
+    assert text.count('class="via why"') == 20
     assert response["X-Feed-Source"]
     assert '<a href="/discover" aria-current="page">' in text
     assert '<a href="/discover" aria-current' not in client.get("/").content.decode()

@@ -61,6 +61,12 @@ def test_only_a_single_picture_of_a_whole_page_is_shown_large() -> None:
     assert "srcset" not in figures([medium(width=600)], whole=True)
 
 
+def test_a_single_picture_of_few_pixels_is_not_made_wide() -> None:
+    assert 'class="picture few"' in figures([medium(width=319)])
+    for others in ([medium(width=320)], [medium(width=100), medium()], [medium(width=100, kind="video")]):
+        assert "few" not in figures(others)
+
+
 def buttons(shown: ItemBody) -> str:
     """The buttons of an item as a member's page has them."""
     reader = User(pk=1, username="ann")
@@ -70,13 +76,17 @@ def buttons(shown: ItemBody) -> str:
 
 def test_buttons_say_what_a_press_does() -> None:
     plain = buttons(item())
-    assert 'formaction="/items/7/like" aria-pressed="false" title="Like"' in plain
+    assert 'formaction="/items/7/like" aria-pressed="false"' in plain
     assert 'formaction="/items/7/repost"' in plain
     assert "aria-label" not in plain
+    assert "Like <" in plain
+    assert 'href="/items/7/likes"' not in plain
     done = buttons(item(liked=True, reposted=True, counts=Counts(1, 2, 3)))
-    assert 'formaction="/items/7/unlike" aria-pressed="true" title="Unlike"' in done
+    assert 'formaction="/items/7/unlike" aria-pressed="true"' in done
     assert 'formaction="/items/7/undo-repost" aria-pressed="true"' in done
     assert 'aria-label="2 replies"' in done
+    assert 'href="/items/7/likes"><b>1</b> like</a>' in done
+    assert 'href="/items/7/reposts"><b>3</b> reposts</a>' in done
     assert 'data-act="repost"' not in buttons(item(visibility="self"))
     with translation.override("zh-hans"):
         assert "Like" not in buttons(item())

@@ -99,10 +99,10 @@ function fillComposer(form, draft) {
   });
 
   // --- The one at home is one row until it is used
-  function openAtHome(form) {
-    form?.closest?.("form.at-home")?.classList.add("open");
+  function openAtHome(form, ...more) {
+    form.closest("form.at-home")?.classList.add("open", ...more);
   }
-  document.addEventListener("focusin", ({ target }) => openAtHome(target));
+  document.addEventListener("focusin", ({ target }) => openAtHome(target, "used"));
 
   // --- Sending
   document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
