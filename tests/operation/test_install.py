@@ -22,24 +22,15 @@ from runtime.embedded import postgres_binaries
 from runtime.environment import read_file
 from runtime.management.commands.check_all import clean_environ
 from tests.support.clusters import free_ports
+from tests.support.install_page import PAGE, STEPS, block, blocks
 from tests.support.servers import servers
 from tests.support.whole_sites import Running
 
 ROOT = Path(settings.BASE_DIR)
-PAGE = (ROOT / "docs" / "install.md").read_text()
-STEPS = re.findall(r"^\*\*(\d+)\. (.*?)(?=^\*\*\d+\. |\Z)", PAGE, re.DOTALL | re.MULTILINE)
 DOMAIN = "feeds.example.net"
 NAME = "feedsite_of_setup"
 MANAGE = [sys.executable, "-c", "import sys, manage; manage.run_command(['manage.py', *sys.argv[1:]])"]
 """Its commands without its installation, which would change the environment of the tests."""
-
-
-def block(title: str) -> str:
-    """The lines of the step with this title."""
-    (found,) = [text for _, text in STEPS if text.startswith(title)]
-    match = re.search(r"^```\n(.*?)^```$", found, re.DOTALL | re.MULTILINE)
-    assert match, title
-    return match[1]
 
 
 # --- The page ----------------------------------------------------------------------------------------------
@@ -47,7 +38,7 @@ def test_the_steps_are_few_and_in_order() -> None:
     numbers = [int(number) for number, _ in STEPS]
     assert numbers == list(range(1, len(numbers) + 1))
     assert len(numbers) <= 15
-    for lines in re.findall(r"^```\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE):
+    for lines in blocks(PAGE):
         checked = subprocess.run(["bash", "-n"], input=lines, text=True, capture_output=True, check=False)
         assert checked.returncode == 0, checked.stderr
 
@@ -60,7 +51,11 @@ def test_every_command_and_every_file_is_there() -> None:
     assert files
     for name in files:
         assert list(ROOT.glob(name.replace("$name", "*"))), name
-    assert {path.stem for path in (ROOT / "deploy/valkey").glob("*.conf")} == {"feeds", "plays", "broker"}
+    names = {path.stem for path in (ROOT / "deploy/valkey").glob("*.conf")}
+    assert names == {"feeds", "plays", "broker"}
+    for unit in (ROOT / "deploy/systemd").glob("*.service"):
+        (after,) = re.findall(r"^After=(.*)$", unit.read_text(), re.MULTILINE)
+        assert {f"redis-server@{name}.service" for name in names} <= set(after.split()), "it starts behind them"
 
 
 @pytest.mark.skipif(shutil.which("nginx", path="/usr/sbin:/usr/bin") is None, reason="nginx is not installed")

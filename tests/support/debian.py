@@ -1,0 +1,116 @@
+"""A Debian of its own for a test: its files in a folder, its processes and its network apart from this machine's.
+
+Only packages are fetched from outside. There is no systemd: `STAND_INS` names what takes the place of programs.
+"""
+
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+MIRROR = "http://deb.debian.org/debian"
+AUTHORITIES = Path("/usr/local/share/ca-certificates")
+NEEDED = ("apt-get", "dpkg-deb", "unshare", "nsenter", "chroot", "ip")
+MACHINE = """
+ip link set lo up
+mount --bind "$1" "$1"
+mount -t proc proc "$1/proc"
+mount --rbind /dev "$1/dev"
+mount -t tmpfs tmpfs "$1/run"
+mkdir "$1/run/lock"
+echo made
+exec sleep infinity
+"""
+ENVIRON = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "DEBIAN_FRONTEND": "noninteractive",
+    # pip and uv trust what Debian trusts, with what the machine of the tests added there.
+    "PIP_CERT": "/etc/ssl/certs/ca-certificates.crt",
+    "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
+}
+FROM_HERE = ("http_proxy", "https_proxy", "no_proxy", "PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT")
+
+
+class Debian:
+    """A running one. `root` is its root folder."""
+
+    def __init__(self, root: Path, pid: int) -> None:
+        self.root, self.pid = root, pid
+
+    def run(self, lines: str, *, online: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run lines in a shell of root, which ends at the first that fails. `online`: by this machine's network."""
+        environ = ENVIRON | {name: os.environ[name] for name in FROM_HERE if name in os.environ}
+        inside = ["chroot", str(self.root), "env", "-i", *(f"{name}={value}" for name, value in environ.items())]
+        space = ["nsenter", "--target", str(self.pid), "--mount", "--pid", *(() if online else ("--net",)), "--"]
+        return subprocess.run(
+            [*space, *inside, "bash", "-ec", lines],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+    def put(self, path: str, text: str, mode: int = 0o755) -> None:
+        """A file of this Debian."""
+        file = self.root / path.lstrip("/")
+        file.write_text(text)
+        file.chmod(mode)
+
+
+@contextlib.contextmanager
+def debian(suite: str) -> Iterator[Debian]:
+    """A Debian of this name, as small as its installer leaves one; gone with the block. The test skips without root, or
+    where Debian's packages are not reached.
+    """
+    if os.geteuid():
+        pytest.skip("only root makes a Debian of its own")
+    environ = os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+    if missing := [name for name in NEEDED if shutil.which(name, path=environ["PATH"]) is None]:
+        pytest.skip(f"{', '.join(missing)} is not here")
+    folder = Path(tempfile.mkdtemp(prefix="feedsite-debian-"))
+    try:
+        root = folder / "root"
+        bootstrap(suite, folder, root, environ)
+        for path in ("/etc/resolv.conf", "/etc/hosts"):
+            shutil.copy(path, root / path.lstrip("/"))
+        if AUTHORITIES.is_dir():
+            shutil.copytree(AUTHORITIES, root / str(AUTHORITIES).lstrip("/"), dirs_exist_ok=True)
+        space = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "sh", "-ec", MACHINE, "sh", root]
+        with subprocess.Popen(space, env=environ, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "made\n", "its namespaces are not made"
+                children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+                yield Debian(root, int(children[0]))
+            finally:
+                process.kill()
+    finally:
+        # Its mounts are those of its namespace, and gone with it: nothing of this machine is below the folder.
+        subprocess.run(["rm", "--recursive", "--force", "--one-file-system", folder], check=True)
+
+
+def bootstrap(suite: str, folder: Path, root: Path, environ: dict[str, str]) -> None:
+    """Fill the folder by debootstrap, which is fetched where it is not installed."""
+    program = shutil.which("debootstrap", path=environ["PATH"])
+    if program is None:
+        fetched = subprocess.run(["apt-get", "download", "debootstrap"], cwd=folder, capture_output=True, check=False)
+        if fetched.returncode:
+            pytest.skip("debootstrap is not here, and apt does not reach it")
+        (package,) = folder.glob("debootstrap_*.deb")
+        subprocess.run(["dpkg-deb", "--extract", package, folder], check=True)
+        program = str(folder / "usr/sbin/debootstrap")
+        environ = environ | {"DEBOOTSTRAP_DIR": str(folder / "usr/share/debootstrap")}
+    command = ["sh", program, "--variant=minbase", suite, str(root), MIRROR]
+    with (folder / "debootstrap.log").open("wb") as log:
+        done = subprocess.run(command, env=environ, stdout=log, stderr=log, check=False)
+    if done.returncode:
+        said = (folder / "debootstrap.log").read_text().splitlines()[-1:]
+        pytest.skip(f"no {suite} is to be had here: {shlex.join(said)}")

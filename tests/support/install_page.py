@@ -1,0 +1,21 @@
+"""docs/install.md as tests read it: its steps, and the lines of each."""
+
+import re
+from pathlib import Path
+
+from django.conf import settings
+
+PAGE = (Path(settings.BASE_DIR) / "docs" / "install.md").read_text()
+STEPS = re.findall(r"^\*\*(\d+)\. (.*?)(?=^\*\*\d+\. |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+"""Number and text."""
+
+
+def blocks(text: str) -> list[str]:
+    """The blocks of lines for the shell."""
+    return re.findall(r"^```\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def block(title: str) -> str:
+    """The lines of the step with this title."""
+    (found,) = [text for _, text in STEPS if text.startswith(title)]
+    return blocks(found)[0]
