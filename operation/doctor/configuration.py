@@ -75,6 +75,13 @@ def _of_the_web(public: list[str]) -> Findings:
         error=settings.HTTPS and not settings.PROXY,
         todo="Unset FEEDSITE_PROXY or set it to 1: rates count the proxy's address for all.",
     )
+    is_logged = settings.EMAIL_BACKEND == "accounts.mail.console.EmailBackend"
+    yield judge(
+        "mail server",
+        "is none: letters go to the log" if is_logged else "is named",
+        warning=bool(public) and is_logged,
+        todo="Name it in FEEDSITE_EMAIL_URL: without it nobody who forgets a password comes back by themselves.",
+    )
     token = settings.METRICS_TOKEN
     yield judge(
         "metrics token",

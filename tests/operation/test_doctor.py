@@ -201,6 +201,11 @@ def test_clocks_apart() -> None:
         ({"ALLOWED_HOSTS": ["*"], "HTTPS": True, "PROXY": True}, "hosts", WARNING),
         ({"HTTPS": True, "PROXY": False}, "proxy", ERROR),
         ({"DEBUG": True}, "debug", ERROR),
+        (
+            {"ALLOWED_HOSTS": ["a.example"], "EMAIL_BACKEND": "accounts.mail.console.EmailBackend"},
+            "mail server",
+            WARNING,
+        ),
         ({"METRICS_TOKEN": "short"}, "metrics token", WARNING),
     ],
 )
