@@ -7,12 +7,15 @@ import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from runtime.embedded import die_with_parent
 
 MIRROR = "http://deb.debian.org/debian"
 AUTHORITIES = Path("/usr/local/share/ca-certificates")
@@ -84,7 +87,8 @@ def debian(suite: str) -> Iterator[Debian]:
         if AUTHORITIES.is_dir():
             shutil.copytree(AUTHORITIES, root / str(AUTHORITIES).lstrip("/"), dirs_exist_ok=True)
         space = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "sh", "-ec", MACHINE, "sh", root]
-        with subprocess.Popen(space, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        dies = die_with_parent(signal.SIGKILL)  # and all in it, also where the tests are killed
+        with subprocess.Popen(space, env=environ, stdout=subprocess.PIPE, text=True, preexec_fn=dies) as process:
             try:
                 assert process.stdout is not None
                 assert process.stdout.readline() == "made\n", "its namespaces are not made"
