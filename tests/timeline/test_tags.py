@@ -250,8 +250,8 @@ def test_a_first_follow_during_a_delivery_misses_nothing(at: str, reader: User, 
     item = say(seen(), "#tea")
     then = getattr(fanout, at)
 
-    def follow_and_build(claim: fanout.Claim) -> None:
-        assert claim.tags == []
+    def follow_and_build(claim: Any) -> None:
+        assert at == "_finish" or claim.tags == []
         follow_tag(user=reader, tag="tea")
         assert read(reader) == [item.pk]
         for name, args in list(workers.queue):

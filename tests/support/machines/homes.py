@@ -247,23 +247,19 @@ class Home(RuleBasedStateMachine):
             self._page(person, None, 3)
 
         def claimed(item_id: int) -> Any:
-            claim = fanout.Claim(item_id, *rows[0]) if (rows := self._claimed(item_id)) else None
+            found = claim(item_id)
             follow()
-            return claim
+            return found
 
-        def finish(claim: Any) -> None:
+        def finish(work: Any) -> None:
             follow()
-            delivered(claim)
+            delivered(work)
 
-        delivered = fanout._finish
+        claim, delivered = fanout._claim, fanout._finish
         patched = ("_claim", claimed) if at == "claimed" else ("_finish", finish)
         with patch.object(fanout, *patched):
             TASKS["timeline.fan_out"](item.pk)
         self._page(person, None, 7)
-
-    def _claimed(self, item_id: int) -> list[Any]:
-        params = {"item": item_id, "retry": django_settings.FAN_OUT_RETRY_AFTER, "few": fanout._few()}
-        return connections.fetch(fanout.CLAIM, params)
 
     def _build_outbox_of(self, tag: str) -> None:
         for name, args in list(self.queue):
