@@ -153,9 +153,10 @@ def edit_preferences(
     time_zone: str | None = None,
     keeps_history: bool | None = None,
     is_indexable: bool | None = None,
+    quotable_by: str | None = None,
 ) -> User:
-    """Choose language and time zone ("" leaves it to the browser), whether what one opens is remembered, and whether
-    search engines may list what one says; None stays.
+    """Choose language and time zone ("" leaves it to the browser), whether what one opens is remembered, whether
+    search engines may list what one says, and who may quote what one publishes from now on; None stays.
 
     Raises ValidationError, a dict by field.
     """
@@ -168,6 +169,7 @@ def edit_preferences(
         "time_zone": time_zone,
         "keeps_history": keeps_history,
         "is_indexable": is_indexable,
+        "quotable_by": quotable_by,
     }
     changed = [field for field, value in fields.items() if value is not None]
     for field in changed:

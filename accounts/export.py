@@ -66,6 +66,7 @@ class AccountRow(msgspec.Struct):
     time_zone: str
     keeps_history: bool
     is_indexable: bool
+    quotable_by: str
     is_big_v: bool
     joined_at: datetime
     was_invited: bool
@@ -184,6 +185,7 @@ def _account(user: User) -> ExportFile:
         user.time_zone,
         user.keeps_history,
         user.is_indexable,
+        user.quotable_by,
         user.is_big_v,
         user.date_joined,
         Invited.objects.filter(user=user).exists(),

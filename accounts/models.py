@@ -50,6 +50,14 @@ class Level(models.IntegerChoices):
     DAILY = 3, _("within a day")
 
 
+class QuotableBy(models.TextChoices):
+    """The users who may quote a post that all may see, beside its sender."""
+
+    EVERYONE = "everyone", _("Everyone")
+    FOLLOWERS = "followers", _("Followers")
+    NOBODY = "nobody", _("Only me")
+
+
 class UserQuerySet(models.QuerySet["User"]):
     """Verbs for reading users."""
 
@@ -176,6 +184,13 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     )
     is_indexable = models.BooleanField(
         default=True, db_default=True, help_text="Whether search engines may list the profile and its posts."
+    )
+    quotable_by = models.CharField(
+        max_length=16,
+        choices=QuotableBy.choices,
+        default=QuotableBy.EVERYONE,
+        db_default=QuotableBy.EVERYONE,
+        help_text="Who may quote what the user publishes from now on.",
     )
     is_locked = models.BooleanField(
         _("locked"), default=False, db_default=False, help_text=_("Whether the user decides on each follower.")

@@ -27,6 +27,7 @@ TYPES = {
     Kind.REPOST: "reblog",
     Kind.REPLY: "mention",
     Kind.MENTION: "mention",
+    Kind.QUOTE: "quote",
     Kind.FOLLOW: "follow",
     Kind.FOLLOW_REQUEST: "follow_request",
 }

@@ -16,11 +16,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import review
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from items import attachments, idempotency, pins, versions
 from items.counts import stage
 from items.indexing import index
 from items.models import Bookmark, Item, ItemType, Status, Visibility
+from items.quotes import may_quote
 from items.signals import (
     item_edited,
     item_held,
@@ -49,10 +50,11 @@ def _insertion(columns: str, values: str) -> str:
     return f"""
     WITH new AS (
         INSERT INTO items_item ({columns}
-            sender_id, type, title, content, extra_info, media, status, visibility, reply_to_id, root_id, repost_of_id)
+            sender_id, type, title, content, extra_info, media, status, visibility, reply_to_id, root_id, repost_of_id,
+            quote_of_id, quotable_by)
         VALUES ({values}
             %(sender)s, %(type)s, %(title)s, %(content)s, %(extra_info)s, %(media)s, %(status)s, %(visibility)s,
-            %(reply_to)s, %(root)s, %(repost_of)s)
+            %(reply_to)s, %(root)s, %(repost_of)s, %(quote_of)s, %(quotable_by)s)
         ON CONFLICT (id) DO NOTHING RETURNING id, created_at, modified_at
     ),
     words AS (
@@ -108,18 +110,19 @@ def publish(
     extra_info: dict[str, Any] | None = None,
     visibility: str = Visibility.PUBLIC,
     reply_to: Item | None = None,
+    quote_of: Item | None = None,
+    quotable_by: str | None = None,
     idempotency_key: str = "",
 ) -> Item:
-    """Publish an item; it is in every follower's home when this returns. Raises ContentError,
+    """Publish an item; it is in every follower's home when this returns. Raises ContentError, NotQuotableError,
     idempotency.IdempotencyConflictError and IdempotencyGoneError.
 
     Where a receiver of `item_submitted` has a reason, the item is held for review instead. With an `idempotency_key`
     that the sender used before for the same item, that item is returned and nothing is published. A reply to a
-    repost is one to its original.
+    repost is one to its original, and so is a quote. Without `quotable_by` the sender's preference is taken.
     """
     check_content(type, content, title)
-    if reply_to and reply_to.repost_of:
-        reply_to = reply_to.repost_of
+    reply_to, quote_of = _original(reply_to), _original(quote_of)
     fields: dict[str, Any] = {
         "type": type,
         "title": title,
@@ -128,9 +131,14 @@ def publish(
         "visibility": visibility,
         "reply_to_id": reply_to.pk if reply_to else None,
     }
+    chosen = {"quote_of_id": quote_of and quote_of.pk, "quotable_by": quotable_by}
+    fields |= {name: value for name, value in chosen.items() if value}
     fingerprint = idempotency.fingerprint_of(fields)
     if idempotency_key and (published := idempotency.published_under(idempotency_key, sender, fingerprint)):
         return published
+    if quote_of and not may_quote(quote_of, sender):
+        raise NotQuotableError
+    fields.setdefault("quotable_by", sender.quotable_by)
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
     pictures = attachments.claimed(item)
     reasons = _reasons(item)
@@ -147,6 +155,14 @@ def publish(
         stage(item, 1)
         item_published.send(sender=Item, item=item, again=False)
     return item
+
+
+def _original(item: Item | None) -> Item | None:
+    return item.repost_of or item if item else None
+
+
+class NotQuotableError(Exception):
+    """Raised for a quote that the sender of the quoted item does not allow."""
 
 
 class PastError(ValueError):
@@ -173,6 +189,7 @@ def publish_past(
     visibility: str = Visibility.PUBLIC,
     extra_info: dict[str, Any] | None = None,
     reply_to: Item | None = None,
+    quote_of: Item | None = None,
 ) -> Item:
     """Publish what the sender said elsewhere at an earlier time: profiles, threads and homes have it where it was said.
     No user is told of it, whom it mentions included.
@@ -190,6 +207,8 @@ def publish_past(
         visibility=visibility,
         reply_to_id=reply_to.pk if reply_to else None,
         root_id=(reply_to.root_id or reply_to.pk) if reply_to else None,
+        quote_of_id=quote_of.pk if quote_of else None,
+        quotable_by=sender.quotable_by,
     )
     pictures = attachments.claimed(item)
     if reasons := _reasons(item):
@@ -281,6 +300,8 @@ def _columns(item: Item) -> dict[str, Any]:
         "reply_to": item.reply_to_id,
         "root": item.root_id,
         "repost_of": item.repost_of_id,
+        "quote_of": item.quote_of_id,
+        "quotable_by": item.quotable_by,
         "document": "" if item.repost_of_id else document(item.title, item.text),
     }
     params["tags"] = hashtags(item.text) if params["document"] else []
@@ -448,6 +469,30 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
             Item.objects.filter(pk=item.pk).update(published_at=Now())
             item_published.send(sender=Item, item=item, again=True)
         item_edited.send(sender=Item, item=item, visibility_before=before)
+    return True
+
+
+def change_quotable(*, item: Item, quotable_by: str) -> None:
+    """Choose who may quote an item from now on; quotes that are there stay. Raises RepostError."""
+    if item.repost_of_id:
+        raise RepostError("A repost is quoted as its original.")
+    Item.objects.filter(pk=item.pk).update(quotable_by=QuotableBy(quotable_by))
+
+
+@transaction.atomic
+def revoke_quote(*, quote: Item) -> bool:
+    """Take a quote off the item that it quotes: it stays, and shows that item no more. True if it did."""
+    quote = _locked(quote)
+    if quote.quote_of_id is None or quote.is_quote_revoked:
+        return False
+    is_published = quote.status == Status.PUBLISHED
+    if is_published:
+        stage(quote, -1)
+    quote.is_quote_revoked = True
+    quote.save(update_fields=["is_quote_revoked"])
+    if is_published:
+        stage(quote, 1)
+        item_edited.send(sender=Item, item=quote, visibility_before=quote.visibility)
     return True
 
 

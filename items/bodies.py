@@ -1,6 +1,6 @@
 """Items as readers get them: the structs that the API writes as JSON and pages show."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from django.utils.translation import gettext
@@ -25,6 +25,20 @@ class Counts(msgspec.Struct):
     likes: int
     replies: int
     reposts: int
+    quotes: int = 0
+
+
+class Quote(msgspec.Struct):
+    """The item that another quotes. `item` is null where this reader may not see it, and inside a quoted item: one
+    level is shown. `state`: `accepted`; `revoked`, its sender took the quote off; `deleted`; or `unauthorized`, for
+    every other reason.
+    """
+
+    id: str
+    item: "ItemBody | None"
+    state: Annotated[
+        Literal["accepted", "revoked", "deleted", "unauthorized"], msgspec.Meta(extra_json_schema={"type": "string"})
+    ]
 
 
 class ItemBody(msgspec.Struct):
@@ -42,6 +56,9 @@ class ItemBody(msgspec.Struct):
     modified_at: Time
     reply_to: str | None
     repost_of: "ItemBody | None"
+    quote: Quote | None
+    quotable_by: str
+    """Who may quote the item while all may see it: everyone, followers, nobody."""
     counts: Counts
     liked: bool
     reposted: bool

@@ -1,6 +1,6 @@
-"""The counts of items: likes, replies, reposts. They are staged: a verb of items.actions inserts a `CountChange` beside
-what it changes, in the same transaction, and `fold` adds them up. So they are exact on the next request, after any
-crash, and no row of a viral item is hot.
+"""The counts of items: likes, replies, reposts, quotes. They are staged: a verb of items.actions inserts a
+`CountChange` beside what it changes, in the same transaction, and `fold` adds them up. So they are exact on the next
+request, after any crash, and no row of a viral item is hot.
 """
 
 from django.db import transaction
@@ -12,18 +12,18 @@ from storage.connections import fetch
 # A change is counted either in the table or in the counts, never in both or in neither; two at once do not count twice,
 # because a row can be deleted only once. In the order of ids, so that they do not wait for each other.
 FOLD = """
-    WITH folded AS (DELETE FROM items_countchange RETURNING item_id, likes, replies, circle_replies, reposts),
+    WITH folded AS (DELETE FROM items_countchange RETURNING item_id, likes, replies, circle_replies, reposts, quotes),
     sums AS (
         SELECT item_id, sum(likes) AS likes, sum(replies) AS replies, sum(circle_replies) AS circle_replies,
-            sum(reposts) AS reposts
+            sum(reposts) AS reposts, sum(quotes) AS quotes
         FROM folded GROUP BY item_id ORDER BY item_id
     )
-    INSERT INTO items_itemcounts AS counted (item_id, likes, replies, circle_replies, reposts)
-    SELECT item_id, likes, replies, circle_replies, reposts FROM sums
+    INSERT INTO items_itemcounts AS counted (item_id, likes, replies, circle_replies, reposts, quotes)
+    SELECT item_id, likes, replies, circle_replies, reposts, quotes FROM sums
     ON CONFLICT (item_id) DO UPDATE SET likes = counted.likes + EXCLUDED.likes,
         replies = counted.replies + EXCLUDED.replies,
         circle_replies = counted.circle_replies + EXCLUDED.circle_replies,
-        reposts = counted.reposts + EXCLUDED.reposts
+        reposts = counted.reposts + EXCLUDED.reposts, quotes = counted.quotes + EXCLUDED.quotes
     RETURNING item_id
 """
 
@@ -49,6 +49,8 @@ def changes_of(item: Item, sign: int) -> list[CountChange]:
         kind = "replies" if item.visibility == Visibility.PUBLIC else "circle_replies"
         above = {item.reply_to_id, item.root_id or item.reply_to_id}
         changes += [CountChange(item_id=item_id, **{kind: sign}) for item_id in above]
+    if item.quote_of_id and not item.is_quote_revoked and item.visibility == Visibility.PUBLIC:
+        changes.append(CountChange(item_id=item.quote_of_id, quotes=sign))
     return changes
 
 

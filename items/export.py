@@ -17,7 +17,8 @@ from storage.connections import stream
 
 OWN = f"""
     SELECT i.id, i.type, i.title, i.content::text, i.extra_info::text, i.visibility, i.status, i.created_at,
-        i.published_at, i.modified_at, i.reply_to_id, i.repost_of_id, {counts("i")},
+        i.published_at, i.modified_at, i.reply_to_id, i.repost_of_id,
+        i.quote_of_id, i.quotable_by, {counts("i")},
         CASE WHEN jsonb_typeof(i.content->'media') = 'array'
             THEN greatest(0, jsonb_array_length(i.content->'media') - jsonb_array_length(i.media)) ELSE 0 END
     FROM items_item i WHERE i.sender_id = %(reader)s AND i.status <> 'deleted' ORDER BY i.id
@@ -62,6 +63,8 @@ class OwnItem(msgspec.Struct):
     modified_at: datetime
     reply_to: str | None
     repost_of: str | None
+    quote_of: str | None
+    quotable_by: str
     counts: Counts
     removed_media: int
     """The number of the item's pictures that moderators removed."""
@@ -96,6 +99,8 @@ def _own(
     modified_at: datetime,
     reply_to_id: int | None,
     repost_of_id: int | None,
+    quote_of_id: int | None,
+    quotable_by: str,
     counted: list[int],
     removed_media: int,
 ) -> OwnItem:
@@ -113,6 +118,8 @@ def _own(
         modified_at=modified_at,
         reply_to=str(reply_to_id) if reply_to_id else None,
         repost_of=str(repost_of_id) if repost_of_id else None,
+        quote_of=str(quote_of_id) if quote_of_id else None,
+        quotable_by=quotable_by,
         counts=Counts(*counted),
         removed_media=removed_media,
     )

@@ -2,9 +2,9 @@
 one reader, never which are on a page: they are applied after hydration, and change no paging and no count.
 
 A phrase is found without regard to case, width and invisible characters (items.matching), in title, text, warning and
-descriptions of media; of a repost in its original's. A filter of whole words finds no phrase that adjoins a letter of a
-script with spaces between words: “cat” is not in “category”. Han, kana and Thai have no such borders: there a phrase is
-found anywhere. One's own items are never filtered.
+descriptions of media; of a repost in its original's, and of a quote in those of both items. A filter of whole words
+finds no phrase that adjoins a letter of a script with spaces between words: “cat” is not in “category”. Han, kana and
+Thai have no such borders: there a phrase is found anywhere. One's own items are never filtered.
 
 `User.filters_version` is drawn anew by every change and is 0 without filters. A request reads it with its user's row,
 so readers without filters cost no statement, and the others one for each version in each process: their filters are
@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
@@ -220,7 +221,7 @@ def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBo
         shown = item.shown
         if shown.sender.id == own:
             continue
-        found = filters.found(folded_text(shown), now)
+        found = filters.found(folded_text(shown, own), now)
         if found:
             action = FilterAction.HIDE if any(rule.action == FilterAction.HIDE for rule in found) else FilterAction.WARN
             for one in (item, shown):
@@ -229,9 +230,12 @@ def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBo
     return items
 
 
-def folded_text(item: ItemBody) -> str:
-    """The text of an item that filters are looked for in; of a repost its original is asked."""
-    return folded(_parts(item))
+def folded_text(item: ItemBody, reader_id: str = "") -> str:
+    """The text of an item that filters of this reader are looked for in, with that of another's item that it quotes; of
+    a repost its original is asked.
+    """
+    quoted = item.quote.item if item.quote else None
+    return folded(chain(_parts(item), _parts(quoted) if quoted and quoted.sender.id != reader_id else ()))
 
 
 def folded(parts: Iterable[str]) -> str:

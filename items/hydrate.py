@@ -15,11 +15,11 @@ from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET
 
 from accounts.models import User
-from items.bodies import Counts, ItemBody, Sender
+from items.bodies import Counts, ItemBody, Quote, Sender
 from items.filters import filtered
 from items.models import Status
 from items.signals import held_shown
-from items.visibility import VISIBLE
+from items.visibility import VISIBLE, quoted_visible
 from media.objects import media_objects
 from relations.rules import READER
 from storage.connections import fetch, id_array
@@ -35,13 +35,13 @@ def _said(item: str, sender: str) -> str:
     return f"""
     {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.media::text,
     {item}.visibility, {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
-    {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v,
-    {sender}.avatar::text
+    {item}.quote_of_id, {item}.quotable_by,
+    {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v, {sender}.avatar::text
     """
 
 
 def _met(item_id: str, visibility: str) -> str:
-    """How often an item was liked, answered and reposted, and whether the reader liked, reposted and keeps it.
+    """How often an item was liked, answered, reposted and quoted, and whether the reader liked, reposted and keeps it.
     OFFSET 0: a probe an item, not a hash of all that the reader ever liked.
     """
     return f"""
@@ -60,7 +60,7 @@ def marks(item_id: str, reader: str) -> str:
 
 
 def counts(item: str) -> str:
-    """Likes, replies and reposts of an item as an array: what is folded and what is staged, in one snapshot."""
+    """Likes, replies, reposts and quotes of an item as an array: what is folded and what is staged, in one snapshot."""
     return _counts(f"{item}.id", f"{item}.visibility")
 
 
@@ -69,11 +69,11 @@ def _counts(item_id: str, visibility: str) -> str:
         SELECT ARRAY[
             coalesce(sum(n.likes), 0),
             coalesce(sum(n.replies) + CASE WHEN {visibility} = 'public' THEN 0 ELSE sum(n.circle_replies) END, 0),
-            coalesce(sum(n.reposts), 0)
+            coalesce(sum(n.reposts), 0), coalesce(sum(n.quotes), 0)
         ]::int[] FROM (
-            SELECT likes, replies, circle_replies, reposts FROM items_itemcounts WHERE item_id = {item_id}
+            SELECT likes, replies, circle_replies, reposts, quotes FROM items_itemcounts WHERE item_id = {item_id}
             UNION ALL
-            SELECT likes, replies, circle_replies, reposts FROM items_countchange WHERE item_id = {item_id}
+            SELECT likes, replies, circle_replies, reposts, quotes FROM items_countchange WHERE item_id = {item_id}
         ) n)
     """  # noqa: S608
 
@@ -100,6 +100,15 @@ VERIFIED = f"""
     WHERE {VISIBLE} ORDER BY wanted.place
 """  # noqa: S608 (constants)
 
+# Asked once a page, and only where an item on it quotes another.
+QUOTED = f"""
+    SELECT {columns("o", "os")}, i.id,
+        CASE WHEN i.is_quote_revoked THEN 'revoked' WHEN o.status = 'deleted' THEN 'deleted'
+        WHEN {quoted_visible("i", "o", "os")} THEN 'accepted' ELSE 'unauthorized' END, o.is_quote_revoked
+    FROM unnest(%(ids)s::bigint[]) AS quoting (id) JOIN items_item i ON i.id = quoting.id
+    JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_user os ON os.id = o.sender_id
+"""  # noqa: S608 (constants)
+
 
 class Said(NamedTuple):
     """An item's own content and its sender: the columns of `_said`."""
@@ -116,6 +125,8 @@ class Said(NamedTuple):
     modified_at: datetime
     reply_to_id: int | None
     repost_of_id: int | None
+    quote_of_id: int | None
+    quotable_by: str
     sender_id: int
     username: str
     display_name: str
@@ -128,7 +139,7 @@ class ItemRow(NamedTuple):
 
     said: Said
     counts: list[int]
-    """Likes, replies, reposts."""
+    """Likes, replies, reposts, quotes."""
     is_liked: bool
     is_reposted: bool
     is_bookmarked: bool
@@ -186,6 +197,8 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
         modified_at=said.modified_at,
         reply_to=str(said.reply_to_id) if said.reply_to_id else None,
         repost_of=None,
+        quote=Quote(str(said.quote_of_id), None, "unauthorized") if said.quote_of_id else None,
+        quotable_by=said.quotable_by,
         sender=Sender.from_row(said.sender_id, said.username, said.display_name, said.is_big_v, said.avatar),
         counts=Counts(*row.counts),
         liked=row.is_liked,
@@ -195,11 +208,34 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
     )
 
 
+def as_met(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody]:
+    """The items with what they quote, as far as the reader may see it, and with what the reader's filters say."""
+    quoting = [item.shown for item in items if item.shown.quote]
+    if quoting:
+        quotes = quotes_in({int(item.id) for item in quoting}, reader)
+        for item in quoting:
+            item.quote = quotes[int(item.id)]
+    return filtered(items, reader)
+
+
+def quotes_in(ids: Iterable[int], reader: User | AnonymousUser) -> dict[int, Quote]:
+    """By the ids of items that quote others, what they quote."""
+    found = {}
+    for *columns, quoting_id, state, is_nested_revoked in fetch(
+        QUOTED, {"ids": id_array(ids), "reader": reader.pk or 0}
+    ):
+        quoted = body(ItemRow.of(columns), reader.pk)
+        if quoted.quote:
+            quoted.quote.state = "revoked" if is_nested_revoked else "accepted"
+        found[quoting_id] = Quote(quoted.id, quoted if state == "accepted" else None, state)
+    return found
+
+
 def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBody]:
     """The bodies of items that the query has found visible to `reader`, with what their filters say. Own ones that are
     held say why.
     """
-    found = filtered([body(row, reader.pk) for row in rows], reader)
+    found = as_met([body(row, reader.pk) for row in rows], reader)
     if held := [item for item in found if item.status == Status.IN_REVIEW]:
         for _, answer in held_shown.send(sender=ItemBody, item_ids=[int(item.id) for item in held]):
             told: Any = answer

@@ -13,7 +13,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from items.visibility import public_post, visible
 from storage.ids import MILLISECOND
 from web import hashtags
@@ -94,7 +94,8 @@ class Item(models.Model):
 
     `sender` and the id never change; `status` and `visibility` do, through items.actions only. A reply has a parent
     (`reply_to`) and the item that the thread is about (`root`), which is no reply; a repost has neither, says nothing
-    itself, and is never a repost of a repost.
+    itself, and is never a repost of a repost. A quote (`quote_of`) is a post or reply with words of its own that shows
+    another item inside, until that item's sender takes it off (`is_quote_revoked`); it never quotes a repost.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
@@ -122,6 +123,24 @@ class Item(models.Model):
     )
     root = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="thread", db_index=False
+    )
+    # Items are never removed, and checking that would lock the row of one that many quote.
+    quote_of = models.ForeignKey(
+        "self",
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="quotes",
+        db_index=False,
+        db_constraint=False,
+    )
+    is_quote_revoked = models.BooleanField(default=False, db_default=False, editable=False)
+    quotable_by = models.CharField(
+        _("who can quote it"),
+        max_length=16,
+        choices=QuotableBy.choices,
+        default=QuotableBy.EVERYONE,
+        db_default=QuotableBy.EVERYONE,
     )
     published_at = models.DateTimeField(
         _("seen since"), null=True, blank=True, help_text=_("Where that is later than it was written.")
@@ -199,6 +218,11 @@ class Item(models.Model):
             models.Index(fields=["reply_to", "id"], condition=Q(reply_to__isnull=False), name="item_replies"),
             models.Index(fields=["root", "id"], condition=Q(root__isnull=False), name="item_thread"),
             models.Index(fields=["sender", "root"], condition=Q(root__isnull=False), name="item_answered"),
+            models.Index(
+                fields=["quote_of", "-id"],
+                condition=Q(status="published", quote_of__isnull=False, is_quote_revoked=False),
+                name="item_quotes",
+            ),
             models.Index(fields=["published_at"], condition=Q(published_at__isnull=False), name="item_late"),
             # Recommended to all readers: the newest posts are an index-only scan, whatever lies between them.
             models.Index(
@@ -267,7 +291,7 @@ class ItemCounts(models.Model):
     """The folded counts of an item; they are exact together with the changes not yet folded into them.
 
     `replies` are the public ones; `circle_replies`, those for followers or mutuals, count under items that are not
-    public themselves, so that no number tells strangers of what they cannot see.
+    public themselves, so that no number tells strangers of what they cannot see. `quotes` are the public ones.
     """
 
     item = models.OneToOneField(
@@ -277,6 +301,7 @@ class ItemCounts(models.Model):
     replies = models.IntegerField(default=0)
     circle_replies = models.IntegerField(default=0)
     reposts = models.IntegerField(default=0)
+    quotes = models.IntegerField(default=0, db_default=0)
 
     def __str__(self) -> str:
         return f"counts of {self.item_id}"
@@ -290,6 +315,7 @@ class CountChange(models.Model):
     replies = models.IntegerField(default=0)
     circle_replies = models.IntegerField(default=0)
     reposts = models.IntegerField(default=0)
+    quotes = models.IntegerField(default=0, db_default=0)
 
     def __str__(self) -> str:
         return f"change of {self.item_id}"

@@ -32,7 +32,7 @@ from django.utils.cache import get_conditional_response, patch_cache_control, pa
 from accounts.about import announcing
 from accounts.about.site import current
 from items.bodies import ItemBody
-from items.visibility import VISIBLE
+from items.visibility import VISIBLE, quoted_visible
 from storage import keys
 from storage.connections import fetch, id_array
 from web.compression import takes_gzip
@@ -60,6 +60,10 @@ STANDS = f"""
             SELECT string_agg(facts->>'id' || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
             FROM jsonb_array_elements(i.media) WITH ORDINALITY AS medium (facts, place)), '')
     ), (
+        SELECT count(*) FROM unnest(%(quotes)s::bigint[]) AS quoting (id) JOIN items_item i ON i.id = quoting.id
+        JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_user os ON os.id = o.sender_id
+        WHERE {quoted_visible("i", "o", "os")}
+    ), (
         SELECT count(*) FROM accounts_user u WHERE u.id = ANY(%(people)s::bigint[]) AND u.is_active
     )
 """  # noqa: S608 (constants)
@@ -79,7 +83,8 @@ class Kept(msgspec.Struct):
     together with its key, so what another program writes to the cache server is not shown.
 
     `versions` are the times of the last change of `items`; `media` are their pictures and how these are described,
-    which moderators hide and senders describe anew without a change of the item. `nonce` is what the scripts in the
+    which moderators hide and senders describe anew without a change of the item. `quotes` are the items whose quoted
+    item is shown inside. `nonce` is what the scripts in the
     page carry: its bytes stay as they are, so nothing that came later can carry it.
     """
 
@@ -90,13 +95,19 @@ class Kept(msgspec.Struct):
     items: list[int]
     versions: list[str]
     media: list[str]
+    quotes: list[int]
     people: list[int]
 
     def stands(self) -> bool:
         """Whether strangers are still shown all of it as it was."""
-        items = {"items": id_array(self.items), "versions": self.versions, "media": self.media}
+        items = {
+            "items": id_array(self.items),
+            "versions": self.versions,
+            "media": self.media,
+            "quotes": id_array(self.quotes),
+        }
         (row,) = fetch(STANDS, items | {"people": id_array(self.people), "reader": 0})
-        return tuple(row) == (len(self.items), len(self.people))
+        return tuple(row) == (len(self.items), len(self.quotes), len(self.people))
 
 
 def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
@@ -180,6 +191,7 @@ def _keep(key: str, request: HttpRequest, page: OpenPage) -> None:
         items=list(shown),
         versions=[item.modified_at.isoformat() for item in shown.values()],
         media=[_media(item) for item in shown.values()],
+        quotes=[item_id for item_id, item in shown.items() if item.quote and item.quote.item],
         people=sorted(set(page.people)),
     )
     cache.set(key, _signer(key).sign(msgspec.json.encode(kept).decode()), KEPT.total_seconds())
@@ -190,6 +202,8 @@ def _all(items: Iterable[ItemBody]) -> Iterable[ItemBody]:
         yield item
         if item.repost_of is not None:
             yield item.repost_of
+        if item.shown.quote and item.shown.quote.item:
+            yield item.shown.quote.item
 
 
 def _media(item: ItemBody) -> str:

@@ -45,6 +45,6 @@ item_liked = Signal()
 # replies (list[ItemBody]: those that the page shows below it, in their order). Receivers:
 # discover.receivers.remember_view.
 item_viewed = Signal()
-# Staged likes, replies and reposts were added to the counts. Arguments: item_ids (list[int]).
+# Staged likes, replies, reposts and quotes were added to the counts. Arguments: item_ids (list[int]).
 # Receivers: discover.receivers.note_popularity.
 counts_folded = Signal()

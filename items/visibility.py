@@ -11,7 +11,7 @@ See docs/decisions.md: Who may see what is SQL text in one place.
 
 from collections.abc import Iterable
 
-from relations.rules import READER, follows, is_one_reader, unblocked
+from relations.rules import READER, blocks, follows, is_one_reader, mutes, unblocked
 
 
 # --- The circles of readers ------------------------------------------------------------------------------
@@ -100,6 +100,16 @@ def original_visible(item: str, reader: str = READER, also: str = "") -> str:
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
         WHERE o.id = {item}.repost_of_id AND o.status = 'published' AND {said_visible("o", "os", reader)} {also}
         OFFSET 0))
+    """
+
+
+def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) -> str:
+    """Whether the reader may see, inside the item, what it quotes: the rule of a repost's original in home, and the
+    quote stands. It does not where the quoted item's sender took it off, or blocks whom quotes it.
+    """
+    return f"""
+    (NOT {item}.is_quote_revoked AND {quoted}.status = 'published' AND {said_visible(quoted, sender, reader)}
+        AND NOT {mutes(reader, f"{quoted}.sender_id")} AND NOT {blocks(f"{quoted}.sender_id", f"{item}.sender_id")})
     """
 
 

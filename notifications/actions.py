@@ -77,12 +77,15 @@ TELL = f"""
     WITH answered AS MATERIALIZED (
         SELECT sender_id AS id FROM items_item WHERE id IN (%(parent)s::bigint, %(root)s::bigint)
     ),
+    quoted AS MATERIALIZED (SELECT sender_id AS id FROM items_item WHERE id = %(quoted)s::bigint),
     addressed AS MATERIALIZED (
-        SELECT id FROM answered UNION SELECT id FROM accounts_user WHERE lower(username) = ANY(%(names)s::text[])
+        SELECT id FROM answered UNION SELECT id FROM quoted
+        UNION SELECT id FROM accounts_user WHERE lower(username) = ANY(%(names)s::text[])
     ),
     told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
-        SELECT m.id, CASE WHEN m.id IN (SELECT id FROM answered) THEN 'reply' ELSE 'mention' END, i.id
+        SELECT m.id, CASE WHEN m.id IN (SELECT id FROM answered) THEN 'reply'
+            WHEN m.id IN (SELECT id FROM quoted) THEN 'quote' ELSE 'mention' END, i.id
         FROM addressed JOIN accounts_user m ON m.id = addressed.id, {ITEMS}
         WHERE m.id <> %(sender)s AND m.is_active AND i.id = %(item)s AND {visible("i", "s", "m.id")}
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
@@ -145,10 +148,12 @@ MARK = """
 
 # --- Acts that users are told of -------------------------------------------------------------------------
 def tell_of_item(*, item: Item) -> None:
-    """Tell of a repost, of a reply, and of mentions; users who were told of the item before are not told again.
+    """Tell of a repost, of a reply, of a quote, and of mentions; users who were told of the item before are not told
+    again.
 
     A reply is told to the sender of what it answers and to the sender of the thread's root, under whose item it is
-    listed. A user who is mentioned as well is told of the reply only. Users are told only of what they may see.
+    listed. A user is told once of an item: of the reply, else of the quote, else of the mention. Users are told only of
+    what they may see.
     """
     if item.status != Status.PUBLISHED:
         return
@@ -156,7 +161,8 @@ def tell_of_item(*, item: Item) -> None:
         _add(Kind.REPOST, item.repost_of, item.sender_id)
         return
     names = mentions(item.text)[:MENTIONS]
-    if not names and item.reply_to_id is None:
+    quoted_id = None if item.is_quote_revoked else item.quote_of_id
+    if not names and item.reply_to_id is None and quoted_id is None:
         return
     told = fetch(
         TELL,
@@ -165,6 +171,7 @@ def tell_of_item(*, item: Item) -> None:
             "sender": item.sender_id,
             "parent": item.reply_to_id,
             "root": item.root_id,
+            "quoted": quoted_id,
             "names": [name.lower() for name in names],
         },
     )

@@ -1,11 +1,12 @@
 """Reading notifications: the list, and how many of its entries are unread.
 
-An **entry** is a row of Notification: all likes of one item, all its reposts, one reply, one mention, all followers of
-one UTC day, all of its requests to follow or all that were accepted, the start of a live session, or what moderators
-tell. It is shown if the reader has not silenced its kind, may see its item or session, and at least one of its acts is
-**shown**: the act stands (the like, the follow, the request, the repost is there), its actor is active, neither of the
-two blocks the other, and no mute of the actor takes notifications in. It names the newest three of these, and counts
-them up to `ACTORS_CAP`; where hidden ones took up the bound of the count, more may be shown, and the count is `capped`.
+An **entry** is a row of Notification: all likes of one item, all its reposts, one reply, one quote, one mention, all
+followers of one UTC day, all of its requests to follow or all that were accepted, the start of a live session, or what
+moderators tell. It is shown if the reader has not silenced its kind, may see its item or session, and at least one of
+its acts is **shown**: the act stands (the like, the follow, the request, the repost is there), its actor is active,
+neither of the two blocks the other, and no mute of the actor takes notifications in. It names the newest three of
+these, and counts them up to `ACTORS_CAP`; where hidden ones took up the bound of the count, more may be shown, and the
+count is `capped`.
 
 **The list is in the order of `position`, newest first, and `last_id` is a position.** A position never falls, also not
 when acts are undone, and only something new raises it. So in a walk no entry comes twice, and every entry to which
@@ -205,6 +206,7 @@ KindName = Annotated[
         "follow_request",
         "follow_accepted",
         "mention",
+        "quote",
         "live",
         "warning",
         "picture",
@@ -238,9 +240,9 @@ class Unread(msgspec.Struct):
 
 class Entry(msgspec.Struct):
     """One event, once for all users who took part. `actors` are the newest of them. `count` is their number; if it is
-    `capped`, they are more, or may be. `item` is the liked or reposted item, the reply, or the post that mentions;
-    `session` is the live session that started. A `warning` has no actors: its `text` is the moderators' message. A
-    `picture` has none either: moderators removed pictures of `item`, and `text` says why.
+    `capped`, they are more, or may be. `item` is the liked or reposted item, the reply, the quote, or the post that
+    mentions; `session` is the live session that started. A `warning` has no actors: its `text` is the moderators'
+    message. A `picture` has none either: moderators removed pictures of `item`, and `text` says why.
     """
 
     id: str

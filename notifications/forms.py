@@ -11,6 +11,7 @@ LABELS = {
     Kind.FOLLOW_ACCEPTED: _("Requests of yours that were accepted"),
     Kind.LIKE: _("Likes of your posts"),
     Kind.REPOST: _("Reposts of your posts"),
+    Kind.QUOTE: _("Quotes of your posts"),
     Kind.REPLY: _("Replies to you"),
     Kind.MENTION: _("Mentions of you"),
     Kind.LIVE: _("The start of live sessions that you asked to be told of"),

@@ -23,6 +23,7 @@ class Kind(models.TextChoices):
     FOLLOW_REQUEST = "follow_request"
     FOLLOW_ACCEPTED = "follow_accepted"
     MENTION = "mention"
+    QUOTE = "quote"
     LIVE = "live"
     WARNING = "warning"
     PICTURE = "picture"
@@ -36,6 +37,7 @@ CHOOSABLE = (
     Kind.FOLLOW_ACCEPTED,
     Kind.LIKE,
     Kind.REPOST,
+    Kind.QUOTE,
     Kind.REPLY,
     Kind.MENTION,
     Kind.LIVE,
@@ -44,13 +46,13 @@ CHOOSABLE = (
 
 
 class Notification(models.Model):
-    """An entry of a recipient's list: the likes of one item, its reposts, one reply, one mention, a day's followers,
-    its requests to follow or those that were accepted, or the start of a live session that they wanted to be told of;
-    or a warning by moderators, or that they removed pictures of a post.
+    """An entry of a recipient's list: the likes of one item, its reposts, one reply, one quote, one mention, a day's
+    followers, its requests to follow or those that were accepted, or the start of a live session that they wanted to be
+    told of; or a warning by moderators, or that they removed pictures of a post.
 
-    `item` is what was liked or reposted, the reply or the post that mentions, or the post whose pictures were removed;
-    follows have a `day` (UTC) instead, starts a `session_id`, of a row of a room above, and warnings their `text`;
-    removed pictures have the `text` of the last removal.
+    `item` is what was liked or reposted, the reply, the quote or the post that mentions, or the post whose pictures
+    were removed; follows have a `day` (UTC) instead, starts a `session_id`, of a row of a room above, and warnings
+    their `text`; removed pictures have the `text` of the last removal.
     `position` is the entry's place in the list and the cursor: an item id's moment (storage.ids), which grows when
     something is added, but at most once in `feed.STILL`, so that the entry of a viral item is no hot row. Every act
     of the entry has an id below `position + STILL`.

@@ -13,7 +13,7 @@ from items.hydrate import verified
 from notifications.feed import Entry
 from relations.people import followable_among
 
-ANSWERABLE = ("reply", "mention")
+ANSWERABLE = ("reply", "quote", "mention")
 """The kinds of entries whose rows offer to like and to answer."""
 
 
@@ -22,7 +22,7 @@ class Notice(NamedTuple):
 
     entry: Entry
     quoted: ItemBody | None
-    """The item that the entry's item answers, if the reader may see it."""
+    """The item that the entry's item answers or quotes, if the reader may see it."""
     back: list[User]
     """The new followers whom the reader neither follows nor asks to follow. An entry names the followers of its own
     day only, so no row repeats those of another.
@@ -49,5 +49,10 @@ def notices(entries: Sequence[Entry], reader: User) -> list[Notice]:
         back = [strangers[int(card.id)] for card in named if int(card.id) in strangers]
         parent = entry.item.reply_to if entry.item and entry.kind in ANSWERABLE else None
         card = cards.one(entry.item) if entry.item and entry.kind in ANSWERABLE else None
-        rows.append(Notice(entry, quoted.get(parent or ""), back, card))
+        rows.append(Notice(entry, _own_quoted(entry) or quoted.get(parent or ""), back, card))
     return rows
+
+
+def _own_quoted(entry: Entry) -> ItemBody | None:
+    """The item that an entry's quote shows."""
+    return entry.item.quote.item if entry.kind == "quote" and entry.item and entry.item.quote else None

@@ -29,6 +29,8 @@ def _act(entry: Entry) -> str:
             words = _("{people} reposted your reply") if is_reply else _("{people} reposted your post")
         case "reply":
             words = _("{people} replied to you")
+        case "quote":
+            words = _("{people} quoted you")
         case "mention":
             words = _("{people} mentioned you")
         case "follow":

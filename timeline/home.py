@@ -24,8 +24,7 @@ from typing import Any
 
 from accounts.models import User
 from items.bodies import ItemBody
-from items.filters import filtered
-from items.hydrate import ItemRow, body
+from items.hydrate import ItemRow, as_met, body
 from runtime import metrics
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
 from storage.queue import enqueue
@@ -220,7 +219,7 @@ def page_of(walk: Walk) -> Page:
     """The page that a walk has come to."""
     progress = walk.progress
     has_more = bool(progress.more) or len(progress.shown) > progress.limit
-    items = filtered(progress.shown[: progress.limit], walk.reader)
+    items = as_met(progress.shown[: progress.limit], walk.reader)
     return Page(items, progress.scanned, has_more, sorted(walk.findings.sources), progress.others)
 
 

@@ -18,6 +18,7 @@ from items import actions, hiding, open_pages
 from items.models import Item, Visibility
 from media.actions import describe
 from media.models import MediaFile
+from relations.actions import block
 from storage import connections
 from tests.support.effort import some
 from tests.support.factories import UserFactory
@@ -84,6 +85,23 @@ def test_whom_a_reply_answers_is_verified_too(post: Item, path: str) -> None:
     assert b"leaver" in warm(path).content
     deactivate(user=gone)
     assert b"leaver" not in Client().get(path).content
+
+
+def test_what_a_quote_shows_is_verified_too(post: Item) -> None:
+    quoter: User = UserFactory.create(username="quoter")
+    for undo in (
+        lambda quoted, quoting: actions.revoke_quote(quote=quoting),
+        lambda quoted, quoting: actions.edit(item=quoted, content={"text": "other"}),
+        lambda quoted, quoting: actions.change_visibility(item=quoted, visibility=Visibility.FOLLOWERS),
+        lambda quoted, quoting: actions.hold(item=quoted, reasons=["test"]),
+        lambda quoted, quoting: block(blocker=quoted.sender, blocked=quoter),
+    ):
+        quoted = actions.publish(sender=post.sender, content={"text": "walrus"})
+        quoting = actions.publish(sender=quoter, content={"text": "look"}, quote_of=quoted)
+        path = f"/items/{quoting.pk}"
+        assert b"walrus" in warm(path).content
+        undo(quoted, quoting)
+        assert b"walrus" not in Client().get(path).content
 
 
 def test_a_kept_feed_still_keeps_search_engines_out(post: Item) -> None:

@@ -228,11 +228,12 @@ def test_every_kind_is_said(reader: User, other: User, language: str) -> None:
         items.repost(sender=other, item=item)
     say(other, reply_to=post)
     say(other, "@reader")
+    say(other, quote_of=post)
     relations.follow(follower=other, followee=reader)
     with translation.override(language):
         entries: list[Entry] = notifications_page(reader).items
         said = {sentence(entry) for entry in entries}
-    assert len(said) == 7
+    assert len(said) == 8
     assert all("/@other" in one for one in said)
 
 
@@ -255,7 +256,8 @@ def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: Use
     assert page(client, address).count(" checked") == len(CHOOSABLE)
     answer = client.post(address, {"kinds": ["follow", "reply", "mention"]})
     assert (answer.status_code, answer["Location"]) == (302, address)
-    assert Silenced.objects.get(user=reader).kinds == ["follow_accepted", "follow_request", "like", "live", "repost"]
+    kept = ["follow_accepted", "follow_request", "like", "live", "quote", "repost"]
+    assert Silenced.objects.get(user=reader).kinds == kept
     assert page(client, address).count(" checked") == 3
     relations.follow(follower=other, followee=reader)
     items.like(user=other, item=say(reader))
@@ -263,7 +265,7 @@ def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: Use
     assert "liked your post" not in page(client)
     for odd in ("warning", "nothing"):
         assert client.post(address, {"kinds": ["follow", odd]}).status_code == 422
-    assert Silenced.objects.get(user=reader).kinds == ["follow_accepted", "follow_request", "like", "live", "repost"]
+    assert Silenced.objects.get(user=reader).kinds == kept
     client.post(address, {})
     assert page(client, address).count(" checked") == 0
     client.post(address, {"kinds": [kind.value for kind in CHOOSABLE]})

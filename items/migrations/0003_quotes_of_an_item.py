@@ -1,0 +1,22 @@
+"""The index of the quotes of an item, built beside those who write."""
+
+from django.db import migrations, models
+
+from storage.indexes import AddIndexConcurrently
+
+
+class Migration(migrations.Migration):
+    atomic = False
+
+    dependencies = [("items", "0002_quotes")]
+
+    operations = [
+        AddIndexConcurrently(
+            model_name="item",
+            index=models.Index(
+                condition=models.Q(("is_quote_revoked", False), ("quote_of__isnull", False), ("status", "published")),
+                fields=["quote_of", "-id"],
+                name="item_quotes",
+            ),
+        ),
+    ]
