@@ -19,7 +19,7 @@ from accounts import actions, faces
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining import actions as joining
 from accounts.joining.models import CODE_LENGTH, REASON_LENGTH
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH
 from accounts.signing_in import addresses, guard, second_factors, step_up
 from accounts.signing_in.tokens import token_of
@@ -65,6 +65,8 @@ class Account(msgspec.Struct):
     avatar_url: str
     banner_url: str
     is_indexable: bool
+    quotable_by: str
+    """Who may quote what the user publishes from now on: everyone, followers, nobody."""
 
     @classmethod
     def of(cls, user: User) -> "Account":
@@ -81,6 +83,7 @@ class Account(msgspec.Struct):
             user.avatar_url,
             user.banner_url,
             user.is_indexable,
+            user.quotable_by,
         )
 
 
@@ -137,7 +140,7 @@ class FieldEdit(StrictSerializer):
 
 
 class ProfileEdit(StrictSerializer):
-    """How a user presents themself, and whether search engines may list what they say."""
+    """How a user presents themself, whether search engines may list what they say, and who may quote it."""
 
     display_name = TextField(max_length=50, allow_blank=True, required=False)
     bio = TextField(max_length=500, allow_blank=True, required=False)
@@ -145,6 +148,7 @@ class ProfileEdit(StrictSerializer):
         child=FieldEdit(), required=False, max_length=MOST
     )
     is_indexable = FlagField(required=False)
+    quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
     email = TextField(max_length=254, required=False)
     current_password = TextField(max_length=4096, trim_whitespace=False, required=False)
     code = TextField(max_length=second_factors.CODE_LENGTH, required=False, allow_blank=True)
@@ -213,13 +217,14 @@ class MeView(ApiView):
 
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
-        """Change display name, bio, fields, whether the caller decides on each follower, or whether search engines may
-        list one's posts; what is not sent stays. Another `email` wants the `current_password`, of accounts with a
-        second factor a `code` too, and holds when the letter to it has been answered.
+        """Change display name, bio, fields, whether the caller decides on each follower, whether search engines may
+        list one's posts, or who may quote new ones; what is not sent stays. Another `email` wants the
+        `current_password`, of accounts with a second factor a `code` too, and holds when the letter to it has been
+        answered.
         """
         fields, user = body(request, ProfileEdit), signed_in(request)
         address, password, code = (fields.pop(name, "") for name in ("email", "current_password", "code"))
-        is_indexable = fields.pop("is_indexable", None)
+        preferences = {name: fields.pop(name, None) for name in ("is_indexable", "quotable_by")}
         try:
             if address:
                 spend("password", str(user.pk))
@@ -227,7 +232,7 @@ class MeView(ApiView):
             with transaction.atomic():
                 if address:
                     addresses.add(user=user, address=address)
-                actions.edit_preferences(user=user, is_indexable=is_indexable)
+                actions.edit_preferences(user=user, **preferences)
                 if "fields" in fields:
                     fields["fields"] = [(one["name"], one["value"]) for one in fields["fields"]]
                 actions.edit_profile(user=user, **fields)

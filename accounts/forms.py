@@ -12,7 +12,7 @@ from accounts.actions import PASSWORD_LENGTH
 from accounts.faces import CROPPED
 from accounts.joining.models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import place_name, zone_names
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH, Pair
 from accounts.signing_in.second_factors import CODE_LENGTH as FACTOR_CODE_LENGTH
 from accounts.signing_in.second_factors import NAME_LENGTH as PASSKEY_NAME_LENGTH
@@ -273,7 +273,7 @@ def zones() -> list[Any]:
 
 
 class PreferencesForm(forms.Form):
-    """Theme, language, time zone, keys, and whether search engines are welcome. Places have the names of
+    """Theme, language, time zone, keys, whether search engines are welcome, and who may quote. Places have the names of
     `accounts.locale.place_name`.
     """
 
@@ -291,6 +291,9 @@ class PreferencesForm(forms.Form):
         help_text=_("Press ? on any page to see them. Kept in this browser."),
     )
     is_indexable = forms.BooleanField(label=_("Search engines may list my profile and my public posts"), required=False)
+    quotable_by = forms.ChoiceField(
+        label=_("Who can quote my new posts"), choices=QuotableBy.choices, initial=QuotableBy.EVERYONE
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

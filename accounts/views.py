@@ -143,13 +143,13 @@ def _present(form: ProfileForm, reader: User) -> None:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
-    """Theme, language, time zone and keys of the reader, and whether search engines list what they say."""
-    initial = {"language": reader.language, "time_zone": reader.time_zone, "is_indexable": reader.is_indexable}
-    initial |= theme(request) | {"keys": has_keys(request)}
+    """Theme, language, time zone and keys, whether search engines list what one says, and who may quote it."""
+    names = ("language", "time_zone", "is_indexable", "quotable_by")
+    initial = {name: getattr(reader, name) for name in names} | theme(request) | {"keys": has_keys(request)}
     form = PreferencesForm(request.POST or None, initial=initial)
     if form.is_valid():
         chosen: str = form.cleaned_data["language"]
-        fields = {name: form.cleaned_data[name] for name in ("language", "time_zone", "is_indexable")}
+        fields = {name: form.cleaned_data[name] for name in names}
         actions.edit_preferences(user=reader, **fields)
         with translation.override(chosen or browser_language(request)):
             messages.success(request, _("Saved."))

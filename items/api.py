@@ -1,17 +1,19 @@
 """Items, replies and profiles over HTTP."""
 
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
+from django.db import transaction
 from django.http import Http404, HttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.api import ProfileField, fields_of, reader_of, signed_in
+from accounts.api import ProfileField, Refusal, fields_of, reader_of, signed_in
 from accounts.cards import UserCard
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from items import actions, idempotency
 from items.bodies import ItemBody
 from items.hydrate import hydrate
@@ -22,6 +24,7 @@ from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
 from items.profile import item_count, profile_page, replies_page, visible_item
 from items.query import QUERY_LENGTH, parse
+from items.quotes import quotes_page
 from items.search import search_items
 from items.tags import tag_page
 from items.text import TITLE_LENGTH, ContentError
@@ -103,6 +106,8 @@ class NewItem(StrictSerializer):
     extra_info = ObjectField(default=dict)
     visibility = serializers.ChoiceField(Visibility.choices, default=Visibility.PUBLIC)
     reply_to = IdField(allow_null=True, default=None)
+    quote_of = IdField(allow_null=True, default=None)
+    quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
 
 
 class Nothing(StrictSerializer):
@@ -115,6 +120,7 @@ class ItemEdit(StrictSerializer):
     title = TextField(max_length=TITLE_LENGTH, allow_blank=True, required=False)
     content = ObjectField(required=False)
     extra_info = ObjectField(required=False)
+    quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
 
 
 def body_or_404(item_id: str | int, reader: User | AnonymousUser) -> ItemBody:
@@ -145,6 +151,17 @@ def take_back_or_404(item_id: str | int, user: User, undo: Callable[[Item], bool
     return item
 
 
+def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = None) -> Item:
+    """The quote of this id of an item of the user's own (`quoted_id`), be the quote visible to them or not. Raises
+    Http404, the same for every other id.
+    """
+    number = parse_id(str(quote_id))
+    quote = Item.objects.filter(pk=number, quote_of__sender=user).first() if number else None
+    if quote is None or (quoted_id is not None and quote.quote_of_id != parse_id(str(quoted_id))):
+        raise Http404
+    return quote
+
+
 def _own(text: str, user: User) -> Item:
     """The user's own item of this id. Raises NotFound as `item_or_404`, PermissionDenied for another's."""
     item = item_or_404(text, user)
@@ -164,7 +181,10 @@ class ItemsView(ApiView):
         request=NewItem,
         responses={
             201: ItemBody,
-            404: OpenApiResponse(Problem, "The item that the key was used for is deleted."),
+            403: OpenApiResponse(Refusal, "The sender of the quoted item does not allow it: the code `not_quotable`."),
+            404: OpenApiResponse(
+                Problem, "The item that the key was used for is deleted, or the caller may not see the quoted item."
+            ),
             409: OpenApiResponse(Problem, "The key was used for something else."),
         },
     )
@@ -178,10 +198,15 @@ class ItemsView(ApiView):
             fields["reply_to"] = answered.filter(pk=fields["reply_to"]).first()
             if fields["reply_to"] is None:
                 raise serializers.ValidationError({"reply_to": ["There is no such item."]})
+        if fields["quote_of"] is not None:
+            fields["quote_of"] = item_or_404(fields["quote_of"], sender)
         try:
             item = actions.publish(sender=sender, idempotency_key=key, **fields)
         except ContentError as error:
             raise serializers.ValidationError({error.field: [str(error)]}) from error
+        except actions.NotQuotableError:
+            refusal = Refusal("Its sender does not let you quote that item.", "not_quotable")
+            return FeedResponse(refusal, status=HTTPStatus.FORBIDDEN)
         except idempotency.IdempotencyConflictError as error:
             raise ConflictError("The Idempotency-Key was used for something else.") from error
         except idempotency.IdempotencyGoneError as error:
@@ -208,7 +233,11 @@ class ItemView(PublicApiView):
         fields = body(request, ItemEdit)
         if fields:
             try:
-                actions.edit(item=item, **fields)
+                with transaction.atomic():
+                    if quotable_by := fields.pop("quotable_by", None):
+                        actions.change_quotable(item=item, quotable_by=quotable_by)
+                    if fields:
+                        actions.edit(item=item, **fields)
             except ContentError as error:
                 raise serializers.ValidationError({error.field: [str(error)]}) from error
             except actions.RepostError as error:
@@ -362,6 +391,26 @@ class RepostersView(PublicApiView):
         reader, last_id, count = reader_of(request), position(request), limit(request)
         item = body_or_404(item_id, reader).shown
         return FeedResponse(user_page(int(item.id), REPOSTERS, reader, last_id, count))
+
+
+class QuotesView(PublicApiView):
+    """The quotes of an item, over HTTP."""
+
+    @extend_schema(operation_id="list_quotes", parameters=PAGED, responses={200: ItemPage})
+    def get(self, request: Request, item_id: str) -> HttpResponse:
+        """The quotes of an item, newest first."""
+        reader, last_id, count = reader_of(request), position(request), limit(request)
+        return FeedResponse(quotes_page(body_or_404(item_id, reader), reader, last_id=last_id, limit=count))
+
+
+class QuoteView(ApiView):
+    """One quote of an item of the caller's own, over HTTP."""
+
+    @extend_schema(operation_id="revoke_quote", responses={204: None})
+    def delete(self, request: Request, item_id: str, quote_id: str) -> HttpResponse:
+        """Take a quote off the caller's item; again changes nothing. The quote stays, and shows the item no more."""
+        actions.revoke_quote(quote=quote_or_404(quote_id, signed_in(request), item_id))
+        return HttpResponse(status=204)
 
 
 class ProfileView(PublicApiView):

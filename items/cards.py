@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
+import msgspec
 from django.contrib.auth.models import AnonymousUser
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
@@ -15,13 +16,14 @@ from django.utils.translation import get_language, ngettext, pgettext
 from django.utils.translation import gettext as _
 from msgspec import UNSET
 
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from accounts.people import Face, face, name_of, profile_address
 from items.addresses import item_address, tag_address
-from items.bodies import Counts, ItemBody, Sender
+from items.bodies import Counts, ItemBody, Quote, Sender
 from items.links import is_link
 from items.pictures import figures, ground
 from items.query import Query
+from items.quotes import quoters
 from items.reading import Moment, domain, is_long, linked, moment, short_link, version
 from items.text import mentions
 from items.threads import Branch
@@ -55,6 +57,8 @@ class Words(NamedTuple):
     bookmark: str
     remove_bookmark: str
     more: str
+    quotes: str
+    not_available: str
 
 
 def card_words() -> Words:
@@ -69,6 +73,7 @@ def _words(_language: str | None) -> Words:
         *(_("in review"), _("rejected"), _("In reply to a post"), _("Muted word:"), _("Show"), _("Hide")),
         *(_("Sensitive. Show"), _("Read on"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
         *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
+        *(_("Quotes another post"), _("This post is not available.")),
     )
     return Words(*map(escape, words))
 
@@ -96,6 +101,20 @@ class Content:
     """What stands in place of veiled pictures."""
     removed: str
     """The words on pictures that moderators removed."""
+    quoted: "Quoted | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """The item that another quotes, as it stands inside. Without `content` it is only named: by its address inside a
+    quoted item, and without one where the reader may not see it.
+    """
+
+    id: str
+    address: str
+    sender: Face | None = None
+    created: Moment | None = None
+    content: Content | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +148,8 @@ class Card:
     content: Content
     counts: Counts
     replies_label: str
+    is_quotable: bool
+    """Whether the reader may quote it, as far as the card knows: of one that followers may quote it does not."""
     liked: bool
     reposted: bool
     bookmarked: bool
@@ -149,6 +170,11 @@ class Card:
     def reposts_label(self) -> SafeString:
         """How many reposted it, for its own page."""
         return _counted(ngettext("%(count)s repost", "%(count)s reposts", self.counts.reposts), self.counts.reposts)
+
+    @property
+    def quotes_label(self) -> SafeString:
+        """How many quoted it, for its own page."""
+        return _counted(ngettext("%(count)s quote", "%(count)s quotes", self.counts.quotes), self.counts.quotes)
 
     @property
     def likes_label(self) -> SafeString:
@@ -236,6 +262,7 @@ class Cards:
             content=self.content(shown, is_whole=is_whole),
             counts=counts,
             replies_label=_replies(counts.replies),
+            is_quotable=shown.sender.username == self._reader.username or quoters(shown) != QuotableBy.NOBODY,
             liked=shown.liked,
             reposted=shown.reposted,
             bookmarked=shown.bookmarked,
@@ -266,7 +293,18 @@ class Cards:
         """What an item says; `is_whole`: nothing of its text is folded, and a single picture is large."""
         fields, media = item.content_fields, item.media
         filtered = ", ".join(item.filtered)
-        return self._content(item.title, fields, item.id, media, filtered, item.removed, item.type, is_whole=is_whole)
+        said = self._content(item.title, fields, item.id, media, filtered, item.removed, item.type, is_whole=is_whole)
+        return replace(said, quoted=self._quoted(item.quote)) if item.quote else said
+
+    def _quoted(self, quote: Quote) -> Quoted:
+        return self.quoted(quote.item) if quote.item else Quoted(quote.id, "")
+
+    def quoted(self, item: ItemBody) -> Quoted:
+        """The item inside one that quotes it. What it quotes itself is named."""
+        content = self.content(msgspec.structs.replace(item, quote=None))
+        if item.quote and item.quote.state == "accepted":
+            content = replace(content, quoted=Quoted(item.quote.id, item_address(item.quote.id)))
+        return Quoted(item.id, item_address(item.id), self._face(item.sender), moment(item.created_at), content)
 
     def version(self, said: Version) -> Content:
         """What an item said, whole, without its pictures."""
@@ -334,7 +372,9 @@ class Cards:
 
 def _texts(items: Iterable[ItemBody]) -> list[str]:
     """The texts of items in which others may be mentioned."""
-    return [text for item in items for text in (item.shown.title, item.shown.text)]
+    shown = [item.shown for item in items]
+    shown += [item.quote.item for item in shown if item.quote and item.quote.item]
+    return [text for item in shown for text in (item.title, item.text)]
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:

@@ -16,8 +16,9 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
+from items.cards import Quoted
 from items.filters import Listed
 from items.matching import fold
 from items.models import PHRASE_LENGTH, FilterAction, Item, ItemType, Visibility
@@ -72,6 +73,11 @@ def sensitive_field() -> forms.BooleanField:
     return forms.BooleanField(label=_("Sensitive: its pictures are veiled"), required=False)
 
 
+def quotable_field(choices: list[Any], **options: Any) -> forms.ChoiceField:
+    """Who may quote a post that all can read."""
+    return forms.ChoiceField(label=_("Who can quote it"), choices=choices, required=False, **options)
+
+
 class ItemForm(forms.Form):
     """The composer. Its `key` names one publication, so that sending the form twice publishes once.
 
@@ -81,6 +87,8 @@ class ItemForm(forms.Form):
     use_required_attribute = False  # pictures need no words
     answered: str
     """The id of the item that it answers; empty where that is none."""
+    quoted: Quoted | None = None
+    """The item that it quotes."""
     MOST = PICTURES_AN_ITEM
     ACCEPTED = "image/*,video/mp4,video/quicktime,video/webm"
     numbers = range(1, PICTURES_AN_ITEM + 1)
@@ -94,6 +102,8 @@ class ItemForm(forms.Form):
         label=_("Who can see it"), choices=AUDIENCES, initial=Visibility.PUBLIC, widget=forms.RadioSelect
     )
     reply_to = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    quote_of = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    quotable_by = quotable_field([("", _("As in my preferences")), *QuotableBy.choices])
     title = forms.CharField(
         label=_("Title: a text with one is an article of up to 20,000 characters"),
         max_length=TITLE_LENGTH,
@@ -194,7 +204,9 @@ class ItemForm(forms.Form):
     def is_empty(self) -> bool:
         """Whether it is an empty composer of a post: all of them look the same."""
         return (
-            not self.is_bound and "reply_to" not in self.initial and "autofocus" not in self.fields["text"].widget.attrs
+            not self.is_bound
+            and not {"reply_to", "quote_of"} & self.initial.keys()
+            and "autofocus" not in self.fields["text"].widget.attrs
         )
 
     @property
@@ -274,6 +286,7 @@ class EditForm(forms.Form):
     visibility = forms.ChoiceField(
         label=_("Who can see it"), choices=AUDIENCES, required=False, widget=forms.RadioSelect
     )
+    quotable_by = quotable_field(QuotableBy.choices)
     warning = warning_field()
     sensitive = sensitive_field()
 
@@ -281,7 +294,8 @@ class EditForm(forms.Form):
         self.item = item
         self.media_said = _media_said(data) if data is not None else {}
         # Several editors may be open in one page.
-        initial = {"title": item.title, "text": item.text, "visibility": item.visibility} | _warned(item.content)
+        initial = {name: getattr(item, name) for name in ("title", "text", "visibility", "quotable_by")}
+        initial |= _warned(item.content)
         super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial=initial)
         if not item.title:
             del self.fields["title"]

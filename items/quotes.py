@@ -4,6 +4,7 @@ See docs/decisions.md: A quote is asked for at every reading.
 """
 
 from django.contrib.auth.models import AnonymousUser
+from msgspec import UNSET
 
 from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
@@ -18,15 +19,16 @@ QUOTES = """
 QUOTING = Walk(listing([QUOTES], "DESC"), listing([QUOTES], "ASC"))
 
 
-def may_quote(item: Item, user: User) -> bool:
-    """Whether a user who sees an item may quote it. What is not for all is quoted by its sender alone."""
-    if item.status != Status.PUBLISHED:
+def may_quote(item: Item | ItemBody, user: User) -> bool:
+    """Whether a user who sees an item, no repost, may quote it. What is not for all is quoted by its sender alone."""
+    sender_id = item.sender_id if isinstance(item, Item) else int(item.sender.id)
+    if item.status not in (UNSET, Status.PUBLISHED):
         return False
-    if item.sender_id == user.pk:
+    if sender_id == user.pk:
         return True
     if item.visibility != Visibility.PUBLIC or item.quotable_by == QuotableBy.NOBODY:
         return False
-    return item.quotable_by == QuotableBy.EVERYONE or is_following(user.pk, item.sender_id)
+    return item.quotable_by == QuotableBy.EVERYONE or is_following(user.pk, sender_id)
 
 
 def quotes_page(item: ItemBody, reader: User | AnonymousUser, **at: int | None) -> ItemPage:

@@ -22,6 +22,8 @@ api_patterns = [
     path("items/<str:item_id>/replies", api.RepliesView.as_view()),
     path("items/<str:item_id>/likes", api.LikersView.as_view()),
     path("items/<str:item_id>/reposts", api.RepostersView.as_view()),
+    path("items/<str:item_id>/quotes", api.QuotesView.as_view()),
+    path("items/<str:item_id>/quotes/<str:quote_id>", api.QuoteView.as_view()),
 ]
 
 urlpatterns = [
@@ -38,6 +40,8 @@ urlpatterns = [
     path("items/<int:item_id>", views.show_item, name="item"),
     path("items/<int:item_id>/edit", views.edit, name="edit"),
     path("items/<int:item_id>/menu", views.menu, name="menu"),
+    path("items/<int:item_id>/quotes", views.quotes, name="quotes"),
+    path("items/<int:item_id>/revoke-quote", views.revoke_quote, name="revoke_quote"),
     path("items/<int:item_id>/edits", views.edits, name="edits"),
     path("items/<int:item_id>/likes", people_views.likers, name="likers"),
     path("items/<int:item_id>/reposts", people_views.reposters, name="reposters"),

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.http import Http404, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import reswap, trigger_client_event
 
@@ -18,7 +19,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from items import actions, attachments, idempotency
 from items.actions import BREADTH
-from items.api import body_or_404, item_or_404, take_back_or_404
+from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody, Sender
 from items.cards import Cards
 from items.forms import EditForm, ItemForm
@@ -29,6 +30,7 @@ from items.open_pages import OpenPage, open_page
 from items.pins import is_pinnable, pinned_ids, pinned_items
 from items.previews import item_preview, person_preview
 from items.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
+from items.quotes import may_quote, quotes_page
 from items.text import ContentError
 from items.threads import above, thread_page
 from items.versions import KEPT, Version, versions_of
@@ -52,6 +54,8 @@ from web.pages import (
     wants_part,
 )
 from web.rest import parse_id, position
+
+NOT_QUOTABLE = gettext_lazy("The author does not let you quote this post.")
 
 
 def own_item(item_id: int, reader: User) -> Item:
@@ -160,9 +164,12 @@ def _ids(senders: Mapping[str, Sender]) -> list[int]:
 def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """What can be done with an entry: the menu of its card, without JavaScript a page."""
     entry = body_or_404(item_id, reader)
+    quoted = entry.shown.quote.item if entry.shown.quote else None
     context = {
         "item": entry,
         "shown": entry.shown,
+        "may_quote": may_quote(entry.shown, reader),
+        "quotes_own": quoted is not None and quoted.sender.id == str(reader.pk),
         "is_pinned": entry.id in pinned_ids(reader) if is_pinnable_by(entry, reader) else None,
         "on": request.GET.get("on", ""),
         "came": _came(request),
@@ -206,42 +213,64 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
     page stays, and shows it.
     """
     if request.method != "POST":
-        answered_id = position(request, "reply_to")
-        answered = body_or_404(answered_id, reader) if answered_id is not None else None
-        form = ItemForm.fresh(answered, reader)
-        form.fields["text"].widget.attrs["autofocus"] = True
-        context = {
-            "form": form,
-            "answered": answered and Cards(request.user).one(answered.shown),
-            "next": next_page(request),
-        }
-        context["spot"] = "slot" if wants_part(request) else "write"
-        return show(request, "items/publish.html", context, part="items/_composer.html")
+        return _composer(request, reader)
     form = ItemForm(request.POST, request.FILES)
     form.take_media(reader)
     spot = _spot(request, form)
-    if form.is_valid() and not form.media_errors:
-        fields: dict[str, Any] = form.cleaned_data
-        answered_item = item_or_404(fields["reply_to"], reader) if fields["reply_to"] is not None else None
-        try:
-            new = _publish(reader, answered_item, form)
-        except ContentError as error:
-            if error.field == "content.media":
-                form.refuse_media(str(error))
-            else:
-                form.add_error("text", str(error))
-        except idempotency.IdempotencyGoneError:
-            raise Http404 from None
+    new = _published(reader, form) if form.is_valid() and not form.media_errors else None
+    if new is None:
+        if quoted_id := parse_id(str(form["quote_of"].value() or "")):
+            form.quoted = Cards(reader).quoted(body_or_404(quoted_id, reader).shown)
+        context = {"form": form, "next": next_page(request), "spot": spot}
+        return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
+    if spot != "write":
+        return _answer_in_place(request, new, reader, spot)
+    if new.status == Status.IN_REVIEW:
+        _say_held(request, new, reader)
+    else:
+        messages.success(request, _("Published."))
+    return go_to(request, next_page(request) or _place_of(new, reader))
+
+
+def _composer(request: PageRequest, reader: User) -> HttpResponse:
+    """The composer of a post, of a reply or of a quote."""
+    answered_id, quoted_id = position(request, "reply_to"), position(request, "quote_of")
+    answered = body_or_404(answered_id, reader) if answered_id is not None else None
+    quoted = body_or_404(quoted_id, reader).shown if quoted_id is not None else None
+    if quoted and not may_quote(quoted, reader):
+        messages.info(request, NOT_QUOTABLE)
+        return go_on(request, "item", quoted.id)
+    form = ItemForm.fresh(answered, reader)
+    if quoted:
+        form.initial["quote_of"], form.quoted = quoted.id, Cards(reader).quoted(quoted)
+    form.fields["text"].widget.attrs["autofocus"] = True
+    context = {
+        "form": form,
+        "answered": answered and Cards(request.user).one(answered.shown),
+        "next": next_page(request),
+    }
+    context["spot"] = "slot" if wants_part(request) else "write"
+    return show(request, "items/publish.html", context, part="items/_composer.html")
+
+
+def _published(reader: User, form: ItemForm) -> Item | None:
+    """The item of a valid form; None where the form says why there is none. Raises Http404."""
+    answered, quoted = (
+        item_or_404(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
+        for name in ("reply_to", "quote_of")
+    )
+    try:
+        return _publish(reader, answered, quoted, form)
+    except actions.NotQuotableError:
+        form.add_error("text", NOT_QUOTABLE)
+    except ContentError as error:
+        if error.field == "content.media":
+            form.refuse_media(str(error))
         else:
-            if spot != "write":
-                return _answer_in_place(request, new, reader, spot)
-            if new.status == Status.IN_REVIEW:
-                _say_held(request, new, reader)
-            else:
-                messages.success(request, _("Published."))
-            return go_to(request, next_page(request) or _place_of(new, reader))
-    context = {"form": form, "next": next_page(request), "spot": spot}
-    return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
+            form.add_error("text", str(error))
+    except idempotency.IdempotencyGoneError:
+        raise Http404 from None
+    return None
 
 
 @require_safe
@@ -303,7 +332,7 @@ def _held_words(item: ItemBody) -> str:
     return item.review or _("Your post will appear after a review.")
 
 
-def _publish(reader: User, answered: Item | None, form: ItemForm) -> Item:
+def _publish(reader: User, answered: Item | None, quoted: Item | None, form: ItemForm) -> Item:
     post: dict[str, Any] = {
         "sender": reader,
         "type": form.type,
@@ -311,6 +340,8 @@ def _publish(reader: User, answered: Item | None, form: ItemForm) -> Item:
         "content": form.content,
         "visibility": form.cleaned_data["visibility"],
         "reply_to": answered,
+        "quote_of": quoted,
+        "quotable_by": form.cleaned_data["quotable_by"] or None,
     }
     try:
         return actions.publish(**post, idempotency_key=form.cleaned_data["key"])
@@ -429,6 +460,29 @@ def _back_to(request: PageRequest, item: ItemBody) -> HttpResponse:
     return response
 
 
+# --- Quotes ----------------------------------------------------------------------------------------------
+@require_safe
+def quotes(request: PageRequest, item_id: int) -> HttpResponse:
+    """The quotes of an item, newest first."""
+    item = body_or_404(item_id, request.user).shown
+    last_id = position(request)
+    page = quotes_page(item, request.user, last_id=last_id)
+    shown = Cards(request.user).of(page.items, answered=answered_senders(page.items, request.user))
+    context = {"item": item, "page": page, "cards": shown, "is_first": last_id is None}
+    return show(request, "items/quotes.html", context, part="items/_more.html")
+
+
+@require_POST
+@signed_in
+@limited("write")
+def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Take a quote off one's own item; again changes nothing."""
+    quote = quote_or_404(item_id, reader)
+    actions.revoke_quote(quote=quote)
+    messages.success(request, _("Your post is not shown in that quote any more."))
+    return go_on(request, "item", quote.quote_of_id)
+
+
 # --- Editing and deleting --------------------------------------------------------------------------------
 @transaction.atomic
 def _edit(own: Item, form: EditForm) -> Item:
@@ -437,6 +491,8 @@ def _edit(own: Item, form: EditForm) -> Item:
     attachments.describe(own, form.media_said)
     if BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):
         actions.change_visibility(item=own, visibility=visibility)  # before a reader sees the new words
+    if quotable_by := form.cleaned_data["quotable_by"]:
+        actions.change_quotable(item=own, quotable_by=quotable_by)
     own = actions.edit(item=own, title=form.cleaned_data.get("title"), content=form.content)
     actions.change_visibility(item=own, visibility=visibility)
     own.refresh_from_db(fields=["status"])

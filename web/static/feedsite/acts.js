@@ -129,6 +129,10 @@
     if (isOpen) return;
     const isOn = button.getAttribute("aria-pressed") === "true";
     choices.querySelector("[data-repost] > span").textContent = document.getElementById("acts").dataset[isOn ? "repostUndone" : "repostDone"];
+    const { item, unquotable } = button.closest(".acts").dataset;
+    const quote = choices.querySelector("[data-quote]");
+    quote.search = `?quote_of=${item}`;
+    quote.hidden = unquotable !== undefined;
     button.after(choices);
     choices.style.left = `${button.offsetLeft}px`;
     choices.querySelector("a, button").focus({ preventScroll: true });

@@ -7,6 +7,7 @@
 
   function open(card, elsewhere) {
     const link = card.querySelector(".byline > .time");
+    if (!link) return; // a quoted post that is not there
     if (elsewhere) window.open(link.href, "_blank", "noopener");
     else link.click();
   }
@@ -24,7 +25,7 @@
     if (own && card.contains(own)) return;
     if (!getSelection().isCollapsed) return;
     if (event.button === 1) event.preventDefault();
-    open(card, event.button === 1 || event.ctrlKey || event.metaKey);
+    open(event.target.closest(".quote[data-quoted]") || card, event.button === 1 || event.ctrlKey || event.metaKey);
   }
   document.addEventListener("click", clicked);
   document.addEventListener("auxclick", (event) => event.button === 1 && clicked(event));

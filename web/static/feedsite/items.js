@@ -81,10 +81,15 @@ function putCard(fresh) {
   number();
 }
 
-// Asks for the cards of an item anew, after everything else that is underway with it.
+// The entries that show an item inside: quotes of it.
+function quotesOf(id) {
+  return Array.from(document.querySelectorAll(`[data-quoted="${id}"]`), (quote) => quote.closest("article")).filter(Boolean);
+}
+
+// Asks for the cards of an item anew, and for those of its quotes, after everything else that is underway with it.
 function renewItem(id) {
   return inTurn(`item ${id}`, async () => {
-    for (const entry of entriesOf(id)) {
+    for (const entry of [...entriesOf(id), ...quotesOf(id)]) {
       if (isComposing(entry)) {
         entry.dataset.late = "true";
         continue;
@@ -125,6 +130,7 @@ document.body.addEventListener("htmx:afterOnLoad", ({ detail }) => {
 });
 
 function removeItem(id) {
+  for (const { dataset } of quotesOf(id)) renewItem(dataset.original || dataset.id);
   for (const item of entriesOf(id)) {
     if (isComposing(item)) {
       item.dataset.late = "true"; // what somebody is writing stays until it is sent or given up
