@@ -17,7 +17,7 @@ from accounts.models import User
 from accounts.presenting import FacesError, present
 from accounts.profile_fields import TEXT_LENGTH, Pair
 from clientapi import timelines
-from clientapi.entities import Account, CredentialAccount, MutedAccount, moment
+from clientapi.entities import QUOTABLE_BY, Account, CredentialAccount, MutedAccount, moment
 from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
 from clientapi.list_api import list_of
 from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
@@ -98,8 +98,8 @@ class ProfileView(ClientView):
     takes_files = frozenset({"PATCH"})
 
     def patch(self, request: Request) -> HttpResponse:
-        """Change name, words, fields, lock, pictures, and whether search engines may list the account; the rest is
-        passed over, because the site has nothing like it.
+        """Change name, words, fields, lock, pictures, whether search engines may list the account, and who may quote; the
+        rest is passed over, because the site has nothing like it.
         """
         user, params = caller_of(request), Params(request)
         with ExitStack() as stack:
@@ -109,9 +109,11 @@ class ProfileView(ClientView):
                 if name in params.files
             }
             _present(user, params, files)
+        source = params.part("source")
+        quotable_by = QUOTABLE_BY.get(source.choice("quote_policy", QUOTABLE_BY))
         named = [params.flag(name) for name in ("discoverable", "indexable") if not params.is_blank(name)]
-        if named:
-            edit_preferences(user=user, is_indexable=all(named))
+        if named or quotable_by:
+            edit_preferences(user=user, is_indexable=all(named) if named else None, quotable_by=quotable_by)
         return FeedResponse(own_account(User.objects.get(pk=user.pk)))
 
 

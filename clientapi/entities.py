@@ -12,7 +12,7 @@ from django.conf import settings
 from msgspec import UNSET, UnsetType
 
 from accounts.avatars import avatar_url, banner_url, small
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from clientapi import html
 from media.objects import MediaObject
 
@@ -23,6 +23,14 @@ SHOWN_AS: dict[str, Visibility] = {"public": "public", "followers": "private", "
 """The names that visibilities of items have in Mastodon. Posts for followers and posts for mutuals are both `private`:
 Mastodon has no name for mutuals.
 """
+
+QUOTABLE_BY: dict[str, str] = {
+    "public": QuotableBy.EVERYONE,
+    "followers": QuotableBy.FOLLOWERS,
+    "nobody": QuotableBy.NOBODY,
+}
+QUOTE_POLICIES = {who: name for name, who in QUOTABLE_BY.items()}
+"""The names that Mastodon has for who may quote."""
 
 
 def moment(when: datetime) -> str:
@@ -166,7 +174,7 @@ class Source(msgspec.Struct):
     discoverable: bool | None
     indexable: bool
     attribution_domains: list[str] = []
-    quote_policy: str = "nobody"
+    quote_policy: str = "public"
 
 
 class Role(msgspec.Struct):
@@ -198,6 +206,7 @@ class CredentialAccount(Account, kw_only=True):
             hide_collections=False,
             discoverable=user.is_indexable,
             indexable=user.is_indexable,
+            quote_policy=QUOTE_POLICIES[user.quotable_by],
         )
         role = Role(id="-99", name="", color="", permissions="0", highlighted=False)
         return cls(*_account(Facts.of(user), statuses_count), source=source, role=role)
@@ -309,6 +318,28 @@ class FilterResult(msgspec.Struct):
     status_matches: list[str] | None
 
 
+class Quote(msgspec.Struct):
+    """The status that another quotes; null unless the state is `accepted`."""
+
+    state: str
+    quoted_status: "Status | None"
+
+
+class ShallowQuote(msgspec.Struct):
+    """The status that a quoted status quotes itself: one level is shown."""
+
+    state: str
+    quoted_status_id: str | None
+
+
+class QuoteApproval(msgspec.Struct, gc=False):
+    """The users who may quote a status, and whether the caller may. No author decides on single quotes."""
+
+    automatic: list[str]
+    manual: list[str]
+    current_user: str
+
+
 class Status(msgspec.Struct):
     """An item."""
 
@@ -325,6 +356,7 @@ class Status(msgspec.Struct):
     replies_count: int
     reblogs_count: int
     favourites_count: int
+    quotes_count: int
     edited_at: str | None
     favourited: bool
     reblogged: bool
@@ -341,6 +373,8 @@ class Status(msgspec.Struct):
     emojis: list[Any]
     card: Any
     poll: Any
+    quote: Quote | ShallowQuote | None
+    quote_approval: QuoteApproval
     pinned: bool | UnsetType = UNSET
     text: str | UnsetType = UNSET
     """The words as they were typed: of a status that is deleted, so that it can be written anew."""

@@ -153,6 +153,12 @@ def content(said: Said, text: Rendered, known: Collection[str]) -> str:
     return f"{found}<p>{link(url, url)}</p>" if url else found
 
 
+def quoting(item_id: str) -> str:
+    """The line above a quote's words that leads to what it quotes. Apps that know quotes hide it."""
+    address = item_address(item_id)
+    return f'<p class="quote-inline">RE: {link(address, address)}</p>'
+
+
 def simple(text: str) -> str:
     """A text in which no mention leads anywhere: what users and the site say of themselves."""
     return rendered(text).html(())

@@ -25,10 +25,10 @@ from media.models import DESCRIPTION_LENGTH
 from runtime import version
 from web.rest import FeedResponse
 
-SPEAKS = "4.3.0"
+SPEAKS = "4.5.0"
 """The version of Mastodon whose API this is, by which clients decide what they may ask for."""
 VERSION = f"{SPEAKS} (compatible; feedsite {version.VERSION})"
-API_VERSION = 2
+API_VERSION = 7
 IMAGES = ["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/avif"]
 VIDEOS = ["video/mp4", "video/quicktime", "video/webm"]
 EXPIRATION = {"min_expiration": 300, "max_expiration": 300}

@@ -17,7 +17,7 @@ from accounts.api import reader_of
 from accounts.models import User
 from clientapi import html
 from clientapi.account_api import user_or_404
-from clientapi.entities import Account, Announcement, moment
+from clientapi.entities import QUOTE_POLICIES, Account, Announcement, moment
 from clientapi.errors import ClientView, OpenView, caller_of, nothing
 from clientapi.params import Params
 from clientapi.people import accounts_of
@@ -69,11 +69,12 @@ class PreferencesView(ClientView):
     """How the caller writes and reads, over HTTP."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The defaults of the site."""
+        """The defaults of the site, and the caller's choice who may quote."""
         return FeedResponse(
             {
                 "posting:default:visibility": "public",
                 "posting:default:sensitive": False,
+                "posting:default:quote_policy": QUOTE_POLICIES[caller_of(request).quotable_by],
                 "posting:default:language": caller_of(request).language or None,
                 "reading:expand:media": "default",
                 "reading:expand:spoilers": False,

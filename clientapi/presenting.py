@@ -14,15 +14,19 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET
 
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from clientapi import html
 from clientapi.entities import (
+    QUOTE_POLICIES,
     SHOWN_AS,
     Account,
     Attachment,
     Filter,
     FilterResult,
     Mention,
+    Quote,
+    QuoteApproval,
+    ShallowQuote,
     Status,
     StatusEdit,
     Tag,
@@ -33,7 +37,9 @@ from items.bodies import ItemBody
 from items.filters import Listed, Rule, filters_of
 from items.links import is_link
 from items.profile import answered_senders
+from items.quotes import quoters
 from items.versions import Version
+from relations.visibility import followed_among
 
 CONTEXTS = ("home", "notifications", "public", "thread", "account")
 """Where the site's filters hold: wherever items are shown."""
@@ -90,7 +96,8 @@ class Presenter:
     """The common part of a page of items: accounts, answered senders and filters."""
 
     def __init__(self, items: Sequence[ItemBody], reader: Reader, pinned: Collection[str] | None = None) -> None:
-        every = [one for item in items for one in (item, item.repost_of) if one is not None]
+        quoted = [item.shown.quote.item for item in items if item.shown.quote]
+        every = [one for item in [*items, *quoted] if item for one in (item, item.repost_of) if one is not None]
         self.said = {one.id: Words.of(one) for one in every if one.repost_of is None}
         names = {name for said in self.said.values() if said.rendered.names for name in said.rendered.names}
         self.people: People = people({one.sender.id: one.sender for one in every}, names, reader)
@@ -98,19 +105,23 @@ class Presenter:
         self.filters = _filters(every, reader)
         self.own = str(reader.pk or "")
         self.pinned = pinned
+        self.quotable: Collection[str] = _quotable((one for one in every if one.repost_of is None), reader)
 
     def names(self, item: ItemBody) -> dict[str, str]:
         """The accounts that an item names and that are known here, as ids by name."""
         known = self.people.by_name
-        return {name: known[name].id for name in self.said[item.shown.id].rendered.names if name in known}
+        said = (item.shown, item.shown.quote.item if item.shown.quote else None)
+        names = (name for one in said if one for name in self.said[one.id].rendered.names)
+        return {name: known[name].id for name in names if name in known}
 
-    def seen_by(self, hidden: Collection[str], answered: Mapping[str, str]) -> "Presenter":
+    def seen_by(self, hidden: Collection[str], answered: Mapping[str, str], quotable: Collection[str]) -> "Presenter":
         """The presenter for readers from whom these names are hidden. `answered`: the senders of the answered items
-        that they see, by item.
+        that they see, by item. `quotable`: the items that they may quote.
         """
         other = copy(self)
         other.people = self.people.without(hidden) if hidden else self.people
         other.answered = dict(answered)
+        other.quotable = quotable
         return other
 
     def status(self, item: ItemBody) -> Status:
@@ -120,12 +131,15 @@ class Presenter:
             return self._status(item, item, None)
         return self._status(item, original, self._status(original, original, None))
 
-    def _status(self, item: ItemBody, said: ItemBody, reblog: Status | None) -> Status:
-        """The status of `item`, which says what `said` says."""
+    def _status(self, item: ItemBody, said: ItemBody, reblog: Status | None, *, is_inside: bool = False) -> Status:
+        """The status of `item`, which says what `said` says; `is_inside`: of one that another quotes."""
         accounts, words = self.people, self.said[said.id]
         text = words.rendered
         address, created_at, edited_at = _facts(item.id, item.created_at, item.modified_at, item.is_edited)
         counts = said.counts
+        content = html.content(words, text, accounts.by_name) if text.names else words.plain
+        if said.quote and said.quote.state == "accepted":
+            content = html.quoting(said.quote.id) + content
         return Status(
             id=item.id,
             created_at=created_at,
@@ -140,12 +154,13 @@ class Presenter:
             replies_count=counts.replies,
             reblogs_count=counts.reposts,
             favourites_count=counts.likes,
+            quotes_count=counts.quotes,
             edited_at=edited_at,
             favourited=item.liked,
             reblogged=item.reposted,
             muted=False,
             bookmarked=item.bookmarked,
-            content=html.content(words, text, accounts.by_name) if text.names else words.plain,
+            content=content,
             filtered=self._filtered(item) if item.filtered else NONE,
             reblog=reblog,
             application=None,
@@ -156,8 +171,18 @@ class Presenter:
             emojis=NONE,
             card=None,
             poll=None,
+            quote=self._quote(item, is_inside=is_inside) if item.quote else None,
+            quote_approval=_approval(quoters(said), is_allowed=said.id in self.quotable),
             pinned=UNSET if self.pinned is None or item.sender.id != self.own else item.id in self.pinned,
         )
+
+    def _quote(self, item: ItemBody, *, is_inside: bool) -> Quote | ShallowQuote | None:
+        quote = item.quote
+        if quote is None:
+            return None
+        if is_inside:
+            return ShallowQuote(quote.state, quote.id if quote.state == "accepted" else None)
+        return Quote(quote.state, self._status(quote.item, quote.item, None, is_inside=True) if quote.item else None)
 
     def _mentions(self, names: Iterable[str]) -> list[Mention]:
         known = self.people.by_name
@@ -165,6 +190,29 @@ class Presenter:
 
     def _filtered(self, item: ItemBody) -> list[FilterResult]:
         return filter_results(self.filters[phrase] for phrase in item.filtered if phrase in self.filters)
+
+
+def _quotable(items: Iterable[ItemBody], reader: Reader) -> frozenset[str]:
+    """The ids of those items that the reader may quote. One statement, where one of them is for followers to quote."""
+    if not isinstance(reader, User):
+        return frozenset()
+    own, found = str(reader.pk), []
+    asked: dict[str, list[str]] = {}
+    for item in items:
+        who = quoters(item)
+        if item.sender.id == own or who == QuotableBy.EVERYONE:
+            found.append(item.id)
+        elif who == QuotableBy.FOLLOWERS:
+            asked.setdefault(item.sender.id, []).append(item.id)
+    for sender_id in followed_among(reader, map(int, asked)) if asked else ():
+        found += asked[str(sender_id)]
+    return frozenset(found)
+
+
+@lru_cache(html.KEPT)
+def _approval(who: str, *, is_allowed: bool) -> QuoteApproval:
+    policy = QUOTE_POLICIES[who]
+    return QuoteApproval([] if policy == "nobody" else [policy], [], "automatic" if is_allowed else "denied")
 
 
 @lru_cache(html.KEPT)

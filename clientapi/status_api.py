@@ -10,7 +10,8 @@ from rest_framework.request import Request
 
 from accounts.api import reader_of
 from accounts.models import User
-from clientapi.entities import Context, Status, StatusSource
+from clientapi import timelines
+from clientapi.entities import QUOTABLE_BY, Context, Status, StatusSource
 from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of
 from clientapi.html import rendered
 from clientapi.media_api import described
@@ -20,7 +21,7 @@ from clientapi.people import people_answer
 from clientapi.presenting import Reader, edits, statuses
 from clientapi.threads import thread_of
 from items import actions, attachments, idempotency
-from items.api import body_or_404, item_or_404, take_back_or_404
+from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody
 from items.hydrate import hydrate, verified
 from items.models import Item, ItemType, Visibility
@@ -67,7 +68,7 @@ def _signed_in(request: Request) -> User:
 # --- Writing ---------------------------------------------------------------------------------------------
 def _refuse_what_is_not_offered(params: Params) -> None:
     """Raise InvalidError for what would be lost in silence."""
-    for name in ("poll", "scheduled_at", "quoted_status_id", "quote_id"):
+    for name in ("poll", "scheduled_at", "quote_id"):
         if not params.is_blank(name):
             raise InvalidError(f"Validation failed: {name} {NOT_OFFERED}")
 
@@ -80,6 +81,11 @@ def _visibility(params: Params, text: str, reader: User) -> Visibility:
     if asked == "direct" and _names_others(text, reader):
         raise InvalidError("Validation failed: Direct messages are not offered: only you would see this")
     return WRITTEN_AS[asked]
+
+
+def _quotable_by(params: Params) -> str | None:
+    """Who may quote the status; None where nothing is said. Raises InvalidError."""
+    return QUOTABLE_BY.get(params.choice("quote_approval_policy", QUOTABLE_BY))
 
 
 def _names_others(text: str, reader: User) -> bool:
@@ -123,17 +129,21 @@ class StatusesView(OpenView):
         _refuse_what_is_not_offered(params)
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
         content = _said(params, media)
-        answered = params.id("in_reply_to_id")
+        answered, quoted = params.id("in_reply_to_id"), params.id("quoted_status_id")
         fields: dict[str, Any] = {
             "content": content,
             "type": _type(media, sender),
             "visibility": _visibility(params, content["text"], sender),
             "reply_to": item_or_404(str(answered), sender) if answered else None,
+            "quote_of": item_or_404(str(quoted), sender) if quoted else None,
+            "quotable_by": _quotable_by(params),
             "idempotency_key": idempotency_key(request),
         }
         params.refuse_unread()
         try:
             item = actions.publish(sender=sender, **fields)
+        except actions.NotQuotableError as error:
+            raise Problem(403, "Its author does not let you quote this post") from error
         except ContentError as error:
             raise InvalidError(f"Validation failed: {error}") from error
         except idempotency.IdempotencyConflictError as error:
@@ -163,10 +173,15 @@ class StatusView(OpenView):
         item, params = own_or_404(status_id, user), Params(request)
         _refuse_what_is_not_offered(params)
         content, descriptions = _edited(params, item), _descriptions(params, item)
+        if (quoted := params.id("quoted_status_id")) and quoted != item.quote_of_id:
+            raise InvalidError("Validation failed: What a post quotes cannot be changed")
+        quotable_by = _quotable_by(params)
         params.refuse_unread()
         try:
             with transaction.atomic():
                 attachments.describe(item, descriptions)
+                if quotable_by:
+                    actions.change_quotable(item=item, quotable_by=quotable_by)
                 actions.edit(item=item, content=content)
         except (ContentError, MediaError, actions.RepostError) as error:
             raise InvalidError(f"Validation failed: {error}") from error
@@ -241,6 +256,16 @@ class HistoryView(OpenView):
         return FeedResponse(edits(item, [*reversed(versions_of(int(item.id), reader)), now], reader))
 
 
+class QuotesView(OpenView):
+    """The quotes of a status, over HTTP."""
+
+    def get(self, request: Request, status_id: str) -> HttpResponse:
+        """The quotes that the caller may see, newest first."""
+        reader = reader_of(request)
+        page = timelines.quotes(body_or_404(status_id, reader), reader, wanted(Params(request)))
+        return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
+
+
 class FavouritedByView(OpenView):
     """Users who like a status, over HTTP."""
 
@@ -257,6 +282,39 @@ class RebloggedByView(FavouritedByView):
     """Users who reposted a status, over HTTP; those who joined last first."""
 
     listed = REPOSTERS
+
+
+# --- Quotes ----------------------------------------------------------------------------------------------
+class RevokeView(ClientView):
+    """One quote of the caller's status, over HTTP."""
+
+    def post(self, request: Request, status_id: str, quote_id: str) -> HttpResponse:
+        """Take it off the status; the quote as it is then, which shows the status no more."""
+        user = caller_of(request)
+        quote = quote_or_404(quote_id, user, status_id)
+        actions.revoke_quote(quote=quote)
+        shown = verified([quote.pk], user)
+        if not shown:
+            raise exceptions.NotFound
+        return FeedResponse(statuses(shown, user)[0])
+
+
+class PolicyView(ClientView):
+    """The choice who may quote one's own status, over HTTP."""
+
+    takes_bodies = frozenset({"PUT"})
+
+    def put(self, request: Request, status_id: str) -> HttpResponse:
+        """Choose who may quote the status from now on."""
+        user, params = caller_of(request), Params(request)
+        item, quotable_by = own_or_404(status_id, user), _quotable_by(params)
+        if quotable_by is None:
+            raise InvalidError("Validation failed: quote_approval_policy must be given")
+        try:
+            actions.change_quotable(item=item, quotable_by=quotable_by)
+        except actions.RepostError as error:
+            raise InvalidError(f"Validation failed: {error}") from error
+        return FeedResponse(one_status(item.pk, user))
 
 
 # --- Acts ------------------------------------------------------------------------------------------------

@@ -17,18 +17,19 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from django.contrib.auth.models import AnonymousUser
 
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from clientapi import notices
 from clientapi.entities import Status
 from clientapi.paging import Wanted
 from clientapi.presenting import Presenter, filter_results
 from clientapi.streams import Hearer, Stream
-from items.bodies import ItemBody
+from items.bodies import ItemBody, Quote
 from items.filter_book import Book
 from items.filters import Rule
-from items.hydrate import hydrate, marks
+from items.hydrate import QUOTING, hydrate, marks, quote_state, quoted_in
+from items.quotes import quoters
 from items.visibility import visible
-from relations.rules import blocks
+from relations.rules import blocks, follows
 from storage import ids
 from storage.connections import fetch, id_array
 from storage.events import (
@@ -95,7 +96,20 @@ ANSWERED = f"""
         WHERE i.id = pair.item AND {visible("i", "s", "pair.reader")} OFFSET 0
     ) AS answered
 """  # noqa: S608 (constants)
+QUOTES = f"""
+    SELECT pair.reader, pair.item, quote.state
+    FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
+    CROSS JOIN LATERAL (
+        SELECT {quote_state("pair.reader")} FROM {QUOTING} WHERE i.id = pair.item OFFSET 0
+    ) AS quote (state)
+"""  # noqa: S608 (constants)
+FOLLOWS = f"""
+    SELECT pair.reader, pair.sender FROM unnest(%(readers)s::bigint[], %(senders)s::bigint[]) AS pair (reader, sender)
+    WHERE {follows("pair.reader", "pair.sender")}
+"""  # noqa: S608 (constants)
 Marks = tuple[bool, bool, bool]
+Answered = frozenset[tuple[str, str]]
+"""Items that are answered, each with its sender."""
 UNMARKED: Marks = (False, False, False)
 
 
@@ -194,6 +208,13 @@ def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, s
 
 
 # --- Statuses ------------------------------------------------------------------------------------------
+class Inside(NamedTuple):
+    """The quote of an item, for a reader: its state, and the reader's marks on what is quoted."""
+
+    state: str
+    marks: Marks = UNMARKED
+
+
 class Shape(NamedTuple):
     """The facts that a status depends on besides the item, but for filters: readers of one shape get the same bytes."""
 
@@ -201,8 +222,10 @@ class Shape(NamedTuple):
     marks: Marks = UNMARKED
     hidden: frozenset[str] = frozenset()
     """The names in it of accounts that block the reader."""
-    answered: str = ""
-    """The sender of the item that it answers, if the reader sees that."""
+    answered: Answered = frozenset()
+    inside: Inside | None = None
+    quotable: frozenset[str] = frozenset()
+    """The ids of the item and of what it quotes, as far as the reader may quote them."""
 
 
 class Payloads(NamedTuple):
@@ -227,12 +250,17 @@ def _payloads(told: Sequence[Told]) -> Payloads:
         return Payloads({}, set())
     items = {int(item.id): item for item in hydrate(sorted({item for item, _ in pairs}), AnonymousUser())}
     pairs = {pair for pair in pairs if pair[0] in items}
+    quoting = [item.shown for item in items.values() if item.shown.quote]
+    quoted = quoted_in(quoting, AnonymousUser())
+    for item in quoting:
+        item.quote = Quote(quoted[item.id][0].id, quoted[item.id][0], "accepted")  # told to those who may see it
     presenter = Presenter(list(items.values()), AnonymousUser())
     shapes = _shapes(pairs, items, presenter)
     shown = {shape: _shown(shape, items[shape.item], presenter) for shape in set(shapes.values())}
     encoded = {shape: _encode(status) for shape, status in shown.items()}
     payloads = {pair: encoded[shape] for pair, shape in shapes.items()}
-    for pair, met in _met(pairs, items).items():
+    sees = {pair for pair, shape in shapes.items() if shape.inside and shape.inside.state == "accepted"}
+    for pair, met in _met(pairs, items, sees).items():
         payloads[pair] = _encode(_with_filters(shown[shapes[pair]], met))
     return Payloads(payloads, {item_id for item_id, item in items.items() if item.media})
 
@@ -242,17 +270,82 @@ def _shapes(
 ) -> dict[tuple[int, int], Shape]:
     marked = _marks(pairs)
     hidden = _hidden(pairs, {item_id: presenter.names(item) for item_id, item in items.items()})
-    answered = _answered(pairs, items)
+    answered, inside, quotable = _answered(pairs, items), _inside(pairs, items), _quotable(pairs, items)
     return {
-        pair: Shape(pair[0], marked.get(pair, UNMARKED), hidden.get(pair, frozenset()), answered.get(pair, ""))
+        pair: Shape(
+            pair[0],
+            marked.get(pair, UNMARKED),
+            hidden.get(pair, frozenset()),
+            answered.get(pair, frozenset()),
+            inside.get(pair),
+            quotable[pair],
+        )
         for pair in pairs
     }
 
 
 def _shown(shape: Shape, item: ItemBody, presenter: Presenter) -> Status:
     """The status of an item for readers of a shape."""
-    answered = {item.shown.reply_to: shape.answered} if item.shown.reply_to and shape.answered else {}
-    return presenter.seen_by(shape.hidden, answered).status(_marked(item, shape.marks))
+    seen = _marked(item, shape.marks)
+    if shape.inside and seen.shown.quote and seen.shown.quote.item:
+        whole = _marked(seen.shown.quote.item, shape.inside.marks)
+        is_seen = shape.inside.state == "accepted"
+        seen.shown.quote = Quote(whole.id, whole if is_seen else None, shape.inside.state)  # type: ignore[arg-type]
+    return presenter.seen_by(shape.hidden, dict(shape.answered), shape.quotable).status(seen)
+
+
+def _quotes(items: Mapping[int, ItemBody]) -> dict[int, ItemBody]:
+    """By item, what it quotes."""
+    shown = {item_id: item.shown.quote for item_id, item in items.items()}
+    return {item_id: quote.item for item_id, quote in shown.items() if quote and quote.item}
+
+
+def _parts(items: Mapping[int, ItemBody]) -> dict[int, list[ItemBody]]:
+    """By item, all that speaks in it: itself, of a repost its original, and what that quotes."""
+    quoted = _quotes(items)
+    return {item_id: [item.shown, *filter(None, [quoted.get(item_id)])] for item_id, item in items.items()}
+
+
+def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], Inside]:
+    """By item and reader, the quote that it is."""
+    quoted = _quotes(items)
+    asked = {(int(items[item].shown.id), reader) for item, reader in pairs if item in quoted}
+    if not asked:
+        return {}
+    rows = fetch(
+        QUOTES, {"readers": id_array(reader for _, reader in asked), "items": id_array(item for item, _ in asked)}
+    )
+    states = {(item, reader): state for reader, item, state in rows}
+    marked = _marks({(int(quoted[item].id), reader) for item, reader in pairs if item in quoted})
+    return {
+        (item, reader): Inside(
+            states[int(items[item].shown.id), reader], marked.get((int(quoted[item].id), reader), UNMARKED)
+        )
+        for item, reader in pairs
+        if item in quoted
+    }
+
+
+def _quotable(
+    pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]
+) -> dict[tuple[int, int], frozenset[str]]:
+    """By item and reader, what of the item and of what it quotes the reader may quote."""
+    parts = _parts(items)
+    asked = {
+        (reader, int(part.sender.id))
+        for item, reader in pairs
+        for part in parts[item]
+        if quoters(part) == QuotableBy.FOLLOWERS
+    }
+    params = {"readers": id_array(reader for reader, _ in asked), "senders": id_array(sender for _, sender in asked)}
+    following = {(reader, str(sender)) for reader, sender in (fetch(FOLLOWS, params) if asked else ())}
+
+    def may(reader: int, part: ItemBody) -> bool:
+        who = quoters(part)
+        is_follower = who == QuotableBy.FOLLOWERS and (reader, part.sender.id) in following
+        return part.sender.id == str(reader) or who == QuotableBy.EVERYONE or is_follower
+
+    return {(item, reader): frozenset(part.id for part in parts[item] if may(reader, part)) for item, reader in pairs}
 
 
 def _marks(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Marks]:
@@ -288,26 +381,31 @@ def _hidden(
     return {pair: hidden for pair, hidden in found.items() if hidden} if blocked else {}
 
 
-def _answered(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], str]:
-    """By item and reader, the sender of the item that it answers, if the reader sees that."""
-    replies = {pair: int(reply_to) for pair in pairs if (reply_to := items[pair[0]].shown.reply_to)}
-    if not replies:
+def _answered(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], Answered]:
+    """By item and reader, the senders of what the item and what it quotes answer, as far as the reader sees that."""
+    parts = _parts(items)
+    replies = {item_id: {part.reply_to for part in some if part.reply_to} for item_id, some in parts.items()}
+    asked = {(reader, int(reply_to)) for item, reader in pairs for reply_to in replies[item]}
+    if not asked:
         return {}
-    asked = {(reader, reply_to) for (_, reader), reply_to in replies.items()}
     rows = fetch(
         ANSWERED, {"readers": id_array(reader for reader, _ in asked), "items": id_array(item for _, item in asked)}
     )
-    senders = {(reader, item): str(sender) for reader, item, sender in rows}
-    found = {pair: senders.get((pair[1], reply_to), "") for pair, reply_to in replies.items()}
-    return {pair: sender for pair, sender in found.items() if sender}
+    senders = {(reader, str(item)): str(sender) for reader, item, sender in rows}
+    return {
+        (item, reader): frozenset((one, senders[reader, one]) for one in replies[item] if (reader, one) in senders)
+        for item, reader in pairs
+    }
 
 
 # --- Filters -------------------------------------------------------------------------------------------
 book = Book()
 
 
-def _met(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], list[Rule]]:
-    """By item and reader, the reader's filters that the item meets."""
+def _met(
+    pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody], sees: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], list[Rule]]:
+    """By item and reader, the reader's filters that the item meets. `sees`: who sees what an item quotes."""
     versions = dict(fetch(FILTERING, {"readers": id_array({reader for _, reader in pairs})}))
     if not versions:
         return {}
@@ -319,7 +417,7 @@ def _met(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> d
     return {
         (item, reader): rules
         for item, some in readers.items()
-        for reader, rules in book.found(items[item], some).items()
+        for reader, rules in book.found(items[item], some, [one for one in some if (item, one) in sees]).items()
     }
 
 

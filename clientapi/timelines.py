@@ -19,6 +19,7 @@ from items.listing import ItemPage
 from items.newest import newest_page
 from items.pins import pinned_items
 from items.profile import all_page, pictured_page, profile_page, tagged_page
+from items.quotes import quotes_page
 from items.tags import Besides, tags_page
 from timeline.above import page_above
 from timeline.home import Page, home_page
@@ -120,6 +121,11 @@ def of_account(owner: User, reader: Reader, asked: Wanted, kinds: Kinds) -> Foun
         return listed(lambda **at: tagged_page(owner, tag, reader, **at), asked, kinds.keeps) if tag else NONE
     read = pictured_page if kinds.only_media else all_page if kinds.with_replies else profile_page
     return listed(lambda **at: read(owner, reader, **at), asked, kinds.keeps)
+
+
+def quotes(item: ItemBody, reader: Reader, asked: Wanted) -> Found:
+    """The quotes of an item."""
+    return listed(lambda **at: quotes_page(item, reader, **at), asked)
 
 
 def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:

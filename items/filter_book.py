@@ -8,6 +8,7 @@ See docs/decisions.md: Phrases are found by one automaton.
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
 from django.utils import timezone
 
 from items.bodies import ItemBody
@@ -60,14 +61,21 @@ class Book:
         every = [one for shelf in self._shelves for one in shelf.owners.items()]
         return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
 
-    def found(self, item: ItemBody, readers: Iterable[int]) -> dict[int, list[Rule]]:
-        """The filters that the item meets, by reader: the oldest filter of each phrase.
+    def found(self, item: ItemBody, readers: Iterable[int], seeing: Iterable[int] = ()) -> dict[int, list[Rule]]:
+        """The filters that the item meets, by reader: the oldest filter of each phrase. `seeing`: those of the readers
+        who see what it quotes.
 
         One's own items are never filtered. The readers are known (`learn`).
         """
-        shown, now = item.shown, timezone.now()
-        text = folded_text(shown)
+        shown = item.shown
         asked = set(readers) - {int(shown.sender.id)}
+        quoted = shown.quote.item if shown.quote else None
+        both = asked & set(seeing) - {int(quoted.sender.id)} if quoted else set()
+        found = self._found(folded_text(msgspec.structs.replace(shown, quote=None)), asked - both)
+        return found | (self._found(folded_text(shown), both) if both else {})
+
+    def _found(self, text: str, asked: set[int]) -> dict[int, list[Rule]]:
+        now = timezone.now()
         hits: dict[int, dict[str, Rule]] = {}
         for shelf in self._shelves:
             for rule in shelf.filters.found(text, now):

@@ -100,13 +100,21 @@ VERIFIED = f"""
     WHERE {VISIBLE} ORDER BY wanted.place
 """  # noqa: S608 (constants)
 
+
+def quote_state(reader: str = READER) -> str:
+    """The state of the quote that an item `i` of `QUOTING` is, for a reader (bodies.Quote)."""
+    return f"""
+    CASE WHEN i.is_quote_revoked THEN 'revoked' WHEN o.status = 'deleted' THEN 'deleted'
+        WHEN {quoted_visible("i", "o", "os", reader)} THEN 'accepted' ELSE 'unauthorized' END
+    """
+
+
+QUOTING = "items_item i JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_user os ON os.id = o.sender_id"
+"""Items that quote, and what they quote."""
 # Asked once a page, and only where an item on it quotes another.
 QUOTED = f"""
-    SELECT {columns("o", "os")}, i.id,
-        CASE WHEN i.is_quote_revoked THEN 'revoked' WHEN o.status = 'deleted' THEN 'deleted'
-        WHEN {quoted_visible("i", "o", "os")} THEN 'accepted' ELSE 'unauthorized' END, o.is_quote_revoked
-    FROM unnest(%(ids)s::bigint[]) AS quoting (id) JOIN items_item i ON i.id = quoting.id
-    JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_user os ON os.id = o.sender_id
+    SELECT {columns("o", "os")}, i.id, {quote_state()}, o.is_quote_revoked
+    FROM unnest(%(ids)s::bigint[]) AS quoting (id) JOIN ({QUOTING}) ON i.id = quoting.id
 """  # noqa: S608 (constants)
 
 
@@ -211,23 +219,26 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
 def as_met(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody]:
     """The items with what they quote, as far as the reader may see it, and with what the reader's filters say."""
     quoting = [item.shown for item in items if item.shown.quote]
-    if quoting:
-        quotes = quotes_in({int(item.id) for item in quoting}, reader)
-        for item in quoting:
-            item.quote = quotes[int(item.id)]
+    quoted = quoted_in(quoting, reader)
+    for item in quoting:
+        body, state = quoted[item.id]
+        item.quote = Quote(body.id, body if state == "accepted" else None, state)
     return filtered(items, reader)
 
 
-def quotes_in(ids: Iterable[int], reader: User | AnonymousUser) -> dict[int, Quote]:
-    """By the ids of items that quote others, what they quote."""
+def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, tuple[ItemBody, Any]]:
+    """By the ids of items that quote others, what they quote, and the quote's state for the reader: only where that is
+    `accepted`, the reader may see it.
+    """
+    ids = {int(item.id) for item in quoting}
     found = {}
-    for *columns, quoting_id, state, is_nested_revoked in fetch(
-        QUOTED, {"ids": id_array(ids), "reader": reader.pk or 0}
+    for *columns, quoting_id, state, is_revoked in (
+        fetch(QUOTED, {"ids": id_array(ids), "reader": reader.pk or 0}) if ids else ()
     ):
         quoted = body(ItemRow.of(columns), reader.pk)
         if quoted.quote:
-            quoted.quote.state = "revoked" if is_nested_revoked else "accepted"
-        found[quoting_id] = Quote(quoted.id, quoted if state == "accepted" else None, state)
+            quoted.quote.state = "revoked" if is_revoked else "accepted"
+        found[str(quoting_id)] = quoted, state
     return found
 
 

@@ -32,6 +32,7 @@ from django.utils.cache import get_conditional_response, patch_cache_control, pa
 from accounts.about import announcing
 from accounts.about.site import current
 from items.bodies import ItemBody
+from items.hydrate import QUOTING
 from items.visibility import VISIBLE, quoted_visible
 from storage import keys
 from storage.connections import fetch, id_array
@@ -60,8 +61,7 @@ STANDS = f"""
             SELECT string_agg(facts->>'id' || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
             FROM jsonb_array_elements(i.media) WITH ORDINALITY AS medium (facts, place)), '')
     ), (
-        SELECT count(*) FROM unnest(%(quotes)s::bigint[]) AS quoting (id) JOIN items_item i ON i.id = quoting.id
-        JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_user os ON os.id = o.sender_id
+        SELECT count(*) FROM unnest(%(quotes)s::bigint[]) AS quoting (id) JOIN ({QUOTING}) ON i.id = quoting.id
         WHERE {quoted_visible("i", "o", "os")}
     ), (
         SELECT count(*) FROM accounts_user u WHERE u.id = ANY(%(people)s::bigint[]) AND u.is_active

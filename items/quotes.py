@@ -3,6 +3,8 @@
 See docs/decisions.md: A quote is asked for at every reading.
 """
 
+from typing import Any
+
 from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET
 
@@ -19,18 +21,21 @@ QUOTES = """
 QUOTING = Walk(listing([QUOTES], "DESC"), listing([QUOTES], "ASC"))
 
 
+def quoters(item: Item | ItemBody) -> str:
+    """The users who may quote an item, no repost, beside its sender (`QuotableBy`): nobody what is not for all."""
+    return item.quotable_by if item.visibility == Visibility.PUBLIC else QuotableBy.NOBODY
+
+
 def may_quote(item: Item | ItemBody, user: User) -> bool:
-    """Whether a user who sees an item, no repost, may quote it. What is not for all is quoted by its sender alone."""
-    sender_id = item.sender_id if isinstance(item, Item) else int(item.sender.id)
+    """Whether a user who sees an item, no repost, may quote it."""
     if item.status not in (UNSET, Status.PUBLISHED):
         return False
-    if sender_id == user.pk:
+    sender_id = item.sender_id if isinstance(item, Item) else int(item.sender.id)
+    if sender_id == user.pk or quoters(item) == QuotableBy.EVERYONE:
         return True
-    if item.visibility != Visibility.PUBLIC or item.quotable_by == QuotableBy.NOBODY:
-        return False
-    return item.quotable_by == QuotableBy.EVERYONE or is_following(user.pk, sender_id)
+    return quoters(item) == QuotableBy.FOLLOWERS and is_following(user.pk, sender_id)
 
 
-def quotes_page(item: ItemBody, reader: User | AnonymousUser, **at: int | None) -> ItemPage:
+def quotes_page(item: ItemBody, reader: User | AnonymousUser, **at: Any) -> ItemPage:
     """The quotes of an item, of a repost those of its original, as `Walk.page` has them."""
     return QUOTING.page(reader, item=int(item.shown.id), **at)

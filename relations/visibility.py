@@ -13,7 +13,7 @@ from django.db.models.expressions import RawSQL
 from accounts.models import User, UserQuerySet, username_pattern
 from accounts.rows import user_columns, user_of
 from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, may_know_of, mutes
-from storage.connections import fetch
+from storage.connections import fetch, id_array
 
 OF_MUTE = f"FROM relations_mute m WHERE m.muter_id = {READER} AND m.muted_id = u.id"
 FOLLOWER_COUNT = """(u.follower_count + coalesce(
@@ -30,6 +30,7 @@ STANDING = f"""
 
 
 FOLLOWING = f"SELECT {follows('%(follower)s', '%(followee)s')}"
+FOLLOWED = f"SELECT one.id FROM unnest(%(users)s::bigint[]) AS one (id) WHERE {follows(READER, 'one.id')}"  # noqa: S608 (constants)
 
 
 class Standing(NamedTuple):
@@ -98,6 +99,11 @@ def _by_name() -> str:
         SELECT {user_columns("u")} FROM accounts_user u WHERE lower(u.username) = %(username)s
         AND {may_know_of("u", READER)}
     """  # noqa: S608 (columns of our own model)
+
+
+def followed_among(reader: User, user_ids: Iterable[int]) -> set[int]:
+    """Those of these users whom the reader follows."""
+    return {user_id for (user_id,) in fetch(FOLLOWED, {"users": id_array(user_ids), "reader": reader.pk})}
 
 
 def is_following(follower_id: int, followee_id: int) -> bool:

@@ -133,6 +133,8 @@ def test_bodies_that_are_too_long_or_of_no_kind(caller: Caller) -> None:
         {"status": "x", "poll": {"options": ["a", "b"], "expires_in": 600}},
         {"status": "x", "scheduled_at": "2030-01-01T00:00:00Z"},
         {"status": "x", "quoted_status_id": "1"},
+        {"status": "x", "quoted_status_id": "abc"},
+        {"status": "x", "quote_approval_policy": "friends"},
         {"status": "x", "media_ids": ["1"]},
         {"status": "x", "media_ids": "abc"},
         {"status": "x", "media_ids": ["1", "2", "3", "4", "5"]},

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import QuotableBy, User
 from clientapi.people import known_senders, post_counts
 from clientapi.streaming import news_for
 from clientapi.streams import Hearer, stream_of
 from items import actions as items
 from items import filters
 from items.models import Bookmark, Item, Like, Visibility
+from items.quotes import may_quote
 from relations import actions as relations
 from relations import lists
 from storage.events import Edited, Entry, Position
@@ -60,6 +61,7 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
     for number in range(12):
         sender = chance.choice(people)
         seen = [item for item in said if sees(sender, item)]
+        quotable = [item for item in seen if may_quote(item, sender)]
         named = " ".join(f"@{one.username}" for one in chance.sample(people, 2))
         said.append(
             items.publish(
@@ -70,6 +72,8 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
                 },
                 visibility=chance.choice(Visibility.values),
                 reply_to=chance.choice(seen) if seen and chance.random() < 0.4 else None,
+                quote_of=chance.choice(quotable) if quotable and chance.random() < 0.5 else None,
+                quotable_by=chance.choice(QuotableBy.values),
             )
         )
     for one, item in itertools.product(people, chance.sample(said, 5)):
@@ -78,6 +82,9 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
         sharer = chance.choice(people)
         if item.visibility == Visibility.PUBLIC and not item.reply_to_id and sees(sharer, item):
             said.append(items.repost(sender=sharer, item=item)[0])
+    for quote in [item for item in said if item.quote_of_id]:
+        if chance.random() < 0.1:
+            items.revoke_quote(quote=quote)
     return said
 
 
@@ -110,18 +117,22 @@ def test_a_streamed_status_is_the_one_of_its_address(seed: int) -> None:
     post_counts.forget()
     known_senders.forget()
     entries: list[Entry] = [(Position(1, number), Edited(item.pk, item.visibility)) for number, item in enumerate(said)]
-    compared = 0
+    compared = quotes = 0
     for hearer, _, data in news_for(hearers, entries):
         message = json.loads(data)
         if message["event"] != "status.update":
             continue
         status = json.loads(message["payload"])
         answer = callers[hearer.reader].get(f"v1/statuses/{status['id']}")
-        for one in filter(None, (answer, answer["reblog"])):
+        both = [one for one in (answer, answer["reblog"]) if one]
+        inside = [one["quote"]["quoted_status"] for one in both if one["quote"] and one["quote"]["quoted_status"]]
+        for one in [*both, *inside]:
             one.pop("pinned", None)  # told to its sender, who asked for it
+        quotes += len(inside)
         assert status == answer, (message["stream"], hearer.reader)
         compared += 1
     assert compared > 20
+    assert quotes
 
 
 def shown_to(reader: User, item: Item, *streams: str) -> list[dict[str, Any]]:

@@ -61,6 +61,13 @@ await note("mastodon.v1.Account[]", status.favouritedBy.list());
 await note("mastodon.v1.Account[]", status.rebloggedBy.list());
 await note("mastodon.v1.Context", status.context.fetch());
 
+// Quoting
+const [said] = await v1.accounts.$select(bob.id).statuses.list();
+const quote = await note("mastodon.v1.Status", v1.statuses.create({ status: "Look", quotedStatusId: said.id, quoteApprovalPolicy: "followers" }));
+if (quote.quote.quotedStatus.id !== said.id) throw new Error(`no quote in ${JSON.stringify(quote)}`);
+await note("mastodon.v1.Status", v1.statuses.create({ status: "Again", quotedStatusId: quote.id }));
+await note("mastodon.v1.Status[]", v1.statuses.$select(said.id).quotes.list());
+
 // Reading
 await note("mastodon.v1.Status[]", v1.timelines.home.list({ limit: 10 }));
 await note("mastodon.v1.Status[]", v1.timelines.public.list({ local: true }));
