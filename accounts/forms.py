@@ -291,9 +291,7 @@ class PreferencesForm(forms.Form):
         help_text=_("Press ? on any page to see them. Kept in this browser."),
     )
     is_indexable = forms.BooleanField(label=_("Search engines may list my profile and my public posts"), required=False)
-    quotable_by = forms.ChoiceField(
-        label=_("Who can quote my new posts"), choices=QuotableBy.choices, initial=QuotableBy.EVERYONE
-    )
+    quotable_by = forms.ChoiceField(label=_("Who can quote my new posts"), choices=QuotableBy.choices, required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

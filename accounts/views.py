@@ -150,6 +150,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
     if form.is_valid():
         chosen: str = form.cleaned_data["language"]
         fields = {name: form.cleaned_data[name] for name in names}
+        fields["quotable_by"] = fields["quotable_by"] or None  # a page of before the upgrade sends none
         actions.edit_preferences(user=reader, **fields)
         with translation.override(chosen or browser_language(request)):
             messages.success(request, _("Saved."))

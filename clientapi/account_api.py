@@ -98,8 +98,8 @@ class ProfileView(ClientView):
     takes_files = frozenset({"PATCH"})
 
     def patch(self, request: Request) -> HttpResponse:
-        """Change name, words, fields, lock, pictures, whether search engines may list the account, and who may quote; the
-        rest is passed over, because the site has nothing like it.
+        """Change name, words, fields, lock, pictures, whether search engines may list the account, and who may quote;
+        the rest is passed over, because the site has nothing like it.
         """
         user, params = caller_of(request), Params(request)
         with ExitStack() as stack:

@@ -15,7 +15,7 @@ from clientapi.entities import QUOTABLE_BY, Context, Status, StatusSource
 from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of
 from clientapi.html import rendered
 from clientapi.media_api import described
-from clientapi.paging import MOST_STATUSES
+from clientapi.paging import MOST_STATUSES, answer, wanted
 from clientapi.params import Params
 from clientapi.people import people_answer
 from clientapi.presenting import Reader, edits, statuses

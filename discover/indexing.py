@@ -61,7 +61,7 @@ DOCUMENTS = f"""
     SELECT asked.id, i.sender_id, ARRAY(SELECT tag FROM items_itemtag t WHERE t.item_id = i.id ORDER BY tag),
         ARRAY(SELECT lexeme FROM items_itemdocument d, unnest(tsvector_to_array(d.document)) AS lexeme
             WHERE d.item_id = i.id AND length(lexeme) > 1 AND lexeme !~ '^[0-9]+$'),
-        greatest(coalesce(c.likes + 2 * (c.replies + c.reposts), 0), 0)
+        greatest(coalesce(c.likes + 2 * (c.replies + c.reposts + c.quotes), 0), 0)
     FROM unnest(%(items)s::bigint[]) AS asked (id)
     LEFT JOIN items_item i ON i.id = asked.id AND {public_post("i")}
     LEFT JOIN items_itemcounts c ON c.item_id = i.id

@@ -40,9 +40,9 @@ RARITY = f"""
 RECENT = 5_000
 """The newest posts, which may be popular even without a like, because their senders are."""
 ACTS = 50_000
-"""The newest likes, and the newest items (of which the replies and reposts count), by which posts become popular."""
+"""The newest likes, and the newest items (replies, reposts and quotes count), by which posts become popular."""
 REPLY = 2
-"""The weight of a reply or repost; a like counts 1."""
+"""The weight of a reply, repost or quote; a like counts 1."""
 FOLLOWER = 0.02
 """The weight of a follower of the sender, of whom at most MOST_FOLLOWERS are counted."""
 MOST_FOLLOWERS = 200
@@ -62,10 +62,10 @@ POPULAR = f"""
             SELECT item_id, created_at FROM items_like ORDER BY id DESC LIMIT {ACTS}) liked
         WHERE created_at < %(now)s
         UNION ALL
-        SELECT coalesce(said.root_id, said.repost_of_id), {REPLY} FROM (
-            SELECT root_id, repost_of_id, status, visibility FROM items_item
+        SELECT coalesce(said.root_id, said.repost_of_id, said.quote_of_id), {REPLY} FROM (
+            SELECT root_id, repost_of_id, quote_of_id, status, visibility FROM items_item
             WHERE id < %(below)s ORDER BY id DESC LIMIT {ACTS}) said
-        WHERE coalesce(said.root_id, said.repost_of_id) IS NOT NULL AND {public("said")}
+        WHERE coalesce(said.root_id, said.repost_of_id, said.quote_of_id) IS NOT NULL AND {public("said")}
     ), engaged AS (
         SELECT item_id AS id, sum(weight) AS engagement FROM acts WHERE item_id < %(below)s GROUP BY 1
     ), pool AS (

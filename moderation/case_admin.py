@@ -402,6 +402,7 @@ class CaseAdmin(Deciding, LogAdmin):
             "item_title": rules.with_hits(subject.title if subject else "", hits),
             "item_text": rules.with_hits(subject.text if subject else "", hits),
             "media": media,
+            "quoted": item.quote_of if item else None,
             "has_hidden": any(one.hidden_at for one in media),
             "has_shown": not all(one.hidden_at for one in media),
             "acts": self.has_decide_permission(request) and (item is None or item.status != Status.DELETED),

@@ -168,7 +168,7 @@ class _Part(Tally):
     media: dict[str, Shown] = field(default_factory=dict)
     """By the origin of a post."""
     items: dict[str, Item] = field(default_factory=dict)
-    """Items that posts of the part reply to, or that came in with it, by their origin."""
+    """Items that posts of the part reply to or quote, or that came in with it, by their origin."""
 
 
 def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
@@ -202,14 +202,14 @@ def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
 
 
 def _read(row: ArchiveImport, raw: list[bytes]) -> _Part:
-    """The posts of a part that did not come in before, and the items that they may reply to."""
+    """The posts of a part that did not come in before, and the items that they may reply to or quote."""
     part = _Part()
     for item in raw:
         try:
             part.posts.append(outbox.post_of(item))
         except LeftOutError as error:
             part.leave_out(error.why, error.address)
-    wanted = {digest for post in part.posts for digest in (post.origin, post.parent) if digest}
+    wanted = {digest for post in part.posts for digest in (post.origin, post.parent, post.quoted) if digest}
     known = BroughtItem.objects.filter(user=row.user_id, origin__in=wanted).select_related("item")
     part.items = {one.origin: one.item for one in known}
     new = {}
@@ -246,6 +246,7 @@ def _bring(row: ArchiveImport, user: User, part: _Part, post: Post) -> None:
                 visibility=Visibility.SELF if row.is_for_self else post.visibility,
                 extra_info={"imported": True} | ({"language": post.language} if post.language else {}),
                 reply_to=parent,
+                quote_of=part.items.get(post.quoted),
             )
             BroughtItem.objects.create(user=user, origin=post.origin, item=item)
     except ContentError as error:

@@ -47,12 +47,14 @@ class Attachment(NamedTuple):
 
 class Post(NamedTuple):
     """A post of the archive as this site would say it. `origin` is the digest of its address, `parent` that of what it
-    replies to, or empty. `lost`: its parts that cannot be read, keys of models.PART_REASONS.
+    replies to, or empty, `quoted` that of what it quotes. `lost`: its parts that cannot be read, keys of
+    models.PART_REASONS.
     """
 
     origin: str
     address: str
     parent: str
+    quoted: str
     written_at: datetime
     modified_at: datetime | None
     text: str
@@ -80,6 +82,7 @@ class _Object(msgspec.Struct):
     published: Any = None
     updated: Any = None
     inReplyTo: Any = None  # noqa: N815
+    quote: Any = None
     content: Any = ""
     contentMap: Any = None  # noqa: N815
     summary: Any = ""
@@ -129,6 +132,7 @@ def post_of(item: bytes) -> Post:
         origin=digest(named or hashlib.sha256(item).hexdigest()),
         address=address,
         parent=digest(parent) if parent else "",
+        quoted=digest(quoted) if (quoted := _text(note.quote)) else "",
         written_at=written_at,
         modified_at=modified_at,
         text=_words(note),

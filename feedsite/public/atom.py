@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from django.contrib.auth.models import AnonymousUser
 from django.utils.feedgenerator import Atom1Feed, Enclosure
-from django.utils.html import linebreaks
+from django.utils.html import format_html, linebreaks
 from django.utils.translation import gettext as _
 
 from accounts.models import User
@@ -17,7 +17,7 @@ from media.objects import MediaObject
 
 UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 ENTRIES = 20
-TITLE_LETTERS = 80
+TITLE_LETTERS, QUOTED_LETTERS = 80, 500
 
 
 def entries_of(person: User) -> list[ItemBody]:
@@ -43,7 +43,8 @@ def feed_of(person: User, items: Sequence[ItemBody], site: str, path: str) -> st
         feed.add_item(
             title=clean(excerpt(shown.words, TITLE_LETTERS)) or _("A post"),
             link=address,
-            description=linebreaks(clean(shown.warning or shown.text or shown.words), autoescape=True),
+            description=linebreaks(clean(shown.warning or shown.text or shown.words), autoescape=True)
+            + _quoted(shown, site),
             unique_id=address,
             author_name=clean(shown.sender.name),
             author_link=f"{site}/@{shown.sender.username}",
@@ -53,6 +54,16 @@ def feed_of(person: User, items: Sequence[ItemBody], site: str, path: str) -> st
         )
     text: str = feed.writeString("utf-8")
     return text
+
+
+def _quoted(item: ItemBody, site: str) -> str:
+    """The item that another quotes, as HTML, unless a warning stands before it."""
+    quoted = item.quote.item if item.quote and not item.warning else None
+    if quoted is None:
+        return ""
+    address, name = f"{site}/items/{quoted.id}", quoted.sender.username
+    words = clean(excerpt(quoted.words, QUOTED_LETTERS))
+    return format_html('<blockquote><p><a href="{}">@{}</a>: {}</p></blockquote>', address, name, words)
 
 
 def _enclosure(medium: MediaObject, site: str) -> Enclosure:

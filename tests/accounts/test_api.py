@@ -38,6 +38,7 @@ def test_sign_up_and_log_in() -> None:
         "avatar_url": user.avatar_url,
         "banner_url": user.banner_url,
         "is_indexable": True,
+        "quotable_by": "everyone",
     }
     assert user.level == Level.DAILY
     assert user.last_seen_at is not None

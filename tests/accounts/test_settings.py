@@ -427,7 +427,8 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
     first, mine, answer, repost, held = rows["items.jsonl"]
     assert first["content"] == {"text": "第一"}
     assert first["extra_info"] == {"a": [1]}
-    assert first["counts"] == {"likes": 1, "replies": 0, "reposts": 0}
+    assert first["counts"] == {"likes": 1, "replies": 0, "reposts": 0, "quotes": 0}
+    assert (first["quote_of"], first["quotable_by"]) == (None, "everyone")
     assert first["created_at"].endswith("Z")
     assert mine["visibility"] == "self"
     assert answer["reply_to"] == repost["repost_of"] == str(known["said"].pk)

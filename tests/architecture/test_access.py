@@ -50,9 +50,10 @@ NEAR_AND_FAR = ("anonymous", "mutual", "blocked", "sender")
 FOLLOWS = {"follower", "mutual", "muting", "listing", "blocked", "blocking"}
 """The relations in which the reader follows the sender."""
 
-KINDS = ("post", "reply", "repost", "answered", "shared")
+KINDS = ("post", "reply", "repost", "answered", "shared", "quoted")
 """Items that carry the words: the sender's post; their reply in somebody's public thread; somebody else's repost of
-another post of theirs; somebody else's public reply to their post, and a repost of it.
+another post of theirs; somebody else's public reply to their post, and a repost of it; a third post of theirs inside
+somebody else's quote.
 """
 
 
@@ -72,10 +73,12 @@ class World:
     repost: Item = None  # type: ignore[assignment]
     answered: Item = None  # type: ignore[assignment]
     shared: Item = None  # type: ignore[assignment]
+    quoted: Item = None  # type: ignore[assignment]
+    quote: Item = None  # type: ignore[assignment]
 
     def words(self, kind: str) -> str:
         words = {"post": "zebra", "repost": "okapi", "reply": "giraffe", "answered": "walrus", "shared": "walrus"}
-        return words[kind]
+        return (words | {"quoted": "lemur"})[kind]
 
 
 @pytest.fixture
@@ -122,8 +125,11 @@ def fill(world: World, visibility: Visibility, status: Status = Status.PUBLISHED
     world.reply = items.publish(
         sender=world.sender, content={"text": "giraffe #ztag"}, reply_to=world.thread, visibility=visibility
     )
+    world.quoted = items.publish(sender=world.sender, content={"text": "lemur"})
+    world.quote = items.publish(sender=world.author, content={"text": "look"}, quote_of=world.quoted)
+    items.change_visibility(item=world.quoted, visibility=visibility)
     verbs: dict[str, Callable[..., Any]] = {"rejected": items.reject, "deleted": items.delete}
-    for item in (world.post, world.reply, other):
+    for item in (world.post, world.reply, other, world.quoted):
         if status == Status.IN_REVIEW:
             items.hold(item=item, reasons=["words"])
         elif status in verbs:
@@ -168,6 +174,8 @@ def follows(relation: str, kind: str) -> bool:
     """
     if kind == "shared":
         return relation != "anonymous"
+    if kind == "quoted":
+        return relation not in {"anonymous", "muting"}
     if relation == "listing":
         return kind == "repost"
     return relation not in {"anonymous", "muting"} and (kind == "repost" or relation in FOLLOWS | {"sender"})
@@ -178,6 +186,11 @@ def follows_hashtag(relation: str, kind: str) -> bool:
     if kind == "post":
         return relation not in {"anonymous", "muting", "listing"}
     return follows(relation, kind)
+
+
+def is_shown_inside(relation: str, kind: str) -> bool:
+    """A quote shows nothing of whom the reader mutes."""
+    return relation != "muting"
 
 
 def is_front(relation: str, kind: str) -> bool:
@@ -264,7 +277,12 @@ API_ROUTES: dict[str, list[Shows]] = {
     ],
     "me/notifications": [Shows(lambda world: "/me/notifications", ("post", "answered"), is_told)],
     "timeline/home": [
-        Shows(lambda world: "/timeline/home?limit=100", ("post", "repost", "shared"), follows, published_only=True),
+        Shows(
+            lambda world: "/timeline/home?limit=100",
+            ("post", "repost", "shared", "quoted"),
+            follows,
+            published_only=True,
+        ),
         Shows(
             lambda world: "/timeline/home?limit=100",
             ("post", "repost", "shared"),
@@ -287,6 +305,7 @@ API_ROUTES: dict[str, list[Shows]] = {
     "users/<str:username>/items": [
         Shows(lambda world: "/users/sender/items", ("post",)),
         Shows(lambda world: "/users/author/items", ("repost", "shared")),
+        Shows(lambda world: "/users/author/items", ("quoted",), is_shown_inside),
     ],
     "items/<str:item_id>": [
         Shows(lambda world: f"/items/{world.post.pk}", ("post",), by_id=True),
@@ -294,6 +313,10 @@ API_ROUTES: dict[str, list[Shows]] = {
         Shows(lambda world: f"/items/{world.repost.pk}", ("repost",), by_id=True),
         Shows(lambda world: f"/items/{world.answered.pk}", ("answered",), by_id=True),
         Shows(lambda world: f"/items/{world.shared.pk}", ("shared",), by_id=True),
+        Shows(lambda world: f"/items/{world.quote.pk}", ("quoted",), is_shown_inside),
+    ],
+    "items/<str:item_id>/quotes": [
+        Shows(lambda world: f"/items/{world.quoted.pk}/quotes", ("quoted",), is_shown_inside)
     ],
     "items/<str:item_id>/replies": [
         Shows(lambda world: f"/items/{world.thread.pk}/replies", ("reply",)),
@@ -321,6 +344,7 @@ API_ROUTES: dict[str, list[Shows]] = {
 }
 """API routes that show items of others."""
 API_WITHOUT = {
+    "items/<str:item_id>/quotes/<str:quote_id>": "204 or 404 (items/test_quote_views.py)",
     "tags/trending": "hashtags of public posts (items/test_trending.py)",
     "me/suggestions": "people",
     "seen/plays": "",
@@ -416,11 +440,13 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: f"/items/{world.thread.pk}", ("reply",)),
         Shows(lambda world: f"/items/{world.answered.pk}", ("answered",), by_id=True),
         Shows(lambda world: f"/items/{world.shared.pk}", ("shared",), by_id=True),
+        Shows(lambda world: f"/items/{world.quote.pk}", ("quoted",), is_shown_inside),
     ],
     "notifications": [Shows(lambda world: "/notifications", ("post", "answered"), is_quoted)],
     "mentions": [Shows(lambda world: "/notifications/mentions", ("post", "answered"), is_quoted)],
     "edit": [Shows(lambda world: f"/items/{world.post.pk}/edit", ("post",), is_sender)],
     "delete": [Shows(lambda world: f"/items/{world.post.pk}/delete", ("post",), is_sender)],
+    "quotes": [Shows(lambda world: f"/items/{world.post.pk}/quotes", ("post",), by_id=True)],
     "edits": [
         Shows(lambda world: f"/items/{world.post.pk}/edits", ("post",), by_id=True),
         Shows(lambda world: f"/items/{world.reply.pk}/edits", ("reply",), by_id=True),
@@ -534,6 +560,7 @@ PAGES_WITHOUT = {
     "not-interested": "a line, or 404 (discover/test_feedback.py)",
     "interested": "a card, or 404 (the same)",
     "history-change": "what the history shows",
+    "revoke_quote": "the same (items/test_quote_views.py)",
     "repost": "the same",
     "undo_repost": "the same",
     "settings-preferences": "",
@@ -612,7 +639,7 @@ def expected(visibility: Visibility, status: Status, relation: str, kind: str) -
     if relation == "sender":
         # Their own in every status but deleted; what hangs on an item is seen while that is published.
         own = status != Status.DELETED
-        return own if kind != "repost" else status == Status.PUBLISHED
+        return own if kind not in ("repost", "quoted") else status == Status.PUBLISHED
     return status == Status.PUBLISHED and visibility in SEEN[relation]
 
 

@@ -57,6 +57,7 @@ class Site:
         self.tagger = UserFactory(username="tagger", level=3)
         follow_tag(user=self.tagger, tag="busy")
         self.tagger.refresh_from_db()
+        self.quote = say(self.other, "about it", quote_of=self.post)
         self.list = lists.create(owner=self.reader, title="Close")
         lists.add(owner=self.reader, list_id=self.list.pk, member=self.sender)
         now = timezone.now()
@@ -86,7 +87,8 @@ def app(path: str) -> Call:
 
 def _streamed(site: Site) -> None:
     reader, post, reply = site.reader.pk, site.post.pk, site.reply.pk
-    events = [(Position(1, 0), Published(site.newest.pk)), (Position(1, 1), Published(reply))]
+    published = (site.newest.pk, reply, site.quote.pk)
+    events = [(Position(1, number), Published(item)) for number, item in enumerate(published)]
     news.news_for([Listener(reader=reader, item=item, session=None) for item in (None, post)], events)
     public = Stream(("public",), is_public=True)
     streaming.news_for([Hearer(reader, (public,), is_socket=False)], events)
@@ -145,6 +147,9 @@ CALLS: dict[str, Call] = {
     "stream": _streamed,
     "publish": lambda site: say(site.reader, "@sender", reply_to=site.newest),
     "item": page("/items/{site.post.pk}"),
+    "quote": page("/items/{site.quote.pk}"),
+    "quotes": page("/items/{site.post.pk}/quotes"),
+    "quotes-upward": app("v1/statuses/{site.post.pk}/quotes?min_id=1"),
     "item-open": page("/items/{site.post.pk}", is_stranger=True),
     "item-open-again": page("/items/{site.post.pk}", is_stranger=True),
     "item-open-kept": page("/items/{site.post.pk}", is_stranger=True),

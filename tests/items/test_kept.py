@@ -55,7 +55,7 @@ def test_a_bookmark_is_private_and_idempotent(api: APIClient, reader: User) -> N
     assert other.get(path).json()["bookmarked"] is False
     assert APIClient().get(path).json()["bookmarked"] is False
     assert APIClient().put(f"{path}/bookmark").status_code == 401
-    assert api.get(path).json()["counts"] == {"likes": 0, "replies": 0, "reposts": 0}
+    assert api.get(path).json()["counts"] == {"likes": 0, "replies": 0, "reposts": 0, "quotes": 0}
 
 
 def test_hidden_items_cannot_be_kept_and_can_be_let_go(api: APIClient, reader: User) -> None:

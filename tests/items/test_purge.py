@@ -7,6 +7,7 @@ import pytest
 from accounts.models import User
 from accounts.signals import account_purged
 from items import actions, purge
+from items.bodies import Quote
 from items.counts import fold
 from items.hydrate import hydrate
 from items.models import CountChange, Item, ItemDocument, ItemTag, Like, Status
@@ -17,12 +18,12 @@ from tests.support.factories import UserFactory, say
 pytestmark = pytest.mark.django_db
 
 
-def counts(item: Item) -> tuple[int, int, int]:
+def counts(item: Item) -> tuple[int, int, int, int]:
     shown = hydrate([item.pk], item.sender)[0].counts
     fold()
     assert hydrate([item.pk], item.sender)[0].counts == shown
     assert not CountChange.objects.exists()
-    return shown.likes, shown.replies, shown.reposts
+    return shown.likes, shown.replies, shown.reposts, shown.quotes
 
 
 def settle(user: User) -> None:
@@ -60,12 +61,13 @@ def test_items_go_and_the_counts_of_others_are_exact(monkeypatch: pytest.MonkeyP
         say(ann, reply_to=answered, visibility="followers")
         actions.like(user=ann, item=say(bob))
     actions.repost(sender=ann, item=said)
+    quote, quoting = say(ann, quote_of=said), say(bob, quote_of=say(ann, "secret"))
     actions.like(user=ann, item=said)
     actions.delete(item=say(ann, reply_to=said))
     actions.hold(item=say(ann, reply_to=said), reasons=["x"])
     say(UserFactory(), reply_to=said)
     actions.like(user=UserFactory(), item=said)
-    assert counts(said) == (2, 1 + 2 + 5, 1)
+    assert counts(said) == (2, 1 + 2 + 5, 1, 1)
     withdrawn: list[int] = []
 
     def hear(item: Item, **kwargs: Any) -> None:
@@ -76,11 +78,13 @@ def test_items_go_and_the_counts_of_others_are_exact(monkeypatch: pytest.MonkeyP
     item_withdrawn.connect(hear)
     settle(ann)
     assert sorted(withdrawn) == sorted(published)
-    assert counts(said) == (1, 1, 0)
-    assert counts(answered) == (0, 0, 0)
+    assert counts(said) == (1, 1, 0, 0)
+    assert counts(answered) == (0, 0, 0, 0)
+    assert hydrate([quoting.pk], bob)[0].quote == Quote(str(quoting.quote_of_id), None, "deleted")
+    assert not Item.objects.published().filter(pk=quote.pk).exists()
     assert not Item.objects.filter(sender=ann).exclude(status=Status.DELETED).exists()
     assert not Like.objects.filter(user=ann).exists()
-    assert Item.objects.published().filter(sender=bob).count() == 7
+    assert Item.objects.published().filter(sender=bob).count() == 8
 
 
 @pytest.mark.long
@@ -103,4 +107,4 @@ def test_two_workers_and_the_user_at_once() -> None:
 
     assert at_once(work, work, change_mind) == [None] * 3
     settle(ann)
-    assert {counts(item) for item in said} == {(0, 0, 0)}
+    assert {counts(item) for item in said} == {(0, 0, 0, 0)}

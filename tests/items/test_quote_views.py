@@ -88,7 +88,7 @@ def test_a_quote_inside_a_quote_is_named(ann: User, carol: User, said: Item) -> 
 def test_the_author_takes_a_quote_off(ann: User, bob: User, carol: User, said: Item) -> None:
     quote = publish(sender=ann, content={"text": "look"}, quote_of=said)
     again, _ = repost(sender=carol, item=quote)
-    assert "1 quote<" in page(None, f"/items/{said.pk}")
+    assert "<b>1</b> quote<" in page(None, f"/items/{said.pk}")
     assert "look" in page(None, f"/items/{said.pk}/quotes")
     assert "revoke-quote" in page(bob, f"/items/{again.pk}/menu")
     for other in (ann, carol):

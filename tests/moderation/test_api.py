@@ -142,6 +142,21 @@ def test_rules_that_are_none_are_refused(api: APIClient, say: Say, rule: Rule, w
 
 
 @pytest.mark.slow
+def test_a_report_of_a_quote_shows_both(api: APIClient, say: Say, client: Client) -> None:
+    said = say("the original")
+    quote = items.publish(sender=said.sender, content={"text": "my words"}, quote_of=said)
+    report(api, quote, {"reason": "abuse"})
+    client.force_login(User.objects.create_superuser("keeper", "correct horse battery staple"))
+    page = client.get(f"/admin/moderation/case/{Report.objects.get().case_id}/change/").content.decode()
+    assert "my words" in page
+    assert "the original" in page
+    assert f"/admin/items/item/{said.pk}/change/" in page
+    form = client.get(f"/items/{quote.pk}/report").content.decode()
+    assert "my words" in form
+    assert "the original" in form
+
+
+@pytest.mark.slow
 def test_a_withdrawn_rule_is_named_no_more_and_kept_where_it_was(
     api: APIClient, say: Say, rule: Rule, client: Client
 ) -> None:

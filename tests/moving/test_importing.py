@@ -145,6 +145,13 @@ def test_own_threads_stay_and_replies_to_others_stay_behind(user: User) -> None:
     assert [why for _address, why in done.notes] == ["reply"] * 3
 
 
+def test_quotes_of_own_posts_come_with_them(user: User) -> None:
+    posts = [note(1), note(2, quote=address(1)), note(3, quote=f"{HOST}/users/zed/statuses/9")]
+    brought(user, files_of(posts))
+    first, second, third = posts_of(user)
+    assert (first.quote_of_id, second.quote_of_id, third.quote_of_id) == (None, first.pk, None)
+
+
 def test_a_reply_to_a_post_that_was_deleted_here_stays_behind(user: User) -> None:
     brought(user, files_of([note(1)]))
     items.delete(item=posts_of(user)[0])

@@ -221,6 +221,16 @@ def test_a_feed_holds_public_posts_and_their_pictures(client: Client, sender: Us
     assert b"circle words" not in answer.content
 
 
+def test_a_feed_shows_what_is_quoted_while_all_may_see_it(client: Client, sender: User) -> None:
+    said = say(sender, "the <original>")
+    say(sender, "my words", quote_of=said)
+    link = f'<a href="http://testserver/items/{said.pk}">@sender</a>'
+    summary = xml(client.get("/@sender/feed.atom")).findtext(f"{ATOM}entry/{ATOM}summary") or ""
+    assert summary == f"<p>my words</p><blockquote><p>{link}: the &lt;original&gt;</p></blockquote>"
+    actions.change_visibility(item=said, visibility=Visibility.FOLLOWERS)
+    assert b"original" not in client.get("/@sender/feed.atom").content
+
+
 def test_a_feed_is_the_same_for_members(client: Client, sender: User) -> None:
     say(sender, "circle words", visibility=Visibility.FOLLOWERS)
     client.force_login(sender)

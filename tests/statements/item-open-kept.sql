@@ -46,5 +46,27 @@
             SELECT string_agg(facts->>'id' || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
             FROM jsonb_array_elements(i.media) WITH ORDINALITY AS medium (facts, place)), '')
     ), (
-        SELECT count(*) FROM accounts_user u WHERE u.id = ANY($5::bigint[]) AND u.is_active
+        SELECT count(*) FROM unnest($5::bigint[]) AS quoting (id) JOIN (items_item i JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_user os ON os.id = o.sender_id) ON i.id = quoting.id
+        WHERE
+    (NOT i.is_quote_revoked AND o.status = 'published' AND
+    (
+    ((o.sender_id = $4 AND o.status <> 'deleted') OR (
+        o.status = 'published' AND os.is_active
+        AND (o.visibility = 'public' OR (o.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $4 AND f.followee_id = o.sender_id  )
+            AND (o.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = o.sender_id AND f.followee_id = $4  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $4 OFFSET 0))))
+     AND (o.root_id IS NULL OR o.sender_id = $4 OR EXISTS (
+        SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
+        WHERE root.id = o.root_id AND
+    ((root.sender_id = $4 AND root.status <> 'deleted') OR (
+        root.status = 'published' AND rs.is_active
+        AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $4 AND f.followee_id = root.sender_id  )
+            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $4  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $4 OFFSET 0))))
+     OFFSET 0)))
+        AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $4 AND m.muted_id = o.sender_id  OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = i.sender_id OFFSET 0))
+    ), (
+        SELECT count(*) FROM accounts_user u WHERE u.id = ANY($6::bigint[]) AND u.is_active
     )

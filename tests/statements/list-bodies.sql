@@ -109,18 +109,18 @@
     ,
     i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
     i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
-    s.id, s.username, s.display_name, s.is_big_v,
-    s.avatar::text
+    i.quote_of_id, i.quotable_by,
+    s.id, s.username, s.display_name, s.is_big_v, s.avatar::text
     ,
     (
         SELECT ARRAY[
             coalesce(sum(n.likes), 0),
             coalesce(sum(n.replies) + CASE WHEN coalesce(o.visibility, i.visibility) = 'public' THEN 0 ELSE sum(n.circle_replies) END, 0),
-            coalesce(sum(n.reposts), 0)
+            coalesce(sum(n.reposts), 0), coalesce(sum(n.quotes), 0)
         ]::int[] FROM (
-            SELECT likes, replies, circle_replies, reposts FROM items_itemcounts WHERE item_id = coalesce(o.id, i.id)
+            SELECT likes, replies, circle_replies, reposts, quotes FROM items_itemcounts WHERE item_id = coalesce(o.id, i.id)
             UNION ALL
-            SELECT likes, replies, circle_replies, reposts FROM items_countchange WHERE item_id = coalesce(o.id, i.id)
+            SELECT likes, replies, circle_replies, reposts, quotes FROM items_countchange WHERE item_id = coalesce(o.id, i.id)
         ) n)
     ,
     EXISTS (SELECT FROM items_like l WHERE l.user_id = $1 AND l.item_id = coalesce(o.id, i.id) OFFSET 0),
@@ -130,8 +130,8 @@
     ,
     o.id, o.type, o.title, o.content::text, o.extra_info::text, o.media::text,
     o.visibility, o.status, o.created_at, o.modified_at, o.reply_to_id, o.repost_of_id,
-    os.id, os.username, os.display_name, os.is_big_v,
-    os.avatar::text
+    o.quote_of_id, o.quotable_by,
+    os.id, os.username, os.display_name, os.is_big_v, os.avatar::text
 , (SELECT p.inbox_from FROM accounts_policy p)
     FROM placed LEFT JOIN items_item i ON i.id = placed.id AND placed.place <= $5
         LEFT JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id

@@ -1,14 +1,17 @@
     WITH answered AS MATERIALIZED (
         SELECT sender_id AS id FROM items_item WHERE id IN ($1::bigint, $2::bigint)
     ),
+    quoted AS MATERIALIZED (SELECT sender_id AS id FROM items_item WHERE id = $3::bigint),
     addressed AS MATERIALIZED (
-        SELECT id FROM answered UNION SELECT id FROM accounts_user WHERE lower(username) = ANY($3::text[])
+        SELECT id FROM answered UNION SELECT id FROM quoted
+        UNION SELECT id FROM accounts_user WHERE lower(username) = ANY($4::text[])
     ),
     told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
-        SELECT m.id, CASE WHEN m.id IN (SELECT id FROM answered) THEN 'reply' ELSE 'mention' END, i.id
+        SELECT m.id, CASE WHEN m.id IN (SELECT id FROM answered) THEN 'reply'
+            WHEN m.id IN (SELECT id FROM quoted) THEN 'quote' ELSE 'mention' END, i.id
         FROM addressed JOIN accounts_user m ON m.id = addressed.id, items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id
-        WHERE m.id <> $4 AND m.is_active AND i.id = $5 AND (
+        WHERE m.id <> $5 AND m.is_active AND i.id = $6 AND (
     (
     ((i.sender_id = m.id AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -53,6 +56,6 @@
     ),
     acts AS (
         INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
-        SELECT position, id, recipient_id, $4 FROM told
+        SELECT position, id, recipient_id, $5 FROM told
     )
     SELECT recipient_id FROM told

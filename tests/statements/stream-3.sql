@@ -1,46 +1,46 @@
-    SELECT pair.reader, pair.item, answered.sender_id
-    FROM unnest($1::bigint[], $2::bigint[]) AS pair (reader, item)
-    CROSS JOIN LATERAL (
-        SELECT i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.id = pair.item AND (
+    SELECT
+    o.id, o.type, o.title, o.content::text, o.extra_info::text, o.media::text,
+    o.visibility, o.status, o.created_at, o.modified_at, o.reply_to_id, o.repost_of_id,
+    o.quote_of_id, o.quotable_by,
+    os.id, os.username, os.display_name, os.is_big_v, os.avatar::text
+    ,
     (
-    ((i.sender_id = pair.reader AND i.status <> 'deleted') OR (
-        i.status = 'published' AND s.is_active
-        AND (i.visibility = 'public' OR (i.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = pair.reader AND f.followee_id = i.sender_id  OFFSET 0)
-            AND (i.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = pair.reader  OFFSET 0))))
-        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = pair.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = pair.reader OFFSET 0))))
-     AND (i.root_id IS NULL OR i.sender_id = pair.reader OR EXISTS (
-        SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-        WHERE root.id = i.root_id AND
-    ((root.sender_id = pair.reader AND root.status <> 'deleted') OR (
-        root.status = 'published' AND rs.is_active
-        AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = pair.reader AND f.followee_id = root.sender_id  OFFSET 0)
-            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = pair.reader  OFFSET 0))))
-        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = pair.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = pair.reader OFFSET 0))))
-     OFFSET 0)))
-     AND
-    (i.repost_of_id IS NULL OR EXISTS (
-        SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = i.repost_of_id AND o.status = 'published' AND
+        SELECT ARRAY[
+            coalesce(sum(n.likes), 0),
+            coalesce(sum(n.replies) + CASE WHEN o.visibility = 'public' THEN 0 ELSE sum(n.circle_replies) END, 0),
+            coalesce(sum(n.reposts), 0), coalesce(sum(n.quotes), 0)
+        ]::int[] FROM (
+            SELECT likes, replies, circle_replies, reposts, quotes FROM items_itemcounts WHERE item_id = o.id
+            UNION ALL
+            SELECT likes, replies, circle_replies, reposts, quotes FROM items_countchange WHERE item_id = o.id
+        ) n)
+    ,
+    EXISTS (SELECT FROM items_like l WHERE l.user_id = $1 AND l.item_id = o.id OFFSET 0),
+    EXISTS (SELECT FROM items_item r
+        WHERE r.repost_of_id = o.id AND r.sender_id = $1 AND r.status = 'published' OFFSET 0),
+    EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = $1 AND m.item_id = o.id OFFSET 0)
+    , i.id,
+    CASE WHEN i.is_quote_revoked THEN 'revoked' WHEN o.status = 'deleted' THEN 'deleted'
+        WHEN
+    (NOT i.is_quote_revoked AND o.status = 'published' AND
     (
-    ((o.sender_id = pair.reader AND o.status <> 'deleted') OR (
+    ((o.sender_id = $1 AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
         AND (o.visibility = 'public' OR (o.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = pair.reader AND f.followee_id = o.sender_id  OFFSET 0)
-            AND (o.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = o.sender_id AND f.followee_id = pair.reader  OFFSET 0))))
-        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = pair.reader AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = pair.reader OFFSET 0))))
-     AND (o.root_id IS NULL OR o.sender_id = pair.reader OR EXISTS (
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = o.sender_id  )
+            AND (o.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = o.sender_id AND f.followee_id = $1  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $1 OFFSET 0))))
+     AND (o.root_id IS NULL OR o.sender_id = $1 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
         WHERE root.id = o.root_id AND
-    ((root.sender_id = pair.reader AND root.status <> 'deleted') OR (
+    ((root.sender_id = $1 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = pair.reader AND f.followee_id = root.sender_id  OFFSET 0)
-            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = pair.reader  OFFSET 0))))
-        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = pair.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = pair.reader OFFSET 0))))
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = root.sender_id  )
+            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $1  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
      OFFSET 0)))
-        OFFSET 0))
-    ) OFFSET 0
-    ) AS answered
+        AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = o.sender_id  OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = i.sender_id OFFSET 0))
+     THEN 'accepted' ELSE 'unauthorized' END
+    , o.is_quote_revoked
+    FROM unnest($2::bigint[]) AS quoting (id) JOIN (items_item i JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_user os ON os.id = o.sender_id) ON i.id = quoting.id

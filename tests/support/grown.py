@@ -175,6 +175,8 @@ class Grown:
         grow(reply, MANY, id=self.ids(3), sender_id=f"{self.reader.pk}")
         repost = ItemFactory(sender=self.ordinary, repost_of=self.busy, content={})
         grow(repost, MANY, id=self.ids(4), sender_id=self.nth)
+        quote = ItemFactory(sender=self.ordinary, quote_of=self.busy)
+        grow(quote, MANY, id=self.ids(8), sender_id=self.nth)
         with connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO items_item (id, sender_id, repost_of_id, type, title, content, extra_info, status,"

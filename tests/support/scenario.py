@@ -123,9 +123,13 @@ PAGES = [
     "/notifications/unread",
     "/notifications/news?since_id=1",
     "/items/new",
+    "/items/new?quote_of={busy}",
     "/items/new/media?ids={middle},1,2",
     "/items/{busy}",
     "/items/{busy}?last_id={middle}",
+    "/items/{busy}/quotes",
+    "/items/{busy}/quotes?last_id={middle}",
+    "/items/{quote}",
     "/items/{reply}",
     "/items/{busy}/likes",
     "/items/{busy}/reposts",
@@ -233,6 +237,7 @@ ADDRESSES = [
     "me/notifications/unread",
     "items/{busy}",
     "items/{busy}/replies",
+    "items/{busy}/quotes",
     "items/{reply}/replies",
     "items/{busy}/likes",
     "items/{busy}/reposts",
@@ -296,6 +301,8 @@ WRITES: list[tuple[str, str, Any]] = [
     ("post", "items", {"content": MANY_NAMES}),
     ("post", "items", {"content": {"text": "word1 forbidden"}}),
     ("post", "items", {"content": {"text": "an answer @user2"}, "reply_to": "{busy}"}),
+    ("post", "items", {"content": {"text": "a quote"}, "quote_of": "{busy}"}),
+    ("delete", "items/{quoted}/quotes/{quote}", None),
     ("put", "items/{own}/pin", None),
     ("delete", "items/{own}/pin", None),
     ("put", "items/{busy}/like", None),
@@ -327,6 +334,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("/settings/filters", {"phrase": "made", "action": "warn", "lasts": "0"}),
     ("/settings/filters/{filter}", {"phrase": "changed", "action": "warn", "lasts": "7"}),
     ("/settings/filters/{filter}/delete", {}),
+    ("/items/{quote}/revoke-quote", {}),
     ("/items/{mine}/pin", {}),
     ("/items/{mine}/unpin", {}),
     *[(f"/tags/quiet8/{verb}", {}) for verb in ("unfollow", "follow")],
@@ -378,6 +386,7 @@ CLIENT_READS = [
     *("v1/timelines/tag/busy?min_id={middle}", "v1/timelines/list/{list}", "v1/timelines/list/{list}?min_id={middle}"),
     *("v1/statuses?id[]={busy}", "v1/statuses/{busy}", "v1/statuses/{busy}/context", "v1/statuses/{reply}/context"),
     *("v1/statuses/{busy}/history", "v1/statuses/{busy}/favourited_by", "v1/statuses/{busy}/reblogged_by"),
+    *("v1/statuses/{busy}/quotes", "v1/statuses/{busy}/quotes?min_id={middle}", "v1/statuses/{quote}"),
     *("v1/statuses/{own}/source", "v1/bookmarks", "v1/favourites", "v1/accounts?id[]={person}"),
     *(
         "v1/accounts/relationships?id[]={person}&id[]={star}",
@@ -411,6 +420,8 @@ CLIENT_WRITES: list[tuple[str, str, Any]] = [
     *[("post", f"v1/tags/quiet9/{act}", {}) for act in ("unfollow", "follow")],
     ("patch", "v1/accounts/update_credentials", {"display_name": "A name"}),
     ("put", "v1/statuses/{own}", {"status": "changed words"}),
+    ("put", "v1/statuses/{own}/interaction_policy", {"quote_approval_policy": "followers"}),
+    ("post", "v1/statuses/{quoted}/quotes/{quote}/revoke", {}),
     ("post", "v1/statuses/{own}/pin", {}),
     ("post", "v1/statuses/{own}/unpin", {}),
     ("post", "v1/markers", {"home": {"last_read_id": "{middle}"}, "notifications": {"last_read_id": "{middle}"}}),
@@ -529,7 +540,9 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     *_, spare, latest = Filter.objects.filter(owner=user).order_by("pk").values_list("pk", flat=True)
     scenario.names |= {"filter": latest, "spare_filter": spare}
     kept = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own, too"}})
-    scenario.names["mine"] = kept.json()["id"]
+    scenario.names["mine"] = scenario.names["quoted"] = kept.json()["id"]
+    content = {"content": {"text": "about one's own"}, "quote_of": "{quoted}"}
+    scenario.names["quote"] = scenario.ask(api, who, "post", "/api/v1/items", content).json()["id"]
     scenario.work()
     for path in PAGES:
         scenario.ask(page, who, "get", path)

@@ -38,7 +38,7 @@ from items.models import Item, Like, Status, Visibility
 from items.signals import item_submitted
 from relations import actions as relations
 from relations import lists
-from relations.models import Follow, FollowRequest, List, Mute, Tag, TagFollow
+from relations.models import Block, Follow, FollowRequest, List, Mute, Tag, TagFollow
 from relations.tags import follow_tag, unfollow_tag
 from storage import connections, deliveries, keys
 from storage.draws import Draw
@@ -144,6 +144,21 @@ class Home(RuleBasedStateMachine):
             items.repost(sender=self._fresh(sender), item=item)
             for _ in range(posts):
                 items.publish(sender=self._fresh(sender), content={"text": "words"})
+
+    @precondition(lambda self: Item.objects.published().exists())
+    @rule(sender=people, pick=some, visibility=st.sampled_from(Visibility.values), is_reply=st.booleans())
+    def quote(self, sender: int, pick: int, visibility: str, is_reply: bool) -> None:
+        """An entry of home as a post; what is inside is asked when it is read."""
+        quoted, fresh = self._item(pick), self._fresh(sender)
+        said = {"content": {"text": "a quote"}, "visibility": visibility, "reply_to": quoted if is_reply else None}
+        with suppress(items.NotQuotableError):
+            items.publish(sender=fresh, quote_of=quoted, **said)
+
+    @precondition(lambda self: Item.objects.exclude(quote_of=None).exists())
+    @rule(pick=some)
+    def revoke_quote(self, pick: int) -> None:
+        quotes = Item.objects.exclude(quote_of=None).order_by("id")
+        items.revoke_quote(quote=quotes[pick % quotes.count()])
 
     @precondition(lambda self: Item.objects.exclude(repost_of=None).exists())
     @rule(sender=people, pick=some)
@@ -689,9 +704,22 @@ class Home(RuleBasedStateMachine):
             replies = Item.objects.published().filter(Q(reply_to=item.id) | Q(root=item.id), visibility__in=wide)
             reposts = Item.objects.published().filter(repost_of=item.id)
             likes = Like.objects.filter(item=item.id)
-            assert item.counts == Counts(likes.count(), replies.count(), reposts.count())
+            quotes = Item.objects.published().filter(quote_of=item.id, is_quote_revoked=False, visibility="public")
+            assert item.counts == Counts(likes.count(), replies.count(), reposts.count(), quotes.count())
+            if item.quote:
+                assert (item.quote.item is not None) == self._shows_inside(reader, Item.objects.get(pk=item.id))
             assert item.liked == likes.filter(user=reader).exists()
             assert item.reposted == reposts.filter(sender=reader).exists()
+
+    def _shows_inside(self, reader: User, quote: Item) -> bool:
+        """What the reader may see, of nobody whom they mute or who blocks whom quotes them; unless it was taken off."""
+        quoted = Item.objects.get(pk=quote.quote_of_id)
+        return (
+            not quote.is_quote_revoked
+            and Item.objects.published().visible_to(reader).filter(pk=quoted.pk).exists()
+            and not Mute.objects.filter(muter=reader, muted=quoted.sender_id).exists()
+            and not Block.objects.filter(blocker=quoted.sender_id, blocked=quote.sender_id).exists()
+        )
 
     @invariant()
     def requests_are_no_follows(self) -> None:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("items", "0001_tables"),
+        ("items", "0003_tag_posts_of_before"),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from storage.indexes import AddIndexConcurrently
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("items", "0002_quotes")]
+    dependencies = [("items", "0004_quotes")]
 
     operations = [
         AddIndexConcurrently(

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0003_folded_names"),
+        ("accounts", "0005_followed_tags"),
     ]
 
     operations = [

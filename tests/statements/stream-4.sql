@@ -1,0 +1,46 @@
+    SELECT pair.reader, pair.item, answered.sender_id
+    FROM unnest($1::bigint[], $2::bigint[]) AS pair (reader, item)
+    CROSS JOIN LATERAL (
+        SELECT i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+        WHERE i.id = pair.item AND (
+    (
+    ((i.sender_id = pair.reader AND i.status <> 'deleted') OR (
+        i.status = 'published' AND s.is_active
+        AND (i.visibility = 'public' OR (i.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = pair.reader AND f.followee_id = i.sender_id  OFFSET 0)
+            AND (i.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = pair.reader  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = pair.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = pair.reader OFFSET 0))))
+     AND (i.root_id IS NULL OR i.sender_id = pair.reader OR EXISTS (
+        SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
+        WHERE root.id = i.root_id AND
+    ((root.sender_id = pair.reader AND root.status <> 'deleted') OR (
+        root.status = 'published' AND rs.is_active
+        AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = pair.reader AND f.followee_id = root.sender_id  OFFSET 0)
+            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = pair.reader  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = pair.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = pair.reader OFFSET 0))))
+     OFFSET 0)))
+     AND
+    (i.repost_of_id IS NULL OR EXISTS (
+        SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
+        WHERE o.id = i.repost_of_id AND o.status = 'published' AND
+    (
+    ((o.sender_id = pair.reader AND o.status <> 'deleted') OR (
+        o.status = 'published' AND os.is_active
+        AND (o.visibility = 'public' OR (o.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = pair.reader AND f.followee_id = o.sender_id  OFFSET 0)
+            AND (o.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = o.sender_id AND f.followee_id = pair.reader  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = pair.reader AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = pair.reader OFFSET 0))))
+     AND (o.root_id IS NULL OR o.sender_id = pair.reader OR EXISTS (
+        SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
+        WHERE root.id = o.root_id AND
+    ((root.sender_id = pair.reader AND root.status <> 'deleted') OR (
+        root.status = 'published' AND rs.is_active
+        AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = pair.reader AND f.followee_id = root.sender_id  OFFSET 0)
+            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = pair.reader  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = pair.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = pair.reader OFFSET 0))))
+     OFFSET 0)))
+        OFFSET 0))
+    ) OFFSET 0
+    ) AS answered
