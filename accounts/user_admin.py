@@ -128,6 +128,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     )
     readonly_fields: ClassVar[tuple[str, ...]] = (
         "id",
+        "profile_fields",
         "is_big_v",
         "level",
         "last_seen_at",

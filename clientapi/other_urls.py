@@ -58,7 +58,7 @@ api_patterns = [
     path("trends/links", misc_api.EmptyView.as_view()),
     path("suggestions", misc_api.FirstSuggestionsView.as_view()),
     path("tags/<str:tag>", tag_api.TagView.as_view()),
-    path("tags/<str:tag>/follow", tag_api.FollowTagView.as_view()),
+    path("tags/<str:tag>/follow", tag_api.follow),
     path("tags/<str:tag>/unfollow", tag_api.UnfollowTagView.as_view()),
     path("announcements", misc_api.AnnouncementsView.as_view()),
     path("announcements/<str:announcement_id>/dismiss", misc_api.DismissedView.as_view()),

@@ -1,9 +1,10 @@
 """Hashtags over HTTP: one, and those that the caller follows."""
 
 from collections.abc import Sequence
+from functools import wraps
 
 import msgspec
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from rest_framework import exceptions
 from rest_framework.request import Request
 
@@ -13,6 +14,7 @@ from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
 from clientapi.paging import answer, wanted
 from clientapi.params import Params
 from clientapi.presenting import Reader
+from relations.tag_api import FollowedTagView
 from relations.tags import TAGS, TagCapError, follow_tag, followed_among, followed_tags_page, unfollow_tag
 from web.hashtags import canonical_tag
 from web.rest import FeedResponse
@@ -61,6 +63,15 @@ class FollowTagView(ClientView):
         except TagCapError as error:
             raise InvalidError(f"Validation failed: You follow {TAGS} hashtags, which is the limit") from error
         return FeedResponse(TagEntity(name, name, html.tag_address(name), [], following=True))
+
+
+_of_apps, _of_the_site = FollowTagView.as_view(), FollowedTagView.as_view()
+
+
+@wraps(_of_the_site)
+def follow(request: HttpRequest, tag: str) -> HttpResponseBase:
+    """One address of two APIs: Mastodon's apps post to it, the site's own API puts and deletes."""
+    return (_of_apps if request.method == "POST" else _of_the_site)(request, tag=tag)
 
 
 class UnfollowTagView(ClientView):

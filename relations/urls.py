@@ -19,7 +19,6 @@ api_patterns = [
     path("users/<str:username>/block", api.BlockView.as_view()),
     path("users/<str:username>/mute", api.MuteView.as_view()),
     path("me/tags", tag_api.FollowedTagsView.as_view()),
-    path("me/tags/<str:tag>", tag_api.FollowedTagView.as_view()),
     path("me/lists", list_api.ListsView.as_view()),
     path("me/lists/<str:list_id>", list_api.ListView.as_view()),
     path("me/lists/<str:list_id>/members", list_api.MembersView.as_view()),

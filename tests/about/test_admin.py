@@ -91,7 +91,7 @@ def test_a_preview_saves_nothing(page: Client) -> None:
     assert preview.status_code == 200
     said = preview.content.decode()
     assert "Reading room" in said
-    assert "/about/theme-v1-b3261e.css" in said
+    assert "/about/theme-v2-b3261e.css" in said
     assert "Closed on Monday." in said
     assert not SiteSettings.objects.exists()
     wrong = page.post(ADDRESS, FORM | {"_preview": "Preview", "accent": "#ffcc00"})

@@ -32,6 +32,7 @@ def test_sign_up_and_log_in() -> None:
         "username": "Bob_1-x",
         "display_name": "",
         "bio": "",
+        "fields": [],
         "is_big_v": False,
         "is_locked": False,
         "created_at": user.date_joined.isoformat().replace("+00:00", "Z"),

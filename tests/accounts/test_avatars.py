@@ -93,7 +93,7 @@ def test_avatars_are_not_counted(client: Client, db: None, settings: Any) -> Non
 def test_pages_keep_the_place_of_an_avatar(client: Client, db: None) -> None:
     UserFactory.create(username="ann", display_name="ßnn")
     page = client.get("/@ann").content.decode()
-    assert f'src="{drawn_url("ann", "ßnn")}" width="76" height="76" alt="" loading="lazy"' in page
+    assert f'src="{drawn_url("ann", "ßnn")}" width="96" height="96" alt="" loading="lazy"' in page
 
 
 def test_pages_draw_one_letter_by_themselves(client: Client, db: None) -> None:

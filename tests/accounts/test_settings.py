@@ -403,6 +403,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "follows.jsonl",
         "followers.jsonl",
         "follow_requests.jsonl",
+        "followed_hashtags.jsonl",
         "follow_requests_to_you.jsonl",
         "list_imports.jsonl",
         "archive_imports.jsonl",

@@ -356,7 +356,6 @@ API_WITHOUT = {
     "me/filters": "own filters",
     "me/filters/<str:filter_id>": "an own filter, or 404 (items/test_filter_api.py)",
     "me/tags": "hashtags that the caller follows",
-    "me/tags/<str:tag>": "204 or 404",
     "me/lists": "own lists",
     "me/lists/<str:list_id>": "an own list, or 404 (relations/test_list_api.py)",
     "me/lists/<str:list_id>/members": "people",

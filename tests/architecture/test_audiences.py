@@ -20,7 +20,7 @@ from timeline.pull import READ_FOR, STREAMS
 TEMPLATES = Path(settings.BASE_DIR) / "templates" / "items"
 NOT_WRITTEN_BY_APPS = {Visibility.MUTUALS}
 """Mastodon has no word for mutuals."""
-TOLD = re.compile(r'data-for="([a-z]+)"')
+SENTENCES = re.compile(r'"([a-z]+)": _\(')
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ TOLD = re.compile(r'data-for="([a-z]+)"')
         ("items.forms.AUDIENCES", [value for value, _ in AUDIENCES]),
         ("clientapi.entities.SHOWN_AS", list(SHOWN_AS)),
         ("clientapi.status_api.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),
-        ("templates/items/_audience.html", TOLD.findall((TEMPLATES / "_audience.html").read_text())),
+        ("templates/items/_audience.html", SENTENCES.findall((TEMPLATES / "_audience.html").read_text())),
         # A public item has no mark, and is in the stream of followers.
         ("items.cards.Words", ["public", *(circle for circle in Words._fields if circle in Visibility.values)]),
         ("timeline.pull.STREAMS", ["public", *(circle for circle in STREAMS if circle != "posts")]),

@@ -465,6 +465,7 @@ WITHOUT = {
     "notification-news": "a part of the notifications",
     "first-admin": "the form of sign-up, once in a site's life",
     "logout": "leads to the login",
+    "relate-tag": "leads back to the hashtag",
     "log-out-everywhere": "leads to the settings",
     "login-passkey": "leads on",
     "login-passkey-options": "a challenge, for a script",

@@ -282,6 +282,7 @@ def test_a_profile(api: APIClient, anonymous: APIClient, ann: User, bob: User) -
         "username": "bob",
         "display_name": "",
         "bio": "",
+        "fields": [],
         "is_big_v": False,
         "is_locked": False,
         "avatar_url": bob.avatar_url,

@@ -102,5 +102,5 @@ def test_notifications_quote_nothing_that_is_filtered(client: Client, reader: Us
     add(reader, "zebra")
     say(author, "hello @reader, a zebra")
     page = client.get("/notifications").content.decode()
-    assert "Muted word: zebra" in page
+    assert "Filtered: zebra" in page
     assert "hello" not in page

@@ -128,7 +128,7 @@ MODULES = [
 FILTERS = {
     "add", "admin_urlname", "capfirst", "date", "default", "default_if_none", "divisibleby", "filesizeformat",
     "floatformat", "intcomma", "join", "length", "linebreaksbr", "pluralize", "slice", "stringformat", "timesince",
-    "unlocalize", "urlencode", "yesno",
+    "truncatechars", "unlocalize", "urlencode", "yesno",
 }  # fmt: skip
 """Django's filters that our templates may use: of a member's text they look at each character once."""
 

@@ -603,7 +603,7 @@ def test_media_have_a_tab_of_their_own(client: Client, reader: Any, other: Any, 
     shown = posted(other, sent(other, description="A red field"))
     page = client.get("/@other/media").content.decode()
     assert f'id="item-{shown.pk}"' in page
-    assert 'alt="A red field"' in page
+    assert 'aria-label="A red field"' in page
     assert "only words" not in page
     block(blocker=reader, blocked=other)
     assert "A red field" not in client.get("/@other/media").content.decode()

@@ -38,7 +38,7 @@ def states(sessions: list[LiveSession]) -> list[str]:
 @pytest.mark.slow
 def test_sessions_are_found(admin_client: Client, sessions: list[LiveSession], django_assert_num_queries: Any) -> None:
     upcoming, live, replay, other = sessions
-    with django_assert_num_queries(4):  # user, estimate, count, rows
+    with django_assert_num_queries(3):  # estimate, count, rows
         assert shown(admin_client) == [other, replay, live, upcoming]
     assert shown(admin_client, q="@HOST") == [replay, live, upcoming]
     assert shown(admin_client, q="42") == [other]

@@ -308,6 +308,7 @@ def test_every_act_bears_the_recipient_of_its_entry(ann: User, bob: User) -> Non
     items.repost(sender=bob, item=post)
     say(bob, "an answer", reply_to=post)
     say(bob, "hello @ann")
+    say(bob, "see this", quote_of=post)
     relations.follow(follower=bob, followee=ann)
     actions.tell_of_request(follower=bob, followee=ann)
     actions.tell_of_acceptance(follower=ann, followee=bob)

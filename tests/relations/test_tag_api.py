@@ -34,7 +34,7 @@ def followed(user: User) -> list[str]:
 
 def test_follow_list_and_unfollow(user: User, client: APIClient) -> None:
     for tag in ("Tea", "TEA", "茶"):
-        assert client.put(f"/api/v1/me/tags/{quote(tag)}").status_code == 204
+        assert client.put(f"/api/v1/tags/{quote(tag)}/follow").status_code == 204
     body = client.get("/api/v1/me/tags?limit=1").json()
     assert [one["tag"] for one in body["items"]] == ["茶"]
     assert body["has_more"]
@@ -42,37 +42,37 @@ def test_follow_list_and_unfollow(user: User, client: APIClient) -> None:
     rest = client.get(f"/api/v1/me/tags?last_id={body['last_id']}").json()
     assert ([one["tag"] for one in rest["items"]], rest["has_more"]) == (["tea"], False)
     for _ in range(2):
-        assert client.delete("/api/v1/me/tags/tea").status_code == 204
+        assert client.delete("/api/v1/tags/tea/follow").status_code == 204
     assert followed(user) == ["茶"]
 
 
 @pytest.mark.parametrize("tag", ["123", "two words", "%23", "a" * 101, "a%00b"])
 def test_what_is_no_hashtag_is_not_found(tag: str, client: APIClient, user: User) -> None:
-    assert client.put(f"/api/v1/me/tags/{tag}").status_code == 404
-    assert client.delete(f"/api/v1/me/tags/{tag}").status_code == 404
+    assert client.put(f"/api/v1/tags/{tag}/follow").status_code == 404
+    assert client.delete(f"/api/v1/tags/{tag}/follow").status_code == 404
     assert followed(user) == []
 
 
 def test_strangers_follow_nothing() -> None:
     for method in ("put", "delete"):
-        assert getattr(APIClient(), method)("/api/v1/me/tags/tea").status_code == 401
+        assert getattr(APIClient(), method)("/api/v1/tags/tea/follow").status_code == 401
     assert APIClient().get("/api/v1/me/tags").status_code == 401
 
 
 def test_the_cap(user: User, client: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tags, "TAGS", 1)
-    assert client.put("/api/v1/me/tags/tea").status_code == 204
-    refused = client.put("/api/v1/me/tags/milk")
+    assert client.put("/api/v1/tags/tea/follow").status_code == 204
+    refused = client.put("/api/v1/tags/milk/follow")
     assert refused.status_code == 409
     assert "limit" in refused.json()["detail"]
-    assert client.put("/api/v1/me/tags/tea").status_code == 204
+    assert client.put("/api/v1/tags/tea/follow").status_code == 204
     words = Caller(user).post("v1/tags/milk/follow", status=422)["error"]
     assert words.startswith("Validation failed")
     assert followed(user) == ["tea"]
 
 
 def test_home_says_by_which_hashtag(user: User, client: APIClient) -> None:
-    client.put("/api/v1/me/tags/tea")
+    client.put("/api/v1/tags/tea/follow")
     item = say(UserFactory(), "some #Tea")
     (shown,) = client.get("/api/v1/timeline/home").json()["items"]
     assert (shown["id"], shown["reason"]) == (str(item.pk), "#tea")

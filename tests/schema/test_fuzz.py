@@ -78,7 +78,14 @@ def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, setting
         if signed_in:
             client.force_authenticate(ann, token="x")
         address = path.format(
-            username=name, item_id=name, session_id=name, tag=name, media_id=name, filter_id=name, list_id=name
+            username=name,
+            item_id=name,
+            quote_id=name,
+            session_id=name,
+            tag=name,
+            media_id=name,
+            filter_id=name,
+            list_id=name,
         )
         response = client.generic(method.upper(), f"{address}?{urlencode(query)}", body, kind, HTTP_IDEMPOTENCY_KEY=key)
         content = b"".join(response.streaming_content) if response.streaming else response.content

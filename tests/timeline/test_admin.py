@@ -41,7 +41,7 @@ def test_the_progress_of_a_demotion_is_shown(admin_client: Client, reader: Any) 
 def test_a_demotion_is_called_by_the_users_name(admin_client: Client, reader: Any) -> None:
     one = Backfill.objects.create(sender=reader, followers=200, done=50)
     page = text(admin_client.get(f"/admin/timeline/backfill/{one.pk}/change/"))
-    assert f"demotion of @{reader.username}: 50 of 200 followers" in page
+    assert f"@{reader.username} becomes ordinary: 50 of 200 followers" in page
 
 
 @pytest.mark.slow

@@ -40,7 +40,11 @@ ODD = {
     "long": "x" * 3_000,
 }
 BROKEN = ["=", "&&&", "%", "%zz=%zz", "a=" * 50]
-VERBS = {"relate": [*relation_views.VERBS], "history-change": [*history_views.VERBS]}
+VERBS = {
+    "relate": [*relation_views.VERBS],
+    "relate-tag": ["follow", "unfollow"],
+    "history-change": [*history_views.VERBS],
+}
 
 
 @pytest.fixture
