@@ -60,6 +60,11 @@ AUDIENCE = f"""
         SELECT i.place, i.before, i.sender_id, tag.id AS tag_id
         FROM i JOIN accounts_user s ON s.id = i.sender_id AND s.is_active JOIN items_itemtag t ON t.item_id = i.id
         CROSS JOIN LATERAL ({known_tags("g.id", "g.name = t.tag")}) tag WHERE {public_post("i")}
+    ), followed AS MATERIALIZED (
+        SELECT one.reader, tag.id FROM unnest(%(readers)s::bigint[]) AS one (reader)
+        CROSS JOIN LATERAL (
+            {tag_follows("one.reader", "h.tag_id AS id")} AND (h.tag_id IN (SELECT tag_id FROM tagged)) IS TRUE OFFSET 0
+        ) tag WHERE EXISTS (SELECT FROM tagged)
     ), about AS MATERIALIZED (
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
     )
@@ -69,12 +74,7 @@ AUDIENCE = f"""
     WHERE {shown("connected.reader", LIST.wanted)}
     UNION ALL
     SELECT DISTINCT tagged.place, tagged.before, followed.reader, 0::bigint, NULL::bigint, true
-    FROM (
-        SELECT one.reader, tag.id FROM unnest(%(readers)s::bigint[]) AS one (reader)
-        CROSS JOIN LATERAL (
-            {tag_follows("one.reader", "h.tag_id AS id")} AND (h.tag_id IN (SELECT tag_id FROM tagged)) IS TRUE OFFSET 0
-        ) tag WHERE EXISTS (SELECT FROM tagged)
-    ) followed JOIN tagged ON tagged.tag_id = followed.id
+    FROM followed JOIN tagged ON tagged.tag_id = followed.id
     WHERE {is_wanted_at_home("followed.reader", "tagged.sender_id")}
     UNION ALL
     SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id, true

@@ -42,7 +42,7 @@ PENDING = "SELECT item_id FROM timeline_delivery"
 TAGS = known_tags(f"g.id, g.name, g.epoch # {policy.GENERATION}", f"g.id IN ({tag_follows('ANY(%(ids)s)')})")
 TAGGED_IDS = f"""
     SELECT i.id FROM items_itemtag t JOIN items_item i ON i.id = t.item_id
-    WHERE t.tag = %s AND i.id > %s AND {public_post("i")}
+    WHERE t.tag = %s AND t.item_id > %s AND {public_post("i")}
 """  # noqa: S608 (constants)
 OUTBOX_IDS = f"SELECT i.id FROM items_item i WHERE i.sender_id = %s AND {in_timelines('i')} AND i.id > %s"  # noqa: S608
 SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_to_id IS NULL"

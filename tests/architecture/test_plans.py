@@ -109,6 +109,7 @@ ALLOWED = (
         25_000,
         "items.user_search: CANDIDATES of a name; big-Vs",
     ),
+    Allowed("star", "WITH tags AS MATERIALIZED", 14_000, "home with 100 hashtags beside 500 followees"),
     # One's own, as much as one made; a few times an hour.
     *(
         Allowed(who, "", WHOLE, "an export of all that is one's own")

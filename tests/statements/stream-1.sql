@@ -17,6 +17,11 @@
         SELECT i.place, i.before, i.sender_id, tag.id AS tag_id
         FROM i JOIN accounts_user s ON s.id = i.sender_id AND s.is_active JOIN items_itemtag t ON t.item_id = i.id
         CROSS JOIN LATERAL (SELECT g.id FROM relations_tag g WHERE g.name = t.tag) tag WHERE i.status = 'published' AND i.visibility = 'public' AND i.reply_to_id IS NULL AND i.repost_of_id IS NULL
+    ), followed AS MATERIALIZED (
+        SELECT one.reader, tag.id FROM unnest($4::bigint[]) AS one (reader)
+        CROSS JOIN LATERAL (
+            SELECT h.tag_id AS id FROM relations_tagfollow h WHERE h.user_id = one.reader AND (h.tag_id IN (SELECT tag_id FROM tagged)) IS TRUE OFFSET 0
+        ) tag WHERE EXISTS (SELECT FROM tagged)
     ), about AS MATERIALIZED (
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
     )
@@ -49,12 +54,7 @@
     )
     UNION ALL
     SELECT DISTINCT tagged.place, tagged.before, followed.reader, 0::bigint, NULL::bigint, true
-    FROM (
-        SELECT one.reader, tag.id FROM unnest($4::bigint[]) AS one (reader)
-        CROSS JOIN LATERAL (
-            SELECT h.tag_id AS id FROM relations_tagfollow h WHERE h.user_id = one.reader AND (h.tag_id IN (SELECT tag_id FROM tagged)) IS TRUE OFFSET 0
-        ) tag WHERE EXISTS (SELECT FROM tagged)
-    ) followed JOIN tagged ON tagged.tag_id = followed.id
+    FROM followed JOIN tagged ON tagged.tag_id = followed.id
     WHERE (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = followed.reader AND b.blocked_id = tagged.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = tagged.sender_id AND b.blocked_id = followed.reader OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = followed.reader AND m.muted_id = tagged.sender_id  OFFSET 0) AND NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = followed.reader AND lm.member_id = tagged.sender_id AND l.is_exclusive OFFSET 0))
     UNION ALL
     SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id, true
