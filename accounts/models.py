@@ -150,7 +150,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     folded_name = FoldedName()
     bio = models.CharField(_("about them"), max_length=500, blank=True)
     profile_fields = models.JSONField(
-        _("fields"), default=list, db_default=[], blank=True, help_text="Pairs of a name and a value."
+        _("fields"), default=list, db_default=[], blank=True, help_text=_("Pairs of a name and a value.")
     )
     email = models.EmailField(_("e-mail"), blank=True)
     language = models.CharField(

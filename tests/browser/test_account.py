@@ -142,7 +142,7 @@ def test_a_chinese_browser_is_answered_in_chinese(visit: Visit, reader: Any, aut
     expect(visitor.page.get_by_role("heading", name="登录")).to_be_visible()
     log_in(visitor, "reader")
     expect(visitor.page.get_by_role("heading", name="首页")).to_be_visible()
-    expect(visitor.page.get_by_role("button", name="发布")).to_be_visible()
+    expect(visitor.page.get_by_label("有什么新鲜事")).to_be_visible()
     expect(visitor.page.get_by_text("刚刚")).to_be_visible()
     visitor.goto("/@author")
     expect(visitor.page.get_by_text("1 粉丝")).to_be_visible()

@@ -183,7 +183,9 @@ def test_what_people_write_never_runs(visit: Visit, settings: Any, tolerated: An
     assert marked > 25  # they were there to be seen
     for path in ["/", f"/items/{said['shown']}", "/@writer0"]:  # parts that the pages' own scripts fetch and swap in
         page.goto(visitor.site + path)
-        page.locator("main summary").first.click()
+        page.locator("main article .opens").first.click()
+        page.locator("main details.menu[open] a").first.wait_for()
+        page.keyboard.press("Escape")
         page.locator("main a[data-act=reply], main [data-act=reply]").first.click()
         page.locator("textarea[placeholder='Your reply']").wait_for()  # in the card, or below the whole item
         assert page.evaluate(FOREIGN) == [], path

@@ -38,6 +38,7 @@ NAMES = {
     *("inbox", "outbox", "sql", "pending"),  # as the header X-Feed-Source names what served a page
     *("manage", "py", "timeline", "check", "repair"),
     *("cat", "category"),  # the example of the whole words
+    "English",  # a language by its own name
     *("KB", "MB", "GB", "TB", "ms"),
     *("Moderators", "beat", "worker", "LDAP", "Control", "Command", "Mac"),
 }
