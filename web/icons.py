@@ -24,7 +24,7 @@ OF_CARDS = ("reply", "repost", "like", "liked", "bookmark", "bookmarked", "more"
 @cache
 def card_icon(name: str) -> SafeString:
     """An icon of `OF_CARDS`, for pages with `card_symbols`."""
-    return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+    return format_html('<svg aria-hidden="true"><use href="#i-{}"/></svg>', name)
 
 
 @cache
