@@ -163,7 +163,7 @@ def test_answering_an_answer(
         expect(composer.get_by_role("textbox", name=words["your_reply"])).to_be_focused()
         visitor.page.keyboard.type("a doubt")
         composer.get_by_role("button", name=words["reply"]).click()
-        expect(card.locator(".slot article .text")).to_have_text("a doubt")
+        expect(visitor.page.locator("#feed .under .text")).to_have_text("a doubt")
         expect(card.get_by_role("link", name=words["one_reply"], exact=True)).to_be_visible()
         whole = visitor.page.locator(f"#item-{root.pk}")
         expect(whole.get_by_role("link", name=words["three_replies"], exact=True)).to_be_visible()

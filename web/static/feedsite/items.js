@@ -190,8 +190,14 @@ async function addReply(id, answered) {
   number();
 }
 
-// One's own reply: the focus was in the composer that is gone.
+// One's own reply: in a thread it stands under what it answers, and the focus was in the composer that is gone.
 document.body.addEventListener("replied", ({ detail }) => {
   const item = document.getElementById(`item-${detail.id}`);
+  const answered = item?.parentElement.closest("#feed[data-replies] > article:not(.under)");
+  if (answered) {
+    item.classList.add("under");
+    answered.after(item);
+    number();
+  }
   if (item && ["BODY", "MAIN"].includes(document.activeElement.tagName)) item.focus({ preventScroll: true });
 });

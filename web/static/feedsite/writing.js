@@ -104,6 +104,12 @@ function fillComposer(form, draft) {
   }
   document.addEventListener("focusin", ({ target }) => openAtHome(target, "used"));
 
+  // What a press of a tool opens is what one writes next.
+  document.addEventListener("toggle", ({ target }) => {
+    if (!target.matches("form.composer .extra") || !target.open) return;
+    if (target.contains(document.activeElement)) target.querySelector("input, textarea").focus();
+  }, { capture: true });
+
   // --- Sending
   document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
     if (detail.elt.matches("form[data-draft]")) detail.elt.elements.text.readOnly = true;
