@@ -73,9 +73,11 @@ def sensitive_field() -> forms.BooleanField:
     return forms.BooleanField(label=_("Sensitive: its pictures are veiled"), required=False)
 
 
-def quotable_field(choices: list[Any], **options: Any) -> forms.ChoiceField:
+def quotable_field(choices: list[Any]) -> forms.ChoiceField:
     """Who may quote a post that all can read."""
-    return forms.ChoiceField(label=_("Who can quote it"), choices=choices, required=False, **options)
+    label = _("Who can quote it")
+    widget = forms.Select(attrs={"aria-label": label})
+    return forms.ChoiceField(label=label, choices=choices, required=False, widget=widget)
 
 
 class ItemForm(forms.Form):
@@ -103,7 +105,7 @@ class ItemForm(forms.Form):
     )
     reply_to = forms.IntegerField(required=False, widget=forms.HiddenInput)
     quote_of = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    quotable_by = quotable_field([("", _("As in my preferences")), *QuotableBy.choices])
+    quotable_by = quotable_field([("", _("As in my settings")), *QuotableBy.choices])
     title = forms.CharField(
         label=_("Title: a text with one is an article of up to 20,000 characters"),
         max_length=TITLE_LENGTH,
