@@ -137,7 +137,7 @@ def test_every_line_of_the_page(suite: str, has_three: bool) -> None:
         install.run("0", *blocks(PAGE.partition("**1.")[0]))
         said: dict[str, str] = {}
         for number, text in STEPS:
-            title = f"{number}. {text.partition('.')[0]}"
+            title = f"{number}. {re.split(r'[.*]', text)[0]}"
             said[title] = install.run(title, lines_for(*blocks(text), has_three=has_three))
             if title == "1. Programs":
                 install.run("as systemd does then", STARTED)
