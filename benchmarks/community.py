@@ -259,7 +259,7 @@ def by_token(user: User) -> dict[str, str]:
 def by_session(user: User) -> dict[str, str]:
     """Headers of a browser that has logged in."""
     client = Client()
-    client.force_login(user, "django.contrib.auth.backends.ModelBackend")
+    client.force_login(user, settings.AUTHENTICATION_BACKENDS[0])
     return {"Cookie": f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"}
 
 
