@@ -154,9 +154,11 @@ def edit_preferences(
     keeps_history: bool | None = None,
     is_indexable: bool | None = None,
     quotable_by: str | None = None,
+    takes_requests: bool | None = None,
 ) -> User:
     """Choose language and time zone ("" leaves it to the browser), whether what one opens is remembered, whether
-    search engines may list what one says, and who may quote what one publishes from now on; None stays.
+    search engines may list what one says, who may quote what one publishes from now on, and whether strangers may write
+    private mentions to one; None stays.
 
     Raises ValidationError, a dict by field.
     """
@@ -170,6 +172,7 @@ def edit_preferences(
         "keeps_history": keeps_history,
         "is_indexable": is_indexable,
         "quotable_by": quotable_by,
+        "takes_requests": takes_requests,
     }
     changed = [field for field, value in fields.items() if value is not None]
     for field in changed:

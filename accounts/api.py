@@ -67,6 +67,8 @@ class Account(msgspec.Struct):
     is_indexable: bool
     quotable_by: str
     """Who may quote what the user publishes from now on: everyone, followers, nobody."""
+    takes_requests: bool
+    """Whether strangers may write to the user in private mentions."""
 
     @classmethod
     def of(cls, user: User) -> "Account":
@@ -84,6 +86,7 @@ class Account(msgspec.Struct):
             user.banner_url,
             user.is_indexable,
             user.quotable_by,
+            user.takes_requests,
         )
 
 
@@ -149,6 +152,7 @@ class ProfileEdit(StrictSerializer):
     )
     is_indexable = FlagField(required=False)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
+    takes_requests = FlagField(required=False)
     email = TextField(max_length=254, required=False)
     current_password = TextField(max_length=4096, trim_whitespace=False, required=False)
     code = TextField(max_length=second_factors.CODE_LENGTH, required=False, allow_blank=True)
@@ -218,13 +222,14 @@ class MeView(ApiView):
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
         """Change display name, bio, fields, whether the caller decides on each follower, whether search engines may
-        list one's posts, or who may quote new ones; what is not sent stays. Another `email` wants the
+        list one's posts, who may quote new ones, or whether strangers may write private mentions to one; what is not
+        sent stays. Another `email` wants the
         `current_password`, of accounts with a second factor a `code` too, and holds when the letter to it has been
         answered.
         """
         fields, user = body(request, ProfileEdit), signed_in(request)
         address, password, code = (fields.pop(name, "") for name in ("email", "current_password", "code"))
-        preferences = {name: fields.pop(name, None) for name in ("is_indexable", "quotable_by")}
+        preferences = {name: fields.pop(name, None) for name in ("is_indexable", "quotable_by", "takes_requests")}
         try:
             if address:
                 spend("password", str(user.pk))

@@ -67,6 +67,7 @@ class AccountRow(msgspec.Struct):
     keeps_history: bool
     is_indexable: bool
     quotable_by: str
+    takes_requests: bool
     is_big_v: bool
     joined_at: datetime
     was_invited: bool
@@ -186,6 +187,7 @@ def _account(user: User) -> ExportFile:
         user.keeps_history,
         user.is_indexable,
         user.quotable_by,
+        user.takes_requests,
         user.is_big_v,
         user.date_joined,
         Invited.objects.filter(user=user).exists(),

@@ -273,7 +273,8 @@ def zones() -> list[Any]:
 
 
 class PreferencesForm(forms.Form):
-    """Theme, language, time zone, keys, whether search engines are welcome, and who may quote. Places have the names of
+    """Theme, language, time zone, keys, whether search engines are welcome, who may quote and whether strangers may
+    write. Places have the names of
     `accounts.locale.place_name`.
     """
 
@@ -292,6 +293,10 @@ class PreferencesForm(forms.Form):
     )
     is_indexable = forms.BooleanField(label=_("Search engines may list my profile and my public posts"), required=False)
     quotable_by = forms.ChoiceField(label=_("Who can quote my new posts"), choices=QuotableBy.choices, required=False)
+    takes_requests = forms.BooleanField(
+        label=_("People I do not follow may write to me privately (their first message is listed under Requests)"),
+        required=False,
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -192,6 +192,9 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         db_default=QuotableBy.EVERYONE,
         help_text="Who may quote what the user publishes from now on.",
     )
+    takes_requests = models.BooleanField(
+        default=True, db_default=True, help_text="Whether strangers may write to the user in private mentions."
+    )
     is_locked = models.BooleanField(
         _("locked"), default=False, db_default=False, help_text=_("Whether the user decides on each follower.")
     )

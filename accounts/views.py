@@ -143,8 +143,10 @@ def _present(form: ProfileForm, reader: User) -> None:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
-    """Theme, language, time zone and keys, whether search engines list what one says, and who may quote it."""
-    names = ("language", "time_zone", "is_indexable", "quotable_by")
+    """Theme, language, time zone and keys, whether search engines list what one says, who may quote it, and whether
+    strangers may write to one.
+    """
+    names = ("language", "time_zone", "is_indexable", "quotable_by", "takes_requests")
     initial = {name: getattr(reader, name) for name in names} | theme(request) | {"keys": has_keys(request)}
     form = PreferencesForm(request.POST or None, initial=initial)
     if form.is_valid():

@@ -19,10 +19,14 @@ from media.objects import MediaObject
 KEPT = 4_096
 """Accounts that a process keeps as they are shown."""
 Visibility = Literal["public", "unlisted", "private", "direct"]
-SHOWN_AS: dict[str, Visibility] = {"public": "public", "followers": "private", "mutuals": "private", "self": "direct"}
-"""The names that visibilities of items have in Mastodon. Posts for followers and posts for mutuals are both `private`:
-Mastodon has no name for mutuals.
-"""
+SHOWN_AS: dict[str, Visibility] = {
+    "public": "public",
+    "followers": "private",
+    "mutuals": "private",
+    "self": "private",
+    "mentioned": "direct",
+}
+"""The names that visibilities of items have in Mastodon, which has none for mutuals and for oneself."""
 
 QUOTABLE_BY: dict[str, str] = {
     "public": QuotableBy.EVERYONE,

@@ -4,6 +4,7 @@ from django.urls import include, path, re_path
 
 from clientapi import (
     account_api,
+    conversation_api,
     filter_api,
     instance_api,
     list_api,
@@ -64,8 +65,10 @@ api_patterns = [
     path("announcements/<str:announcement_id>/dismiss", misc_api.DismissedView.as_view()),
     path("custom_emojis", misc_api.EmptyView.as_view()),
     path("directory", misc_api.EmptyView.as_view()),
-    path("conversations", misc_api.OwnEmptyView.as_view()),
-    path("conversations/", misc_api.OwnEmptyView.as_view()),
+    path("conversations", conversation_api.ConversationsView.as_view()),
+    path("conversations/", conversation_api.ConversationsView.as_view()),
+    path("conversations/<str:conversation_id>", conversation_api.ConversationView.as_view()),
+    path("conversations/<str:conversation_id>/read", conversation_api.ConversationReadView.as_view()),
     path("domain_blocks", misc_api.OwnEmptyView.as_view()),
     path("endorsements", misc_api.OwnEmptyView.as_view()),
     path("featured_tags", misc_api.OwnEmptyView.as_view()),

@@ -14,6 +14,7 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET
 
+from accounts.cards import UserCard
 from accounts.models import QuotableBy, User
 from clientapi import html
 from clientapi.entities import (
@@ -34,8 +35,10 @@ from clientapi.entities import (
 )
 from clientapi.people import People, people
 from items.bodies import ItemBody
+from items.conversations import people_of
 from items.filters import Listed, Rule, filters_of
 from items.links import is_link
+from items.models import Visibility
 from items.profile import answered_senders
 from items.quotes import quoters
 from items.versions import Version
@@ -104,6 +107,7 @@ class Presenter:
         self.answered = {item_id: sender.id for item_id, sender in answered_senders(every, reader).items()}
         self.filters = _filters(every, reader)
         self.own = str(reader.pk or "")
+        self.addressed = _addressed(every, reader)
         self.pinned = pinned
         self.quotable: Collection[str] = _quotable((one for one in every if one.repost_of is None), reader)
 
@@ -166,7 +170,7 @@ class Presenter:
             application=None,
             account=accounts.by_id[item.sender.id],
             media_attachments=[Attachment.of(medium) for medium in said.media] if said.media else NONE,
-            mentions=self._mentions(text.names) if text.names else NONE,
+            mentions=self.addressed.get(said.id) or (self._mentions(text.names) if text.names else NONE),
             tags=words.tags,
             emojis=NONE,
             card=None,
@@ -213,6 +217,22 @@ def _quotable(items: Iterable[ItemBody], reader: Reader) -> frozenset[str]:
 def _approval(who: str, *, is_allowed: bool) -> QuoteApproval:
     policy = QUOTE_POLICIES[who]
     return QuoteApproval([] if policy == "nobody" else [policy], [], "automatic" if is_allowed else "denied")
+
+
+def _addressed(items: Iterable[ItemBody], reader: Reader) -> dict[str, list[Mention]]:
+    """Who sees each private mention besides its sender: apps take them for those whom it mentions."""
+    senders = {item.id: item.sender.id for item in items if item.visibility == Visibility.MENTIONED}
+    if not senders or not isinstance(reader, User):
+        return {}
+    own = UserCard.of(reader)
+    return {
+        item_id: [
+            _told(card.username, card.id, html.profile_address(card.username))
+            for card in (own, *others)
+            if card.id != senders[item_id]
+        ]
+        for item_id, others in people_of(list(map(int, senders)), reader).items()
+    }
 
 
 @lru_cache(html.KEPT)

@@ -165,6 +165,9 @@ OWN: dict[str, Need] = {
     "me/media/<str:media_id>/captions": MEDIA,
     "me/bookmarks": BOOKMARKS,
     "me/likes": LIKES,
+    "me/conversations": Need("read:statuses"),
+    "me/conversations/requests": Need("read:statuses"),
+    "me/conversations/<str:conversation_id>/read": Need(None, "write:conversations"),
     "me/history": Need("read", "write"),  # the words of narrower scopes do not tell of it
     "items": STATUSES,
     "items/<str:item_id>": STATUSES,
@@ -296,6 +299,8 @@ CLIENTS: dict[str, Need] = {
     "directory": OPEN,
     "conversations": Need("read:statuses"),
     "conversations/": Need("read:statuses"),
+    "conversations/<str:conversation_id>": Need(None, "write:conversations"),
+    "conversations/<str:conversation_id>/read": Need(None, "write:conversations"),
     "domain_blocks": Need("read:blocks"),
     "endorsements": Need("read:accounts"),
     "featured_tags": Need("read:accounts"),

@@ -27,6 +27,7 @@ from items.hydrate import hydrate, verified
 from items.models import Item, ItemType, Visibility
 from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
+from items.recipients import StrangersError, is_for
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.versions import Version, versions_of
 from items.viewing import tell_viewed
@@ -34,7 +35,7 @@ from media.actions import MediaError
 from media.models import Kind, MediaFile
 from web.rest import FeedResponse, idempotency_key
 
-WRITTEN_AS = {"public": Visibility.PUBLIC, "private": Visibility.FOLLOWERS, "direct": Visibility.SELF}
+WRITTEN_AS = {"public": Visibility.PUBLIC, "private": Visibility.FOLLOWERS, "direct": Visibility.MENTIONED}
 """The visibilities that a status may be written with. None is wider than what it says; `unlisted` is none of the
 site's.
 """
@@ -73,13 +74,11 @@ def _refuse_what_is_not_offered(params: Params) -> None:
             raise InvalidError(f"Validation failed: {name} {NOT_OFFERED}")
 
 
-def _visibility(params: Params, text: str, reader: User) -> Visibility:
+def _visibility(params: Params) -> Visibility:
     """The visibility that is asked for. Raises InvalidError for those that the site does not have."""
     asked = params.text("visibility", most=20) or "public"
     if asked not in WRITTEN_AS:
         raise InvalidError(f"Validation failed: Visibility {asked} {NOT_OFFERED}")
-    if asked == "direct" and _names_others(text, reader):
-        raise InvalidError("Validation failed: Direct messages are not offered: only you would see this")
     return WRITTEN_AS[asked]
 
 
@@ -88,8 +87,15 @@ def _quotable_by(params: Params) -> str | None:
     return QUOTABLE_BY.get(params.choice("quote_approval_policy", QUOTABLE_BY))
 
 
-def _names_others(text: str, reader: User) -> bool:
-    return any(name != reader.username.lower() for name in rendered(text).names)
+def _answered(params: Params, text: str, sender: User) -> Item | None:
+    """The item that a status answers. An app says by names who sees the answer to a private mention: it is for the same
+    people, so InvalidError is raised for other names. Raises Http404.
+    """
+    answered = params.id("in_reply_to_id")
+    item = item_or_404(str(answered), sender) if answered else None
+    if item and item.is_private and not is_for(rendered(text).names, sender=sender, answered=item):
+        raise InvalidError("Validation failed: Mention all people of the conversation, and nobody else")
+    return item
 
 
 def _type(ids: list[int], user: User) -> ItemType:
@@ -129,12 +135,12 @@ class StatusesView(OpenView):
         _refuse_what_is_not_offered(params)
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
         content = _said(params, media)
-        answered, quoted = params.id("in_reply_to_id"), params.id("quoted_status_id")
+        quoted = params.id("quoted_status_id")
         fields: dict[str, Any] = {
             "content": content,
             "type": _type(media, sender),
-            "visibility": _visibility(params, content["text"], sender),
-            "reply_to": item_or_404(str(answered), sender) if answered else None,
+            "visibility": _visibility(params),
+            "reply_to": _answered(params, content["text"], sender),
             "quote_of": item_or_404(str(quoted), sender) if quoted else None,
             "quotable_by": _quotable_by(params),
             "idempotency_key": idempotency_key(request),
@@ -144,6 +150,8 @@ class StatusesView(OpenView):
             item = actions.publish(sender=sender, **fields)
         except actions.NotQuotableError as error:
             raise Problem(403, "Its author does not let you quote this post") from error
+        except StrangersError as error:
+            raise exceptions.Throttled(error.wait) from error
         except ContentError as error:
             raise InvalidError(f"Validation failed: {error}") from error
         except idempotency.IdempotencyConflictError as error:
@@ -359,7 +367,10 @@ class ReblogView(ActView):
         """Repost the item. Reposts have no visibility of their own."""
         if params.text("visibility", most=20) not in ("", "public"):
             raise InvalidError(f"Validation failed: A visibility of a repost {NOT_OFFERED}")
-        new, _is_new = actions.repost(sender=user, item=item)
+        try:
+            new, _is_new = actions.repost(sender=user, item=item)
+        except actions.AudienceError as error:
+            raise Problem(403, NOT_YOURS) from error
         return new.pk
 
 

@@ -17,9 +17,9 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import QuotableBy, User
-from items import attachments, idempotency, pins, versions
+from items import attachments, idempotency, pins, recipients, versions
 from items.counts import stage
-from items.indexing import index
+from items.indexing import found_by, index
 from items.models import Bookmark, Item, ItemType, Status, Visibility
 from items.quotes import may_quote
 from items.signals import (
@@ -32,9 +32,8 @@ from items.signals import (
     item_tagged,
     item_withdrawn,
 )
-from items.text import ContentError, check_content, hashtags
+from items.text import ContentError, check_content
 from items.versions import Version
-from items.words import document
 from media import attaching
 from media.offering import telling
 from storage import ids
@@ -42,7 +41,7 @@ from storage.connections import fetch
 
 ID_ATTEMPTS = 3
 BREADTH = [Visibility.SELF, Visibility.MUTUALS, Visibility.FOLLOWERS, Visibility.PUBLIC]
-"""From the fewest to the most."""
+"""From the fewest to the most. A private mention is neither narrowed nor widened."""
 
 
 def _insertion(columns: str, values: str) -> str:
@@ -51,10 +50,10 @@ def _insertion(columns: str, values: str) -> str:
     WITH new AS (
         INSERT INTO items_item ({columns}
             sender_id, type, title, content, extra_info, media, status, visibility, reply_to_id, root_id, repost_of_id,
-            quote_of_id, quotable_by)
+            quote_of_id, quotable_by, conversation_id)
         VALUES ({values}
             %(sender)s, %(type)s, %(title)s, %(content)s, %(extra_info)s, %(media)s, %(status)s, %(visibility)s,
-            %(reply_to)s, %(root)s, %(repost_of)s, %(quote_of)s, %(quotable_by)s)
+            %(reply_to)s, %(root)s, %(repost_of)s, %(quote_of)s, %(quotable_by)s, %(conversation)s)
         ON CONFLICT (id) DO NOTHING RETURNING id, created_at, modified_at
     ),
     words AS (
@@ -117,12 +116,17 @@ def publish(
     """Publish an item; it is in every follower's home when this returns. Raises ContentError, NotQuotableError,
     idempotency.IdempotencyConflictError and IdempotencyGoneError.
 
+    A private mention is in no home: only those see it whom it mentions now (items.recipients). A reply to one has the
+    same people, whatever `visibility` says. Raises recipients.StrangersError for too many strangers.
+
     Where a receiver of `item_submitted` has a reason, the item is held for review instead. With an `idempotency_key`
     that the sender used before for the same item, that item is returned and nothing is published. A reply to a
     repost is one to its original, and so is a quote. Without `quotable_by` the sender's preference is taken.
     """
     check_content(type, content, title)
     reply_to, quote_of = _original(reply_to), _original(quote_of)
+    if reply_to and reply_to.is_private:
+        visibility = Visibility.MENTIONED
     fields: dict[str, Any] = {
         "type": type,
         "title": title,
@@ -140,13 +144,16 @@ def publish(
         raise NotQuotableError
     fields.setdefault("quotable_by", sender.quotable_by)
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
+    people = recipients.people_of(item, reply_to) if item.is_private else []
     pictures = attachments.claimed(item)
     reasons = _reasons(item)
     if reasons:
         item.status = Status.IN_REVIEW
     item = _insert(item)
+    if item.is_private:
+        recipients.write(item, people)
     if pictures:
-        attaching.use(pictures, item_id=item.pk)
+        attaching.use(pictures, item_id=item.pk, is_private=item.is_private)
     if idempotency_key:
         idempotency.keep(idempotency_key, item, fingerprint)
     if reasons:
@@ -163,6 +170,10 @@ def _original(item: Item | None) -> Item | None:
 
 class NotQuotableError(Exception):
     """Raised for a quote that the sender of the quoted item does not allow."""
+
+
+class AudienceError(ValueError):
+    """A private mention is shown to its people, and to no others by any verb."""
 
 
 class PastError(ValueError):
@@ -194,11 +205,14 @@ def publish_past(
     """Publish what the sender said elsewhere at an earlier time: profiles, threads and homes have it where it was said.
     No user is told of it, whom it mentions included.
 
-    Raises ContentError, PastError, and HeldError: an item that a rule would hold is not written.
+    Raises ContentError, PastError, AudienceError for a private mention, and HeldError: an item that a rule would hold
+    is not written.
 
     See docs/decisions.md: Imports are rows with a cursor.
     """
     check_content(type, content, "")
+    if visibility == Visibility.MENTIONED or (reply_to and reply_to.is_private):
+        raise AudienceError("Nobody gets a private mention of an earlier time.")
     item = Item(
         sender=sender,
         type=type,
@@ -224,8 +238,10 @@ def publish_past(
 @transaction.atomic
 def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
     """Show an item to one's own followers; the repost, and whether it is new. A repost of a repost is one of the
-    original.
+    original. Raises AudienceError for a private mention.
     """
+    if item.is_private:
+        raise AudienceError("A private mention cannot be reposted.")
     original_id = item.repost_of_id or item.pk
     mine = Item.objects.published().filter(sender=sender, repost_of=original_id)
     if there := mine.first():
@@ -288,7 +304,7 @@ def _written(item: Item, rows: list[tuple[Any, ...]]) -> Item:
 
 
 def _columns(item: Item) -> dict[str, Any]:
-    params: dict[str, Any] = {
+    return found_by(item) | {
         "sender": item.sender_id,
         "type": item.type,
         "title": item.title,
@@ -302,10 +318,8 @@ def _columns(item: Item) -> dict[str, Any]:
         "repost_of": item.repost_of_id,
         "quote_of": item.quote_of_id,
         "quotable_by": item.quotable_by,
-        "document": "" if item.repost_of_id else document(item.title, item.text),
+        "conversation": item.conversation_id,
     }
-    params["tags"] = hashtags(item.text) if params["document"] else []
-    return params
 
 
 # --- Changing what is published --------------------------------------------------------------------------
@@ -319,6 +333,8 @@ def edit(
 ) -> Item:
     """Change what an item says; what is None stays. Its earlier words are kept (items.versions). Raises ContentError,
     RepostError.
+
+    Whom a private mention mentions from now on does not see it.
 
     A published item that gives a reason for it goes back into review, and so does a rejected one. Links that a young
     account adds to a published one are refused: it stays as it is.
@@ -437,7 +453,7 @@ def restore(*, item: Item) -> bool:
 def change_visibility(*, item: Item, visibility: str) -> bool:
     """Show an item to more or fewer; True if it changed. One that more may see is delivered anew: the windows of its
     new readers may have forgotten it. An item that was for its sender only may be held for review first. Raises
-    RepostError.
+    RepostError, and AudienceError for a private mention and for what would be one.
     """
     item = _locked(item)
     before = item.visibility
@@ -445,6 +461,8 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         return False
     if item.repost_of_id:
         raise RepostError("A repost has the audience of its original.")
+    if Visibility.MENTIONED in (before, visibility):
+        raise AudienceError("The people of a private mention are those whom it mentions when it is published.")
     is_published = item.status == Status.PUBLISHED
     if is_published:
         stage(item, -1)

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.levels.admin import handle_column
 from accounts.models import User
 from items import actions, versions
-from items.models import Item
+from items.models import LISTED, Item
 from items.query import parse
 from items.reading import excerpt
 from items.search import matching_items
@@ -102,6 +102,11 @@ class ItemAdmin(ModeratedAdmin):
             linebreaksbr(item.text),
             format_html_join("", '<div class="help">{}: {}</div>', lines),
         )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Item]:
+        """All but private mentions, which staff see on the page of a case, if a person in it reports one."""
+        items: QuerySet[Item] = super().get_queryset(request)
+        return items.filter(visibility__in=LISTED)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ItemList]:
         """The list that reads the pictures of a page at once."""

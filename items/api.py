@@ -25,6 +25,7 @@ from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, u
 from items.profile import item_count, profile_page, replies_page, visible_item
 from items.query import QUERY_LENGTH, parse
 from items.quotes import quotes_page
+from items.recipients import StrangersError
 from items.search import search_items
 from items.tags import tag_page
 from items.text import TITLE_LENGTH, ContentError
@@ -98,7 +99,9 @@ class Profile(msgspec.Struct):
 
 
 class NewItem(StrictSerializer):
-    """An item to publish. `content` holds a `text` or a `url` (https), and whatever else its type needs."""
+    """An item to publish. `content` holds a `text` or a `url` (https), and whatever else its type needs. One that is
+    visible to `mentioned` is for those whom its text mentions, and so is each reply to it.
+    """
 
     type = serializers.ChoiceField(AUTHORED, default=ItemType.TEXT)
     title = TextField(max_length=TITLE_LENGTH, allow_blank=True, default="")
@@ -202,6 +205,8 @@ class ItemsView(ApiView):
             fields["quote_of"] = item_or_404(fields["quote_of"], sender)
         try:
             item = actions.publish(sender=sender, idempotency_key=key, **fields)
+        except StrangersError as error:
+            raise exceptions.Throttled(error.wait) from error
         except ContentError as error:
             raise serializers.ValidationError({error.field: [str(error)]}) from error
         except actions.NotQuotableError:
@@ -332,7 +337,10 @@ class RepostView(ApiView):
         """Show an item to one's own followers; again, the repost that there is already. Deleting it undoes it."""
         sender = signed_in(request)
         body(request, Nothing)
-        item, new = actions.repost(sender=sender, item=item_or_404(item_id, sender))
+        try:
+            item, new = actions.repost(sender=sender, item=item_or_404(item_id, sender))
+        except actions.AudienceError as error:
+            raise exceptions.PermissionDenied(str(error)) from error
         return FeedResponse(hydrate([item.pk], sender)[0], status=201 if new else 200)
 
 

@@ -5,10 +5,11 @@ request, after any crash, and no row of a viral item is hot.
 
 from django.db import transaction
 
-from items.models import CountChange, Item, Visibility
+from items.models import LISTED, CountChange, Item, Visibility
 from items.signals import counts_folded
 from storage.connections import fetch
 
+COUNTED = [one for one in LISTED if one != Visibility.SELF]
 # A change is counted either in the table or in the counts, never in both or in neither; two at once do not count twice,
 # because a row can be deleted only once. In the order of ids, so that they do not wait for each other.
 FOLD = """
@@ -31,7 +32,7 @@ FOLD = """
 def stage(item: Item, sign: int) -> None:
     """Stage what a published item adds to the counts of others (sign 1), or what it takes away with it (-1).
 
-    An item that only its sender sees counts nowhere.
+    An item that only its sender sees counts nowhere, and a private mention neither.
     """
     if changes := changes_of(item, sign):
         CountChange.objects.bulk_create(changes)
@@ -45,7 +46,7 @@ def changes_of(item: Item, sign: int) -> list[CountChange]:
     changes = []
     if item.repost_of_id:
         changes.append(CountChange(item_id=item.repost_of_id, reposts=sign))
-    elif item.reply_to_id and item.visibility != Visibility.SELF:
+    elif item.reply_to_id and item.visibility in COUNTED:
         kind = "replies" if item.visibility == Visibility.PUBLIC else "circle_replies"
         above = {item.reply_to_id, item.root_id or item.reply_to_id}
         changes += [CountChange(item_id=item_id, **{kind: sign}) for item_id in above]

@@ -12,7 +12,7 @@ from accounts.models import User
 from items.bodies import Counts
 from items.hydrate import counts
 from items.versions import own_versions
-from items.visibility import VISIBLE
+from items.visibility import VISIBLE, for_mentioned
 from storage.connections import stream
 
 OWN = f"""
@@ -20,7 +20,11 @@ OWN = f"""
         i.published_at, i.modified_at, i.reply_to_id, i.repost_of_id,
         i.quote_of_id, i.quotable_by, {counts("i")},
         CASE WHEN jsonb_typeof(i.content->'media') = 'array'
-            THEN greatest(0, jsonb_array_length(i.content->'media') - jsonb_array_length(i.media)) ELSE 0 END
+            THEN greatest(0, jsonb_array_length(i.content->'media') - jsonb_array_length(i.media)) ELSE 0 END,
+        CASE WHEN {for_mentioned("i")} THEN ARRAY(
+            SELECT u.username FROM items_participant p JOIN accounts_user u ON u.id = p.user_id
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND u.id <> i.sender_id AND u.is_active
+            ORDER BY u.id) END
     FROM items_item i WHERE i.sender_id = %(reader)s AND i.status <> 'deleted' ORDER BY i.id
 """  # noqa: S608 (constants)
 LIKES, BOOKMARKS = (
@@ -68,6 +72,8 @@ class OwnItem(msgspec.Struct):
     counts: Counts
     removed_media: int
     """The number of the item's pictures that moderators removed."""
+    to: list[str] | None
+    """The people who can read a private mention; null for other items."""
 
 
 class BookmarkRow(msgspec.Struct):
@@ -103,6 +109,7 @@ def _own(
     quotable_by: str,
     counted: list[int],
     removed_media: int,
+    to: list[str] | None,
 ) -> OwnItem:
     """A row of `OWN`."""
     return OwnItem(
@@ -122,6 +129,7 @@ def _own(
         quotable_by=quotable_by,
         counts=Counts(*counted),
         removed_media=removed_media,
+        to=to,
     )
 
 

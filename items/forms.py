@@ -38,7 +38,12 @@ AUDIENCES = [
     (Visibility.FOLLOWERS, _("Followers")),
     (Visibility.MUTUALS, _("Mutual follows")),
     (Visibility.SELF, _("Only me")),
+    (Visibility.MENTIONED, _("People I mention")),
 ]
+CHANGEABLE = [audience for audience in AUDIENCES if audience[0] != Visibility.MENTIONED]
+"""The audiences that an edit may choose."""
+SAME_PEOPLE = [(Visibility.MENTIONED, _("The same people"))]
+"""The only audience of a reply to a private mention, and of its edit."""
 
 
 KEY = re.compile(r"^[0-9a-f]{32}\Z")
@@ -139,6 +144,8 @@ class ItemForm(forms.Form):
         if reply_to:
             initial |= {"reply_to": reply_to.shown.id, "visibility": _audience(reply_to.shown, reader)}
         form = cls(initial=initial)
+        if initial.get("visibility") == Visibility.MENTIONED:
+            _offer(form, SAME_PEOPLE)
         form.author = reader
         return form
 
@@ -272,6 +279,13 @@ def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
     return answered.visibility if is_following(sender_id, reader.pk or 0) else Visibility.PUBLIC
 
 
+def _offer(form: forms.Form, audiences: list[tuple[Visibility, Any]]) -> None:
+    """Offer no other audiences than these."""
+    field = form.fields["visibility"]
+    assert isinstance(field, forms.ChoiceField)  # noqa: S101 (for the type checker)
+    field.choices = audiences
+
+
 def _media_said(data: QueryDict) -> dict[str, tuple[str, tuple[float, float]]]:
     """The description and focus of each picture that a form names, by its id, in the form's order."""
     columns = zip_longest(*(data.getlist(name) for name in ("media", "description", "focus")), fillvalue="")
@@ -299,6 +313,7 @@ class EditForm(forms.Form):
         initial = {name: getattr(item, name) for name in ("title", "text", "visibility", "quotable_by")}
         initial |= _warned(item.content)
         super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial=initial)
+        _offer(self, SAME_PEOPLE if item.is_private else CHANGEABLE)
         if not item.title:
             del self.fields["title"]
         if not item.media:

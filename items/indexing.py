@@ -8,6 +8,7 @@ from django.db import connection
 from accounts.levels import policy
 from items.models import Item
 from items.text import hashtags
+from items.visibility import is_listed
 from items.words import document
 
 INDEX = """
@@ -25,13 +26,21 @@ FORGET = """
 """
 
 
+def found_by(item: Item) -> dict[str, Any]:
+    """The words and tags by which an item is found. Nothing finds reposts and private mentions."""
+    if item.repost_of_id or item.is_private:
+        return {"document": "", "tags": []}
+    words = document(item.title, item.text)
+    return {"document": words, "tags": hashtags(item.text) if words else []}
+
+
 def index(item: Item) -> bool:
     """Write down anew what an item is found by: its words and its tags. Part of the transaction that changes the item.
     True if it has tags that it had not.
 
     The words of a new item are written with it (items.actions.INSERT).
     """
-    params: dict[str, Any] = {"item": item.pk, "document": document(item.title, item.text), "tags": hashtags(item.text)}
+    params: dict[str, Any] = {"item": item.pk} | found_by(item)
     with connection.cursor() as cursor:
         cursor.execute(FORGET, params)
         cursor.execute(INDEX, params)
@@ -63,10 +72,10 @@ def reindex(chunk: int = 20_000) -> int:
         cursor.execute("TRUNCATE items_itemdocument, items_itemtag")
         while True:
             cursor.execute(
-                """
-                SELECT id, title, coalesce(content->>'text', '') FROM items_item
-                WHERE id > %s AND repost_of_id IS NULL ORDER BY id LIMIT %s
-                """,
+                f"""
+                SELECT i.id, i.title, coalesce(i.content->>'text', '') FROM items_item i
+                WHERE i.id > %s AND i.repost_of_id IS NULL AND {is_listed("i")} ORDER BY i.id LIMIT %s
+                """,  # noqa: S608 (a constant)
                 [last_id, chunk],
             )
             rows = cursor.fetchall()

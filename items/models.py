@@ -39,12 +39,17 @@ class Status(models.TextChoices):
 
 
 class Visibility(models.TextChoices):
-    """The readers who may see an item. Mutuals follow each other."""
+    """The readers who may see an item. Mutuals follow each other. Those of a private mention are in `Participant`."""
 
     PUBLIC = "public", _("public")
     FOLLOWERS = "followers", _("followers")
     MUTUALS = "mutuals", _("mutuals")
     SELF = "self", _("only the author")
+    MENTIONED = "mentioned", _("people who are mentioned")
+
+
+LISTED = [choice for choice in Visibility.values if choice != Visibility.MENTIONED]
+"""The visibilities of what stands in timelines, on profiles and in outboxes: private mentions stand in none."""
 
 
 class ItemType(models.TextChoices):
@@ -96,6 +101,7 @@ class Item(models.Model):
     (`reply_to`) and the item that the thread is about (`root`), which is no reply; a repost has neither, says nothing
     itself, and is never a repost of a repost. A quote (`quote_of`) is a post or reply with words of its own that shows
     another item inside, until that item's sender takes it off (`is_quote_revoked`); it never quotes a repost.
+    A private mention begins a conversation, or has the item that began its own (`conversation`).
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
@@ -123,6 +129,17 @@ class Item(models.Model):
     )
     root = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="thread", db_index=False
+    )
+    # Items are never removed, and checking that would look through the whole table once.
+    conversation = models.ForeignKey(
+        "self",
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="messages",
+        db_index=False,
+        db_constraint=False,
     )
     # Items are never removed, and checking that would lock the row of one that many quote.
     quote_of = models.ForeignKey(
@@ -224,6 +241,9 @@ class Item(models.Model):
                 name="item_quotes",
             ),
             models.Index(fields=["published_at"], condition=Q(published_at__isnull=False), name="item_late"),
+            models.Index(
+                fields=["conversation", "-id"], condition=Q(conversation__isnull=False), name="item_conversation"
+            ),
             # Recommended to all readers: the newest posts are an index-only scan, whatever lies between them.
             models.Index(
                 fields=["-id"],
@@ -237,6 +257,11 @@ class Item(models.Model):
         return str(_("item %(id)s") % {"id": self.id})
 
     @property
+    def is_private(self) -> bool:
+        """Whether it is a private mention."""
+        return self.visibility == Visibility.MENTIONED
+
+    @property
     def text(self) -> str:
         """The text of the content, as people read it."""
         text = self.content.get("text", "")
@@ -246,6 +271,44 @@ class Item(models.Model):
     def is_sensitive(self) -> bool:
         """Whether its pictures are veiled until a reader asks for them; so are those under a warning."""
         return self.content.get("sensitive") is True or bool(self.content.get("warning"))
+
+
+class Participant(models.Model):
+    """A person in a conversation of private mentions, and what they see of it in their list. Rows are written with the
+    first message, for its sender and those whom it mentions; nobody joins later (items.recipients).
+    """
+
+    pk = models.CompositePrimaryKey("conversation_id", "user_id")
+    conversation = models.ForeignKey(
+        Item, on_delete=models.DO_NOTHING, related_name="participants", db_index=False, db_constraint=False
+    )
+    """The item that began it."""
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    last = models.BigIntegerField(null=True, help_text="The newest message that lists the conversation; null: none.")
+    read = models.BigIntegerField(help_text="The newest message that the person has seen; 0: none.")
+    is_request = models.BooleanField(help_text="Whether it is listed apart, because only strangers write in it.")
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["user", "is_request", "-last"], condition=Q(last__isnull=False), name="participant_list"
+            ),
+            models.Index(fields=["user"], name="participant_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} in {self.conversation_id}"
+
+
+class Correspondent(models.Model):
+    """`writer` has written to `reader` in private mentions: so `reader` is no stranger to them."""
+
+    pk = models.CompositePrimaryKey("writer_id", "reader_id")
+    writer = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    reader = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+
+    def __str__(self) -> str:
+        return f"{self.writer_id} wrote to {self.reader_id}"
 
 
 class Like(models.Model):

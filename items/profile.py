@@ -12,16 +12,16 @@ from accounts.models import User
 from items.bodies import ItemBody, Sender
 from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.listing import ItemPage, ListedRow, Walk, bounds, listing, page_of, upward
-from items.models import Visibility
+from items.models import LISTED
 from items.query import Query
 from items.search import search_items
 from items.tags import carries
-from items.visibility import VISIBLE, circles_of, in_circle, original_visible
+from items.visibility import VISIBLE, circles_of, in_circle, is_listed, original_visible
 from relations.rules import READER
 from storage.connections import fetch, id_array
 
 ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"  # noqa: S608 (constants)
-CIRCLES = f"circles AS MATERIALIZED ({circles_of('%(owner)s', Visibility.values)}),"
+CIRCLES = f"circles AS MATERIALIZED ({circles_of('%(owner)s', LISTED)}),"
 # The owner's items: those that others see, and those that only the owner sees while they are held or rejected. The
 # subquery hides from the planner who the owner is: for an owner of a large part of all items it would walk all items in
 # their order.
@@ -29,6 +29,7 @@ SAID = """
     SELECT i.id FROM items_item i WHERE i.sender_id = (SELECT %(owner)s::bigint) AND i.id < %(below)s
 """
 PUBLISHED = f"{SAID} AND i.status = 'published'"
+LISTED_ALONE = is_listed("i")
 UNPUBLISHED = f"{SAID} AND i.status IN ('in_review', 'rejected') AND %(owner)s = %(reader)s"
 
 
@@ -37,7 +38,8 @@ def _above(candidates: Sequence[str]) -> list[str]:
 
 
 def _both(candidates: Sequence[str], given: str = "") -> Walk:
-    return Walk(listing(candidates, "DESC", given=given), listing(_above(candidates), "ASC", given=given))
+    down, up = listing(candidates, "DESC", given=given, keep=LISTED_ALONE), _above(candidates)
+    return Walk(down, listing(up, "ASC", given=given, keep=LISTED_ALONE))
 
 
 def _by_circle(kind: str) -> list[str]:
@@ -49,7 +51,7 @@ def _by_circle(kind: str) -> list[str]:
         {PUBLISHED} AND {kind} AND {in_circle("i", circle)}
             AND EXISTS (SELECT FROM circles WHERE {in_circle("circles", circle)})
         """
-        for circle in map("'{}'".format, Visibility.values)
+        for circle in map("'{}'".format, LISTED)
     )
     return [*published, f"{UNPUBLISHED} AND {kind}"]
 
@@ -57,10 +59,10 @@ def _by_circle(kind: str) -> list[str]:
 # The reader's own newest posts that are held, among the newest that are held or rejected.
 HELD_POSTS = f"""
     SELECT id FROM (
-        SELECT i.id, i.status, i.reply_to_id FROM items_item i
+        SELECT i.id, i.status, i.reply_to_id, i.visibility FROM items_item i
         WHERE i.sender_id = {READER} AND i.status IN ('in_review', 'rejected') ORDER BY i.id DESC LIMIT 20
     ) newest
-    WHERE status = 'in_review' AND reply_to_id IS NULL ORDER BY id DESC LIMIT 3
+    WHERE status = 'in_review' AND reply_to_id IS NULL AND {is_listed("newest")} ORDER BY id DESC LIMIT 3
 """  # noqa: S608 (a constant)
 REPLIES_OF = [f"{said} AND i.reply_to_id IS NOT NULL" for said in (PUBLISHED, UNPUBLISHED)]
 POSTS = _by_circle("i.reply_to_id IS NULL")

@@ -1,5 +1,5 @@
 """Purging of items when an account is deleted: its items are deleted and emptied, also those that its user had deleted
-before, its likes and bookmarks are taken back, and all counts stay exact.
+before, its likes and bookmarks are taken back, it is in no conversation any more, and all counts stay exact.
 
 The rows stay, because others answer and repost them, and say nothing any more; no words are left to be searched for,
 and no earlier versions.
@@ -38,9 +38,26 @@ FORGET_BOOKMARKS = """
 """
 
 
+# The others keep what they said in the conversations.
+LEAVE = (
+    """
+    DELETE FROM items_participant WHERE (conversation_id, user_id) IN (
+        SELECT conversation_id, user_id FROM items_participant WHERE user_id = %(user)s LIMIT %(limit)s) RETURNING 1
+    """,
+    """
+    DELETE FROM items_correspondent WHERE (writer_id, reader_id) IN (
+        SELECT writer_id, reader_id FROM items_correspondent WHERE writer_id = %(user)s LIMIT %(limit)s) RETURNING 1
+    """,
+    """
+    DELETE FROM items_correspondent WHERE (writer_id, reader_id) IN (
+        SELECT writer_id, reader_id FROM items_correspondent WHERE reader_id = %(user)s LIMIT %(limit)s) RETURNING 1
+    """,
+)
+
+
 def purge(*, user_id: int, limit: int) -> int:
-    """Delete some of the items of a user and take back some of their likes and bookmarks, at most `limit` in one
-    transaction; how many, 0 when nothing is left.
+    """Delete some of the items of a user and take back some of their likes, bookmarks and places in conversations, at
+    most `limit` in one transaction; how many, 0 when nothing is left.
     """
     taken, last_id = 0, 0
     for _ in range(BATCHES):
@@ -50,8 +67,9 @@ def purge(*, user_id: int, limit: int) -> int:
         with transaction.atomic():
             likes = fetch(UNLIKE, {"user": user_id, "limit": limit})[0][0]
         bookmarks = len(fetch(FORGET_BOOKMARKS, {"user": user_id, "limit": limit}))
-        taken += len(items) + likes + bookmarks
-        if not items and not likes and not bookmarks:
+        left = sum(len(fetch(query, {"user": user_id, "limit": limit})) for query in LEAVE)
+        taken += len(items) + likes + bookmarks + left
+        if not items and not likes and not bookmarks and not left:
             break
     IdempotencyKey.objects.filter(sender=user_id).delete()
     Filter.objects.filter(owner=user_id).delete()  # bounded by filters.FILTERS

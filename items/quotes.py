@@ -12,13 +12,14 @@ from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
 from items.listing import ItemPage, Walk, listing
 from items.models import Item, Status, Visibility
+from items.visibility import is_listed
 from relations.visibility import is_following
 
 QUOTES = """
     SELECT i.id FROM items_item i WHERE i.quote_of_id = %(item)s AND i.status = 'published' AND NOT i.is_quote_revoked
         AND i.id > %(above)s AND i.id < %(below)s
 """
-QUOTING = Walk(listing([QUOTES], "DESC"), listing([QUOTES], "ASC"))
+QUOTING = Walk(*(listing([QUOTES], order, keep=is_listed("i")) for order in ("DESC", "ASC")))
 
 
 def quoters(item: Item | ItemBody) -> str:

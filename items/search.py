@@ -21,7 +21,7 @@ from items.hydrate import verified
 from items.listing import ItemPage
 from items.query import Query
 from items.text import TAGS_AN_ITEM
-from items.visibility import VISIBLE
+from items.visibility import VISIBLE, is_listed
 from relations.visibility import visible_user
 from storage.ids import NO_BOUND
 from storage.paging import as_text, below, part_of
@@ -212,7 +212,7 @@ def _candidates(has_words: bool, tag_count: int, has_sender: bool, *, is_walked:
             ) fitting ORDER BY id DESC LIMIT %(candidates)s
         )
         SELECT id, number, is_visible FROM (
-            SELECT c.id, c.number, i.repost_of_id IS NULL AND {VISIBLE} AS is_visible
+            SELECT c.id, c.number, i.repost_of_id IS NULL AND {is_listed("i")} AND {VISIBLE} AS is_visible
             FROM candidate c JOIN items_item i ON i.id = c.id JOIN accounts_user s ON s.id = i.sender_id
             ORDER BY c.id DESC OFFSET 0
         ) seen WHERE is_visible OR number = %(candidates)s ORDER BY id DESC LIMIT %(count)s

@@ -2,7 +2,17 @@
 
 from django.urls import include, path
 
-from items import api, filter_api, filter_views, people_views, pin_views, search_views, views
+from items import (
+    api,
+    conversation_api,
+    conversation_views,
+    filter_api,
+    filter_views,
+    people_views,
+    pin_views,
+    search_views,
+    views,
+)
 
 api_patterns = [
     path("users/<str:username>", api.ProfileView.as_view()),
@@ -11,6 +21,9 @@ api_patterns = [
     path("tags/<str:tag>/items", api.TagItemsView.as_view()),
     path("me/filters", filter_api.FiltersView.as_view()),
     path("me/filters/<str:filter_id>", filter_api.FilterView.as_view()),
+    path("me/conversations", conversation_api.ConversationsView.as_view()),
+    path("me/conversations/requests", conversation_api.RequestsView.as_view()),
+    path("me/conversations/<str:conversation_id>/read", conversation_api.ConversationReadView.as_view()),
     path("items", api.ItemsView.as_view()),
     path("items/<str:item_id>", api.ItemView.as_view()),
     path("items/<str:item_id>/like", api.LikeView.as_view()),
@@ -52,6 +65,9 @@ urlpatterns = [
     path("items/<int:item_id>/unpin", pin_views.unpin, name="unpin"),
     path("items/<int:item_id>/bookmark", views.bookmark, name="bookmark"),
     path("items/<int:item_id>/remove-bookmark", views.remove_bookmark, name="remove-bookmark"),
+    path("conversations", conversation_views.conversations, name="conversations"),
+    path("conversations/requests", conversation_views.requests, name="conversation-requests"),
+    path("conversations/<int:conversation_id>", conversation_views.conversation, name="conversation"),
     path("bookmarks", views.bookmarks, name="bookmarks"),
     path("likes", views.likes, name="likes"),
     path("items/<int:item_id>/repost", views.repost, name="repost"),

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from accounts.models import User
 from items.bodies import ItemBody
-from items.models import Item
+from items.models import Item, Visibility
 from items.signals import item_viewed
 from web.pages import fetches_ahead
 
@@ -27,7 +27,7 @@ def tell_viewed(
     """Tell that `reader` opened `item`, of a repost its original, when `response` has been sent, so that no reader
     waits for the servers that remember it. Only if the reader looks at it: not where only the head of the answer is
     asked for, nor where a browser fetches ahead. Opening an item is recorded only for signed-in readers, and not for
-    their own items.
+    their own items, nor for private mentions.
     """
     seen = item.shown
     if (
@@ -35,6 +35,7 @@ def tell_viewed(
         or fetches_ahead(request)
         or not isinstance(reader, User)
         or seen.sender.id == str(reader.pk)
+        or seen.visibility == Visibility.MENTIONED
     ):
         return
     shown = list(replies)

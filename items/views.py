@@ -22,6 +22,7 @@ from items.actions import BREADTH
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody, Sender
 from items.cards import Cards
+from items.conversations import mark_read, people_of
 from items.forms import EditForm, ItemForm
 from items.hydrate import hydrate
 from items.kept import Kept, kept_page
@@ -45,6 +46,7 @@ from web.pages import (
     INVALID,
     LOCAL_ADDRESS,
     PageRequest,
+    fetches_ahead,
     go_on,
     go_to,
     limited,
@@ -145,12 +147,18 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
         "thread": cards.thread(item, page.branches),
         "above": cards.of(higher, keeps_hidden=True),
         "form": ItemForm.fresh(item, request.user),
+        "people": None,
     }
+    in_conversation = request.user if item.visibility == Visibility.MENTIONED else None
+    if isinstance(in_conversation, User):
+        context["people"] = people_of([int(item.id)], in_conversation)[item.id]
     if last_id is None and not isinstance(request.user, User):
         context["preview"] = item_preview(item, reverse("item", args=[item.shown.id]))
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
         tell_viewed(request, response, item, request.user, replies=shown)
+        if isinstance(in_conversation, User) and request.method == "GET" and not fetches_ahead(request):
+            mark_read(reader=in_conversation, item_id=int(item.id))
     return OpenPage(response, [item, *higher, *shown])
 
 
@@ -305,6 +313,7 @@ def _spot(request: PageRequest, form: ItemForm) -> str:
 def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -> HttpResponse:
     """The parts of the open page that change with `new`: the item stands there before the stream announces it."""
     is_held = new.status == Status.IN_REVIEW
+    told = _held_words if is_held else _sent_words if new.is_private and spot == "home" else None
     counted = sorted({pk for pk in (new.reply_to_id, new.root_id) if pk})
     shown, *counting = hydrate([new.pk, *counted], reader)
     cards = Cards(request.user, [shown, *counting])
@@ -312,19 +321,24 @@ def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -
     context["counting"] = cards.of(counting, keeps_hidden=True)
     if spot == "home":
         context |= {"form": ItemForm.fresh(reader=reader), "next": reverse("home")}
-        context["card"] = None if is_held else context["card"]
+        context["card"] = None if told else context["card"]
     elif spot == "thread":
         context["form"] = ItemForm.fresh(visible_item(new.reply_to_id or 0, reader), reader)
     if spot != "home":
         context["in_thread"] = True
     part = show(request, "items/_published.html" if spot == "home" else "items/_replied.html", context)
-    event = "held" if is_held else "published" if spot == "home" else "replied"
-    detail = {"id": shown.id} | ({"words": _held_words(shown)} if is_held else {})
+    event = "held" if told else "published" if spot == "home" else "replied"
+    detail = {"id": shown.id} | ({"words": told(shown)} if told else {})
     return trigger_client_event(part, event, detail, after="settle")
 
 
 def _say_held(request: PageRequest, item: Item, reader: User) -> None:
     messages.info(request, _held_words(hydrate([item.pk], reader)[0]))
+
+
+def _sent_words(item: ItemBody) -> str:
+    """The outcome of publishing a private mention on the home page, where it does not stand."""
+    return _("Sent. You find it under Conversations.")
 
 
 def _held_words(item: ItemBody) -> str:
@@ -386,7 +400,10 @@ def unlike(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Show an item to one's own followers; again changes nothing."""
     item = item_or_404(item_id, reader)
-    actions.repost(sender=reader, item=item)
+    try:
+        actions.repost(sender=reader, item=item)
+    except actions.AudienceError as error:
+        raise PermissionDenied from error
     return _acted(request, item, reader)
 
 
@@ -489,7 +506,7 @@ def _edit(own: Item, form: EditForm) -> Item:
     """The item, changed as a whole or not at all. Raises ContentError and MediaError."""
     visibility = Visibility(form.cleaned_data["visibility"] or own.visibility)
     attachments.describe(own, form.media_said)
-    if BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):
+    if visibility != own.visibility and BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):
         actions.change_visibility(item=own, visibility=visibility)  # before a reader sees the new words
     if quotable_by := form.cleaned_data["quotable_by"]:
         actions.change_quotable(item=own, quotable_by=quotable_by)

@@ -45,6 +45,16 @@ def for_others(item: str) -> str:
     return f"{item}.visibility <> 'self'"
 
 
+def is_listed(item: str) -> str:
+    """Whether an item may stand in lists of items: timelines, profiles, search. A private mention stands in none."""
+    return f"{item}.visibility <> 'mentioned'"
+
+
+def for_mentioned(item: str) -> str:
+    """Whether an item is a private mention."""
+    return in_circle(item, "'mentioned'")
+
+
 # --- The kinds of items ----------------------------------------------------------------------------------
 def is_published(item: str) -> str:
     """Whether an item is published."""
@@ -63,7 +73,8 @@ def in_timelines(item: str) -> str:
 
 # --- The rule --------------------------------------------------------------------------------------------
 def visible_alone(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see an item for its own sake; the aliases name its row and its sender's.
+    """Whether the reader may see an item, unless it is a private mention of another, for its own sake; the aliases name
+    its row and its sender's.
 
     Published, sender active, no block either way, visibility met. A sender sees their own in every status but deleted.
     """
@@ -78,7 +89,8 @@ def visible_alone(item: str, sender: str, reader: str = READER) -> str:
 
 
 def said_visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see what an item says itself: the whole rule of an item that is no repost.
+    """Whether the reader may see what an item says itself: the whole rule of an item that is neither repost nor private
+    mention.
 
     A reply is not shown to readers who may not see what its thread is about; its own sender keeps seeing it.
     """
@@ -86,6 +98,20 @@ def said_visible(item: str, sender: str, reader: str = READER) -> str:
     ({visible_alone(item, sender, reader)} AND ({item}.root_id IS NULL OR {item}.sender_id = {reader} OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
         WHERE root.id = {item}.root_id AND {visible_alone("root", "rs", reader)} OFFSET 0)))
+    """
+
+
+def told_visible(item: str, sender: str, reader: str = READER) -> str:
+    """Whether an item is a private mention whose conversation the reader is in. OFFSET 0: a probe, not a hash of all
+    who are in any.
+
+    What its thread is about does not matter: what others said stays when the first message goes.
+    """
+    return f"""
+    ({for_mentioned(item)} AND {is_published(item)} AND {sender}.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce({item}.conversation_id, {item}.id) AND p.user_id = {reader} OFFSET 0)
+        AND {unblocked(reader, f"{item}.sender_id")})
     """
 
 
@@ -136,8 +162,11 @@ def circles_of(sender: str, circles: Iterable[str]) -> str:
 
 
 def visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see an item wherever they meet it. A repost is nothing without its original."""
-    return f"({said_visible(item, sender, reader)} AND {original_visible(item, reader)})"
+    """Whether the reader may see an item wherever they meet it. A repost is nothing without its original, and shows no
+    private mention.
+    """
+    said = f"({said_visible(item, sender, reader)} AND {original_visible(item, reader)})"
+    return f"({said} OR {told_visible(item, sender, reader)})"
 
 
 VISIBLE = visible("i", "s")

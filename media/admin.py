@@ -92,6 +92,11 @@ class MediaFileAdmin(LogAdmin):
     search_fields = ("=id", "=item_id", "=owner_id")
     search_help_text = _("The id of a picture or video, of its item, or of its owner.")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[MediaFile]:
+        """All but those that only the people of a private mention may see."""
+        rows: QuerySet[MediaFile] = super().get_queryset(request)
+        return rows.filter(is_private=False)
+
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[MediaList]:
         """The list that reads the owners of a page at once."""
         return MediaList

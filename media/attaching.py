@@ -13,7 +13,8 @@ from media.models import NEVER, Kind, MediaFile, Use
 from storage.connections import fetch, id_array
 
 USE = """
-    UPDATE media_mediafile m SET use = 'item', item_id = %(item)s, position = asked.place, key = ''
+    UPDATE media_mediafile m SET use = 'item', item_id = %(item)s, position = asked.place, key = '',
+        is_private = %(private)s
     FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place) WHERE m.id = asked.id RETURNING m.id
 """
 
@@ -49,9 +50,14 @@ def check_together(kinds: Sequence[str]) -> None:
         raise UsedError(_("A post may have at most %(count)d pictures.") % {"count": PICTURES_AN_ITEM})
 
 
-def use(rows: Sequence[MediaFile], *, item_id: int) -> None:
-    """Write down that the item uses claimed media, in their order."""
-    fetch(USE, {"item": item_id, "ids": id_array(row.pk for row in rows)})
+def use(rows: Sequence[MediaFile], *, item_id: int, is_private: bool = False) -> None:
+    """Write down that the item uses claimed media, in their order. Staff do not see those of a private mention."""
+    fetch(USE, {"item": item_id, "ids": id_array(row.pk for row in rows), "private": is_private})
+
+
+def show_to_staff(item_id: int) -> None:
+    """Let staff see the media of a private mention: a person in it has reported it."""
+    MediaFile.objects.filter(item_id=item_id).update(is_private=False)
 
 
 def place(ids: Sequence[int], *, item_id: int) -> None:

@@ -71,6 +71,12 @@ class MediaFile(models.Model):
     sha256 = models.CharField("SHA-256", max_length=64, help_text=_("Of the file that was sent."))
     phash = models.BigIntegerField(null=True, help_text="The perceptual hash of a picture.")
     key = models.CharField(max_length=255, blank=True, help_text="The client's name for the call, for a day.")
+    is_private = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="Whether only the people of a private mention may see it.",
+    )
     created_at = models.DateTimeField(_("uploaded"), db_default=Now())
     withdrawn_at = models.DateTimeField(_("withdrawn"), null=True, blank=True)
     hidden_at = models.DateTimeField(

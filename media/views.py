@@ -27,7 +27,8 @@ _places = threading.BoundedSemaphore(PLACES)
 def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBase:
     """The file of a medium, its preview, or a video's captions, in whatever state it is.
 
-    Not found for all but staff with a permission of `MAY_SEE`, as for a medium that never was. No cache keeps it.
+    Not found for all but staff with a permission of `MAY_SEE`, as for a medium that never was, nor for them if only the
+    people of a private mention may see it. No cache keeps it.
     Raises StoreError, which is answered 503.
 
     See docs/decisions.md: Hidden files lose their name.
@@ -35,7 +36,7 @@ def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBa
     user = request.user
     if not (user.is_staff and any(map(user.has_perm, MAY_SEE))):
         raise Http404
-    row = MediaFile.objects.filter(pk=media_id).first()
+    row = MediaFile.objects.filter(pk=media_id, is_private=False).first()
     if row is None:
         raise Http404
     if size == "captions" and not row.captions:

@@ -28,6 +28,7 @@ from items.reading import excerpt
 from media import attaching
 from moderation import actions, pictures, rules, senders, subjects
 from moderation.models import Case, SenderKind, SenderRule
+from moderation.reports import readable
 from web.rest import parse_id
 
 AT_ONCE = 100
@@ -255,7 +256,7 @@ def _targets(kind: Choosable, ids: list[int]) -> list[Target]:
         return [Target(user, None, None) for user in User.objects.filter(pk__in=ids).order_by("pk")]
     if kind.name == "sessions":
         return [Target(subject.author, subject, None) for subject in review.sessions.find(ids).values()]
-    items = Item.objects.filter(pk__in=ids).select_related("sender").order_by("pk")
+    items = readable(Item.objects.filter(pk__in=ids)).select_related("sender").order_by("pk")
     return [Target(item.sender, subjects.of_item(item), item) for item in items]
 
 

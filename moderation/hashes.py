@@ -110,7 +110,8 @@ def telling(phash: int | None) -> int | None:
 def found(rule: PictureRule) -> list[MediaFile]:
     """Media that the rule finds among the newest, and all with that very file; the newest `LISTED`."""
     params = {"rule": rule.pk, "looked": LOOKED, "listed": LISTED}
-    return list(MediaFile.objects.filter(pk__in=[pk for (pk,) in fetch(FOUND, params)]).order_by("-pk"))
+    rows = MediaFile.objects.filter(pk__in=[pk for (pk,) in fetch(FOUND, params)], is_private=False)
+    return list(rows.order_by("-pk"))
 
 
 # --- Rules -----------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         if self.instance.pk or self.errors:
             return fields
         if medium := parse_id(fields.get("medium") or ""):
-            row = MediaFile.objects.filter(pk=medium).first()
+            row = MediaFile.objects.filter(pk=medium, is_private=False).first()
             if row is None:
                 raise forms.ValidationError(_("This picture is gone."))
             self.instance.sha256, self.instance.phash, self.instance.medium_id = row.sha256, row.phash, row.pk
@@ -114,7 +114,7 @@ class PictureRuleAdmin(RuleAdmin):
     @admin.display(description=_("picture"))
     def shot(self, rule: PictureRule) -> str:
         """The picture that it was made from, as long as that is on the site; veiled."""
-        row = MediaFile.objects.filter(pk=rule.medium_id).first() if rule.medium_id else None
+        row = MediaFile.objects.filter(pk=rule.medium_id, is_private=False).first() if rule.medium_id else None
         return shots([row], is_veiled=True, is_unmarked=True) if row else "-"
 
     @admin.display(description=_("the newest"))

@@ -8,12 +8,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from accounts import review
 from accounts.models import User
 from items import actions as items
-from items.models import Item, Status
+from items.models import LISTED, Item, Status
+from media import attaching
 from moderation.actions import open_case, open_session_case, record_session_hold
 from moderation.log import logger
 from moderation.models import Case, Report, SenderKind, SenderRule, Source, State
@@ -21,6 +23,11 @@ from moderation.models import Case, Report, SenderKind, SenderRule, Source, Stat
 
 class OwnItemError(Exception):
     """Raised when users report items or sessions of their own."""
+
+
+def readable(items: QuerySet[Item]) -> QuerySet[Item]:
+    """The items that staff may read: of private mentions those that a person in them has reported."""
+    return items.filter(Q(visibility__in=LISTED) | Exists(Report.objects.filter(item=OuterRef("pk"))))
 
 
 @transaction.atomic
@@ -42,6 +49,8 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "", rule: int
         return False
     case = open_case(item=item, source=Source.REPORT, reasons=[])
     Report.objects.create(item=item, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
+    if item.is_private:
+        attaching.show_to_staff(item.pk)
     logger.info("reported item=%s sender=%s reason=%s", item.pk, item.sender_id, reason)
     if item.status == Status.PUBLISHED and _is_enough({"item": item}, item.sender, item.modified_at):
         items.hold(item=item, reasons=[f"reports: from {settings.MODERATION_REPORTS} readers"])

@@ -126,10 +126,10 @@ def reasons(item: Item) -> list[Reason]:
     """Why a moderator has to see `item`, as it is to be, first; nothing of staff and white-listed senders is held.
 
     An item that says what it said when it was published is not looked at again: the moderator who approved it has seen
-    it. Nor is what only its sender sees.
+    it. Nor is what only its sender sees, nor a private mention: staff read one if a person in it reports it.
     """
     is_new = item._state.adding
-    if item.visibility == Visibility.SELF:
+    if item.visibility == Visibility.SELF or item.is_private:
         return []
     before = None if is_new else _before(item)
     if before is not None and (said(before), _captions(before)) == (said(item), _captions(item)):

@@ -71,16 +71,19 @@ BEGIN_TODAY = f"""
     INSERT INTO notifications_notification (recipient_id, kind, day)
     VALUES (%(recipient)s, %(kind)s, {TODAY}) ON CONFLICT DO NOTHING RETURNING id
 """  # noqa: S608 (constants)
+
+
 # The rule of visibility, with each who might be told as the reader. They are found first, by their ids and by their
 # names: asked for either at once, PostgreSQL looks at all users there are.
-TELL = f"""
+def _tell(addressed: str) -> str:
+    """Tell the users that a query finds, as `id`, as far as they may see the item."""
+    return f"""
     WITH answered AS MATERIALIZED (
         SELECT sender_id AS id FROM items_item WHERE id IN (%(parent)s::bigint, %(root)s::bigint)
     ),
     quoted AS MATERIALIZED (SELECT sender_id AS id FROM items_item WHERE id = %(quoted)s::bigint),
     addressed AS MATERIALIZED (
-        SELECT id FROM answered UNION SELECT id FROM quoted
-        UNION SELECT id FROM accounts_user WHERE lower(username) = ANY(%(names)s::text[])
+        {addressed}
     ),
     told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
@@ -95,7 +98,17 @@ TELL = f"""
         SELECT position, id, recipient_id, %(sender)s FROM told
     )
     SELECT recipient_id FROM told
-"""  # noqa: S608 (constants)
+    """  # noqa: S608 (constants)
+
+
+TELL = _tell("""
+    SELECT id FROM answered UNION SELECT id FROM quoted
+    UNION SELECT id FROM accounts_user WHERE lower(username) = ANY(%(names)s::text[])
+""")
+# Of a private mention all are told who are in the conversation, but for those who have it among their requests.
+TELL_PEOPLE = _tell("""
+    SELECT user_id AS id FROM items_participant WHERE conversation_id = %(conversation)s AND NOT is_request
+""")
 # Once for a session, however often it is asked for. Users who block the host, are blocked by or mute them with their
 # notifications at the moment are not told at all.
 TELL_OF_SESSION = f"""
@@ -153,7 +166,7 @@ def tell_of_item(*, item: Item) -> None:
 
     A reply is told to the sender of what it answers and to the sender of the thread's root, under whose item it is
     listed. A user is told once of an item: of the reply, else of the quote, else of the mention. Users are told only of
-    what they may see.
+    what they may see, and of each message of a conversation that they are in.
     """
     if item.status != Status.PUBLISHED:
         return
@@ -165,9 +178,10 @@ def tell_of_item(*, item: Item) -> None:
     if not names and item.reply_to_id is None and quoted_id is None:
         return
     told = fetch(
-        TELL,
+        TELL_PEOPLE if item.is_private else TELL,
         {
             "item": item.pk,
+            "conversation": item.conversation_id or item.pk,
             "sender": item.sender_id,
             "parent": item.reply_to_id,
             "root": item.root_id,

@@ -7,6 +7,7 @@ from django.utils.translation import ngettext, pgettext
 
 from accounts.cards import UserCard
 from accounts.people import name_of, profile_address
+from items.models import Visibility
 from notifications.feed import Entry
 
 
@@ -31,6 +32,8 @@ def _act(entry: Entry) -> str:
             words = _("{people} replied to you")
         case "quote":
             words = _("{people} quoted you")
+        case "mention" if entry.item and entry.item.visibility == Visibility.MENTIONED:
+            words = _("{people} wrote to you privately")
         case "mention":
             words = _("{people} mentioned you")
         case "follow":

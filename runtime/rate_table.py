@@ -39,6 +39,9 @@ RATES = {
     "mail": Rate("10/minute", "Letters to one address. More wait."),
     "export": Rate("5/hour", "Downloads of one's own data."),
     "publish": Rate("60/minute", "Posts, replies and reposts."),
+    "strangers": Rate(
+        "30/day", "People whom a member writes to privately, who neither follow nor wrote to the member."
+    ),
     "upload": Rate("60/minute", "Pictures and videos."),
     "write": Rate("300/minute", "Other changes."),
     "search": Rate("60/minute", "Searches."),

@@ -70,6 +70,7 @@ SENTENCES = {
     "absent": gettext_lazy("There is no such item."),
     "status": gettext_lazy("It is not published."),
     "reply": gettext_lazy("It is a reply; homes show none."),
+    "mentioned": gettext_lazy("It is a private mention; homes show none."),
     "self": gettext_lazy("Only its sender sees it."),
     "original": gettext_lazy("It reposts an item that the reader may not see."),
     "original_muted": gettext_lazy("It reposts an item of a sender that the reader mutes."),

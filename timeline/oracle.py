@@ -73,7 +73,8 @@ ENTRIES, LIST_ENTRIES = (
                 AND (i.visibility IN ('public', 'followers') OR i.visibility = 'mutuals' AND back.id IS NOT NULL)
         ) AND {among} AS by_sender
     ) why
-    WHERE i.status = 'published' AND i.reply_to_id IS NULL AND i.id > %(above)s AND (why.by_sender OR {by_tag})
+    WHERE i.status = 'published' AND i.reply_to_id IS NULL AND i.visibility <> 'mentioned' AND i.id > %(above)s
+        AND (why.by_sender OR {by_tag})
     """  # noqa: S608 (constants)
     for among, by_tag in ((OF_HOME, BY_TAG), (OF_LIST, "false"))
 )

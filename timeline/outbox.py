@@ -18,7 +18,7 @@ See docs/decisions.md: A followed hashtag is an outbox.
 from typing import ClassVar
 
 from accounts.levels import policy
-from items.models import Visibility
+from items.models import LISTED
 from items.visibility import in_circle, in_timelines
 from relations.rules import known_tags
 from storage import construction, keys
@@ -30,7 +30,7 @@ EPOCH = f"SELECT {policy.outbox_epoch()} FROM accounts_user u WHERE u.id = %s AN
 TAG_EPOCH = known_tags(f"g.epoch # {policy.GENERATION}", "g.id = %s")
 # The newest of each visibility, and of those the newest.
 PULL = f"""
-    SELECT entry.id, %(sender)s::bigint FROM unnest('{{{",".join(Visibility.values)}}}'::text[]) AS kind (visibility)
+    SELECT entry.id, %(sender)s::bigint FROM unnest('{{{",".join(LISTED)}}}'::text[]) AS kind (visibility)
     CROSS JOIN LATERAL (
         SELECT i.id FROM items_item i WHERE i.sender_id = %(sender)s AND {in_circle("i", "kind.visibility")}
             AND {in_timelines("i")}
@@ -51,8 +51,8 @@ def source_of(*, tag: int) -> int:
 
 
 class Outbox(BuiltWindow):
-    """Every published post and repost of a big-V, of every visibility: the reader's query decides about that. Or every
-    public post with a hashtag, whoever its sender is.
+    """Every published post and repost of a big-V but private mentions: the reader's query decides who sees which. Or
+    every public post with a hashtag, whoever its sender is.
     """
 
     builder: ClassVar[str] = "timeline.materialise_outbox"

@@ -17,8 +17,10 @@ from timeline import backfill, fanout, outbox, shortening
 
 @receiver(item_published)
 def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -> None:
-    """Inside the transaction that publishes. Replies are listed under their root and in no timeline."""
-    if item.reply_to_id is None:
+    """Inside the transaction that publishes. Replies are listed under their root and in no timeline; private mentions
+    are in no timeline either.
+    """
+    if item.reply_to_id is None and not item.is_private:
         fanout.deliver_anew(item=item, again=again)
 
 

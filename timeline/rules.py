@@ -22,7 +22,7 @@ See docs/decisions.md: Windows keep what may come back without an event.
 
 from collections.abc import Callable
 
-from items.visibility import for_mutuals, for_others, is_no_reply, is_published, original_visible
+from items.visibility import for_mutuals, for_others, is_listed, is_no_reply, is_published, original_visible
 from relations.rules import (
     READER,
     follows,
@@ -45,6 +45,7 @@ def kinds(reader: str = READER) -> dict[str, str]:
     return {
         "status": is_published("i"),
         "reply": is_no_reply("i"),
+        "mentioned": is_listed("i"),
         "self": f"({for_others('i')} OR i.sender_id = {reader})",
     }
 

@@ -17,7 +17,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from discover import feedback, recent
 from items import actions as items
-from items.models import Bookmark, Item, Like, Pin, Status, Visibility
+from items.models import LISTED, Bookmark, Item, Like, Pin, Status, Visibility
 from media.objects import Entry
 from relations import actions as relations
 from relations import lists
@@ -40,10 +40,11 @@ SEEN = {
     "listing": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
     "blocked": set(),
     "blocking": set(),
-    "sender": set(Visibility),
+    "sender": set(LISTED),
 }
 """Relations of a reader to a sender, and which visibilities of a published item they see. Users who block, are blocked,
-mute, or have the sender in an exclusive list (listing) are mutuals besides.
+mute, or have the sender in an exclusive list (listing) are mutuals besides. Private mentions, which no list shows, are
+walked by test_private.py.
 """
 NEAR_AND_FAR = ("anonymous", "mutual", "blocked", "sender")
 """The readers who are asked in every run but about items for followers; `--all` asks every reader."""
@@ -345,6 +346,9 @@ API_ROUTES: dict[str, list[Shows]] = {
 """API routes that show items of others."""
 API_WITHOUT = {
     "items/<str:item_id>/quotes/<str:quote_id>": "204 or 404 (items/test_quote_views.py)",
+    "me/conversations": "private mentions (test_private.py)",
+    "me/conversations/requests": "the same",
+    "me/conversations/<str:conversation_id>/read": "204 or 404 (the same)",
     "tags/trending": "hashtags of public posts (items/test_trending.py)",
     "me/suggestions": "people",
     "seen/plays": "",
@@ -488,6 +492,9 @@ PAGES: dict[str, list[Shows]] = {
 }
 """Pages that show items of others."""
 PAGES_WITHOUT = {
+    "conversations": "private mentions (test_private.py)",
+    "conversation-requests": "the same",
+    "conversation": "the way to a private mention, or 404 (the same)",
     "column": "people, hashtags, live sessions (public/test_column.py)",
     "feed": "posts that strangers see, whoever asks (public/test_views.py)",
     "robots": "",
@@ -645,7 +652,7 @@ def expected(visibility: Visibility, status: Status, relation: str, kind: str) -
 PLAIN = [(Visibility.FOLLOWERS, Status.PUBLISHED), (Visibility.PUBLIC, Status.PUBLISHED)]
 PLAIN += [(Visibility.SELF, Status.PUBLISHED), (Visibility.PUBLIC, Status.IN_REVIEW)]
 OTHERS = {
-    *[(visibility, Status.PUBLISHED) for visibility in Visibility],
+    *[(Visibility(visibility), Status.PUBLISHED) for visibility in LISTED],
     *[(Visibility.PUBLIC, status) for status in Status],
 }
 STATES = [*PLAIN, *sorted(OTHERS.difference(PLAIN))]
@@ -719,6 +726,6 @@ def test_a_hidden_reply_is_in_no_number(world: World) -> None:
     thread = ItemFactory(sender=world.author)
     client = api_client(world, "stranger")
     before = client.get(f"/api/v1/items/{thread.pk}").content
-    for visibility in (Visibility.FOLLOWERS, Visibility.MUTUALS, Visibility.SELF):
-        items.publish(sender=world.sender, content={"text": "psst"}, reply_to=thread, visibility=visibility)
+    for visibility in set(Visibility) - {Visibility.PUBLIC}:
+        items.publish(sender=world.sender, content={"text": "psst @author"}, reply_to=thread, visibility=visibility)
     assert client.get(f"/api/v1/items/{thread.pk}").content == before

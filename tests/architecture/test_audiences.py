@@ -18,22 +18,23 @@ from items.models import Visibility
 from timeline.pull import READ_FOR, STREAMS
 
 TEMPLATES = Path(settings.BASE_DIR) / "templates" / "items"
-NOT_WRITTEN_BY_APPS = {Visibility.MUTUALS}
-"""Mastodon has no word for mutuals."""
+NOT_WRITTEN_BY_APPS = {Visibility.MUTUALS, Visibility.SELF}
+"""Mastodon has no word for mutuals, and none for oneself."""
+IN_NO_STREAM = {Visibility.MENTIONED}
 SENTENCES = re.compile(r'"([a-z]+)": _\(')
 
 
 @pytest.mark.parametrize(
     ("name", "named"),
     [
-        ("items.actions.BREADTH", list(BREADTH)),
+        ("items.actions.BREADTH", [*BREADTH, Visibility.MENTIONED]),
         ("items.forms.AUDIENCES", [value for value, _ in AUDIENCES]),
         ("clientapi.entities.SHOWN_AS", list(SHOWN_AS)),
         ("clientapi.status_api.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),
         ("templates/items/_audience.html", SENTENCES.findall((TEMPLATES / "_audience.html").read_text())),
         # A public item has no mark, and is in the stream of followers.
         ("items.cards.Words", ["public", *(circle for circle in Words._fields if circle in Visibility.values)]),
-        ("timeline.pull.STREAMS", ["public", *(circle for circle in STREAMS if circle != "posts")]),
+        ("timeline.pull.STREAMS", ["public", *IN_NO_STREAM, *(circle for circle in STREAMS if circle != "posts")]),
     ],
 )
 def test_each_visibility_is_named_once(name: str, named: list[str]) -> None:

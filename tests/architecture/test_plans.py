@@ -25,7 +25,7 @@ from django.core.management import get_commands
 from django.urls import URLResolver, get_resolver
 
 from feedsite import celery
-from items.models import Visibility
+from items.models import LISTED
 from moderation import rules
 from tests.support import scenario
 from tests.support.grown import MANY, Grown
@@ -56,7 +56,7 @@ WHOLE = 12 * MANY
 """More than any table has: what looks through one."""
 ALLOWED = (
     # Pages: bounds of their own.
-    Allowed("", f"unnest(ARRAY{Visibility.values})", 35_000, "counts items.profile.COUNTED items"),
+    Allowed("", f"unnest(ARRAY{LISTED})", 35_000, "counts items.profile.COUNTED items"),
     Allowed(
         "",
         "SELECT max(item_id), min(item_id), count(*) FROM ( SELECT item_id FROM items_itemdocument",

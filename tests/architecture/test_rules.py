@@ -36,7 +36,7 @@ RULES = {
         },
     ),
     "items": Rule(
-        re.compile(r"\bvisibility\s*(=|<>|IN\b)|(=|<>)\s*'(public|followers|mutuals|self)'"),
+        re.compile(r"\bvisibility\s*(=|<>|IN\b)|(=|<>)\s*'(public|followers|mutuals|self|mentioned)'"),
         {
             "items/visibility.py": "the rule",
             "items/hydrate.py": "which replies are counted to readers of a public item",

@@ -191,6 +191,8 @@ CALLS: dict[str, Call] = {
     "notifications-app-upward": app("v1/notifications?min_id=1"),
     "notifications-app-mentions": app("v1/notifications?types[]=mention"),
     "notifications-app-mentions-upward": app("v1/notifications?types[]=mention&min_id=1"),
+    "conversations": page("/conversations"),
+    "conversations-upward": app("v1/conversations?min_id=1"),
     "discover": page("/discover"),
     "history": page("/history"),
     "not-interested": page("/history/not-interested"),

@@ -185,27 +185,29 @@ def test_anothers_medium_and_status_are_not_ones_own(caller: Caller) -> None:
 
 @pytest.mark.parametrize("visibility", ["public", "private", "direct"])
 def test_no_visibility_is_wider_than_it_says(caller: Caller, user: User, visibility: str) -> None:
-    friend, stranger = UserFactory(), UserFactory()
+    friend, stranger, named = UserFactory(), UserFactory(), UserFactory(username="named")
     relations.follow(follower=friend, followee=user)
-    status = caller.post("v1/statuses", {"status": "secret", "visibility": visibility})
+    status = caller.post("v1/statuses", {"status": "secret @named", "visibility": visibility})
     assert status["visibility"] == visibility
     seen = {
         name: Client().get(f"/api/v1/statuses/{status['id']}", **(Caller(one).headers if one else {})).status_code
         == 200
-        for name, one in (("friend", friend), ("stranger", stranger), ("nobody", None))
+        for name, one in (("friend", friend), ("stranger", stranger), ("named", named), ("nobody", None))
     }
     assert seen == {
         "friend": visibility != "direct",
         "stranger": visibility == "public",
+        "named": visibility in ("public", "direct"),
         "nobody": visibility == "public",
     }
 
 
 @pytest.mark.parametrize("visibility", Visibility.values)
 def test_a_visibility_that_is_shown_is_no_wider_either(visibility: str, caller: Caller, user: User) -> None:
-    item = items.publish(sender=user, content={"text": "x"}, visibility=visibility)
+    UserFactory(username="bob")
+    item = items.publish(sender=user, content={"text": "x @bob"}, visibility=visibility)
     shown = caller.get(f"v1/statuses/{item.pk}")["visibility"]
-    assert shown == {"public": "public", "followers": "private", "mutuals": "private", "self": "direct"}[visibility]
+    assert shown == {"public": "public", "mentioned": "direct"}.get(visibility, "private")
 
 
 def test_oneself_is_nobody_to_follow(caller: Caller, user: User) -> None:

@@ -108,8 +108,10 @@ def test_the_first_day(site: ClientSite, tmp_path: Path) -> None:
     answer = api.status_post("An answer", in_reply_to_id=said[0], visibility="private", spoiler_text="careful")
     assert (int(answer.in_reply_to_id), int(answer.in_reply_to_account_id)) == (said[0], bob.pk)
     assert (answer.visibility, answer.spoiler_text, answer.sensitive) == ("private", "careful", True)
-    secret = api.status_post("only me", visibility="direct")
+    secret = api.status_post("@bob, only you", visibility="direct")
     assert secret.visibility == "direct"
+    assert [talk.last_status.id for talk in api.conversations()] == [secret.id]
+    assert [account.username for account in api.conversations()[0].accounts] == ["bob"]
     for wrong in ({"visibility": "unlisted"}, {"visibility": "direct"}, {"poll": api.make_poll(["a", "b"], 600)}):
         with pytest.raises(MastodonAPIError):
             api.status_post("for @eve", **wrong)
@@ -222,7 +224,7 @@ def test_the_first_day(site: ClientSite, tmp_path: Path) -> None:
     assert api.fetch_previous(api.fetch_next(public))[-1].id == public[-1].id
 
     # Things that the site does not have
-    for empty in (api.conversations, api.custom_emojis, api.trending_links, api.featured_tags, api.endorsements):
+    for empty in (api.custom_emojis, api.trending_links, api.featured_tags, api.endorsements):
         assert empty() == []
     with pytest.raises(MastodonNotFoundError):
         api.push_subscription()

@@ -15,7 +15,7 @@ from clientapi.streaming import news_for
 from clientapi.streams import Hearer, stream_of
 from items import actions as items
 from items import filters
-from items.models import Bookmark, Item, Like, Visibility
+from items.models import LISTED, Bookmark, Item, Like, Visibility
 from items.quotes import may_quote
 from relations import actions as relations
 from relations import lists
@@ -70,7 +70,7 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
                     "text": f"{number} #tag {named} {' '.join(chance.sample(WORDS, 2))}s",
                     "warning": chance.choice(["", "rain ahead"]),
                 },
-                visibility=chance.choice(Visibility.values),
+                visibility=chance.choice(LISTED),
                 reply_to=chance.choice(seen) if seen and chance.random() < 0.4 else None,
                 quote_of=chance.choice(quotable) if quotable and chance.random() < 0.5 else None,
                 quotable_by=chance.choice(QuotableBy.values),

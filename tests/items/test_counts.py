@@ -210,11 +210,12 @@ def test_replies_count_under_their_parent_and_under_the_root(item: Item) -> None
 def test_what_strangers_cannot_see_is_in_no_number_that_they_see(item: Item) -> None:
     ann = UserFactory()
     for visibility in Visibility:
-        publish(sender=ann, content={"text": "words"}, reply_to=item, visibility=visibility)
+        words = f"words @{item.sender.username}"
+        publish(sender=ann, content={"text": words}, reply_to=item, visibility=visibility)
     assert counts(item) == (0, 1, 0)
     change_visibility(item=item, visibility=Visibility.FOLLOWERS)
     assert counts(item) == (0, 3, 0)
-    for reply in Item.objects.filter(root=item):
+    for reply in Item.objects.filter(root=item).exclude(visibility=Visibility.MENTIONED):
         change_visibility(item=reply, visibility=Visibility.SELF)
     assert counts(item) == (0, 0, 0)
 

@@ -115,9 +115,10 @@ SEES = {
 @pytest.mark.parametrize("standing", READERS)
 def test_readers_find_what_they_may_see(ann: User, standing: str) -> None:
     reader = UserFactory.create()
+    UserFactory.create(username="third")
     READERS[standing](reader, ann)
     for visibility in Visibility.values:
-        say(ann, f"secret #secret {visibility}", visibility=visibility)
+        say(ann, f"secret #secret {visibility} @{reader.username} @third", visibility=visibility)
     api = client_of(reader)
     for path in ("/search?q=secret", "/search?q=%23secret", "/search?q=from:ann", "/tags/secret/items"):
         items = api.get(f"{API}{path}").json()["items"]

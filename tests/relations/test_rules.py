@@ -32,7 +32,9 @@ def test_a_rule_for_many_readers_is_the_rule_of_each_by_every_plan() -> None:
         if chance.random() < 0.6:
             relations.follow(follower=one, followee=other)
     said = [
-        items.publish(sender=one, content={"text": "x"}, visibility=visibility)
+        items.publish(
+            sender=one, content={"text": f"@{people[0].username} @{people[1].username}"}, visibility=visibility
+        )
         for one in people
         for visibility in Visibility.values
     ]

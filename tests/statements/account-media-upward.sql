@@ -30,7 +30,7 @@
     SELECT i.id FROM items_item i WHERE i.sender_id = (SELECT $1::bigint) AND i.id < $3
  AND i.status IN ('in_review', 'rejected') AND $1 = $2 AND i.media <> '[]' AND i.id > $4 ORDER BY id ASC LIMIT $5)) candidate ORDER BY candidate.id ASC LIMIT $5) listed CROSS JOIN LATERAL (
             SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-            WHERE i.id = listed.id AND (
+            WHERE i.id = listed.id AND ((
     (
     ((i.sender_id = $2 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -70,7 +70,12 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $2 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
-    ) AND true OFFSET 0
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $2 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $2 OFFSET 0)))
+    ) AND i.visibility <> 'mentioned' OFFSET 0
         ) seen
         ORDER BY listed.id ASC LIMIT $6
     ),

@@ -4,7 +4,7 @@
         WHERE k.user_id = $1 AND k.id > $2 AND k.id < $3 ORDER BY k.id ASC
      LIMIT $4) listed CROSS JOIN LATERAL (
             SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-            WHERE i.id = listed.item_id AND (
+            WHERE i.id = listed.item_id AND ((
     (
     ((i.sender_id = $1 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -44,6 +44,11 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $1 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)))
     ) OFFSET 0
         ) seen
         ORDER BY listed.id ASC LIMIT $5

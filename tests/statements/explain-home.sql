@@ -2,7 +2,7 @@
     SELECT g.id, g.name, g.epoch FROM relations_tagfollow h JOIN relations_tag g ON g.id = h.tag_id WHERE h.user_id = $1
     )
     SELECT i.sender_id, s.username, s.is_big_v, i.status, i.visibility, i.repost_of_id, d.item_id IS NOT NULL,
-        d.parked_at IS NOT NULL, s.promotion # (SELECT p.generation # 2 FROM accounts_policy p WHERE p.drawn_on = feedsite_timeline()), ARRAY[i.status = 'published', i.reply_to_id IS NULL, (i.visibility <> 'self' OR i.sender_id = $1),
+        d.parked_at IS NOT NULL, s.promotion # (SELECT p.generation # 2 FROM accounts_policy p WHERE p.drawn_on = feedsite_timeline()), ARRAY[i.status = 'published', i.reply_to_id IS NULL, i.visibility <> 'mentioned', (i.visibility <> 'self' OR i.sender_id = $1),
     (i.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
         WHERE o.id = i.repost_of_id AND o.status = 'published' AND

@@ -1,6 +1,6 @@
     SELECT i.id, s.username, l.created_at FROM items_bookmark l
     JOIN items_item i ON i.id = l.item_id JOIN accounts_user s ON s.id = i.sender_id
-    WHERE l.user_id = $1 AND (
+    WHERE l.user_id = $1 AND ((
     (
     ((i.sender_id = $1 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -40,4 +40,9 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $1 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)))
     ) ORDER BY l.id

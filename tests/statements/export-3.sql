@@ -1,5 +1,5 @@
     SELECT i.id, s.username FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-    WHERE i.id = ANY($1::bigint[]) AND (
+    WHERE i.id = ANY($1::bigint[]) AND ((
     (
     ((i.sender_id = $2 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -39,4 +39,9 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $2 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $2 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $2 OFFSET 0)))
     )

@@ -2,7 +2,7 @@
         SELECT count(*) FROM unnest($1::bigint[], $2::text[], $3::text[])
             AS shown (id, version, media)
         JOIN items_item i ON i.id = shown.id JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.modified_at = shown.version::timestamptz AND (
+        WHERE i.modified_at = shown.version::timestamptz AND ((
     (
     ((i.sender_id = $4 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -42,6 +42,11 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $4 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $4 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $4 OFFSET 0)))
     ) AND shown.media = coalesce((
             SELECT string_agg(facts->>'id' || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
             FROM jsonb_array_elements(i.media) WITH ORDINALITY AS medium (facts, place)), '')

@@ -52,7 +52,8 @@
         WHERE l.owner_id = $1 AND l.is_exclusive)
  AS by_sender
     ) why
-    WHERE i.status = 'published' AND i.reply_to_id IS NULL AND i.id > $2 AND (why.by_sender OR
+    WHERE i.status = 'published' AND i.reply_to_id IS NULL AND i.visibility <> 'mentioned' AND i.id > $2
+        AND (why.by_sender OR
     i.visibility = 'public' AND i.repost_of_id IS NULL AND EXISTS (
         SELECT FROM relations_tagfollow wanted JOIN relations_tag named ON named.id = wanted.tag_id
         JOIN items_itemtag carried ON carried.tag = named.name

@@ -1,7 +1,7 @@
     WITH  page AS MATERIALIZED (
         SELECT listed.id FROM (SELECT candidate.id FROM ((SELECT i.id FROM items_item i WHERE i.status = 'published' AND i.visibility = 'public' AND i.reply_to_id IS NULL AND i.repost_of_id IS NULL AND i.id < $1 AND i.id > $2 ORDER BY id ASC LIMIT $3)) candidate ORDER BY candidate.id ASC LIMIT $3) listed CROSS JOIN LATERAL (
             SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-            WHERE i.id = listed.id AND (
+            WHERE i.id = listed.id AND ((
     (
     ((i.sender_id = $4 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -41,6 +41,11 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $4 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $4 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $4 OFFSET 0)))
     ) AND true OFFSET 0
         ) seen
         ORDER BY listed.id ASC LIMIT $5

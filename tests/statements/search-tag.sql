@@ -4,7 +4,7 @@
             ) fitting ORDER BY id DESC LIMIT $4
         )
         SELECT id, number, is_visible FROM (
-            SELECT c.id, c.number, i.repost_of_id IS NULL AND (
+            SELECT c.id, c.number, i.repost_of_id IS NULL AND i.visibility <> 'mentioned' AND ((
     (
     ((i.sender_id = $5 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -44,6 +44,11 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $5 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $5 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $5 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $5 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $5 OFFSET 0)))
     ) AS is_visible
             FROM candidate c JOIN items_item i ON i.id = c.id JOIN accounts_user s ON s.id = i.sender_id
             ORDER BY c.id DESC OFFSET 0

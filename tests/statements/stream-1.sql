@@ -28,7 +28,7 @@
     SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id,
         NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = connected.reader AND lm.member_id = i.sender_id AND l.is_exclusive OFFSET 0)
     FROM i JOIN accounts_user s ON s.id = i.sender_id JOIN connected ON connected.sender_id = i.sender_id
-    WHERE i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = connected.reader) AND (i.sender_id = connected.reader OR (EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = connected.reader AND f.followee_id = i.sender_id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = connected.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = connected.reader OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = connected.reader AND m.muted_id = i.sender_id  OFFSET 0)) AND (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = connected.reader AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0)))) AND ((i.sender_id = connected.reader OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = connected.reader  OFFSET 0))) AND
+    WHERE i.status = 'published' AND i.reply_to_id IS NULL AND i.visibility <> 'mentioned' AND (i.visibility <> 'self' OR i.sender_id = connected.reader) AND (i.sender_id = connected.reader OR (EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = connected.reader AND f.followee_id = i.sender_id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = connected.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = connected.reader OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = connected.reader AND m.muted_id = i.sender_id  OFFSET 0)) AND (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = connected.reader AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0)))) AND ((i.sender_id = connected.reader OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = connected.reader  OFFSET 0))) AND
     (i.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
         WHERE o.id = i.repost_of_id AND o.status = 'published' AND
@@ -63,7 +63,7 @@
         WHERE (one.item IN (SELECT item FROM about)) IS TRUE
     ) watch
     JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
-    WHERE (
+    WHERE ((
     (
     ((i.sender_id = watch.reader AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -103,4 +103,9 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = watch.reader OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = watch.reader OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = watch.reader OFFSET 0)))
     )

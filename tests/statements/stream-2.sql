@@ -11,7 +11,7 @@
             WITH ORDINALITY AS one (reader, tag, list, place)
     )
     SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON i.status = 'published' AND i.visibility = 'public' AND i.reply_to_id IS NULL AND i.repost_of_id IS NULL
-    JOIN accounts_user s ON s.id = i.sender_id WHERE watch.tag = '' AND watch.list = 0 AND (
+    JOIN accounts_user s ON s.id = i.sender_id WHERE watch.tag = '' AND watch.list = 0 AND ((
     (
     ((i.sender_id = watch.reader AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -51,10 +51,15 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = watch.reader OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = watch.reader OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = watch.reader OFFSET 0)))
     )
     UNION ALL
     SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON EXISTS (SELECT FROM items_itemtag t WHERE t.tag = watch.tag AND t.item_id = i.id OFFSET 0)
-    JOIN accounts_user s ON s.id = i.sender_id WHERE watch.tag <> '' AND (
+    JOIN accounts_user s ON s.id = i.sender_id WHERE watch.tag <> '' AND ((
     (
     ((i.sender_id = watch.reader AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -94,10 +99,15 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = watch.reader OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = watch.reader OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = watch.reader OFFSET 0)))
     )
     UNION ALL
     SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON i.sender_id IN (SELECT member_id FROM relations_listmember WHERE list_id = watch.list)
-    JOIN accounts_user s ON s.id = i.sender_id WHERE watch.list <> 0 AND i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = watch.reader) AND (i.sender_id = watch.reader OR (EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = watch.reader AND f.followee_id = i.sender_id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = watch.reader OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = watch.reader AND m.muted_id = i.sender_id  OFFSET 0)) AND (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = watch.reader AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0)))) AND ((i.sender_id = watch.reader OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = watch.reader  OFFSET 0))) AND
+    JOIN accounts_user s ON s.id = i.sender_id WHERE watch.list <> 0 AND i.status = 'published' AND i.reply_to_id IS NULL AND i.visibility <> 'mentioned' AND (i.visibility <> 'self' OR i.sender_id = watch.reader) AND (i.sender_id = watch.reader OR (EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = watch.reader AND f.followee_id = i.sender_id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = watch.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = watch.reader OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = watch.reader AND m.muted_id = i.sender_id  OFFSET 0)) AND (i.repost_of_id IS NULL OR NOT EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = watch.reader AND f.followee_id = i.sender_id AND NOT f.reposts OFFSET 0)))) AND ((i.sender_id = watch.reader OR s.is_active AND (NOT (i.visibility = 'mutuals') OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = watch.reader  OFFSET 0))) AND
     (i.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
         WHERE o.id = i.repost_of_id AND o.status = 'published' AND

@@ -40,7 +40,7 @@
         WHERE r.repost_of_id = i.id AND r.sender_id = $1 AND r.status = 'published' OFFSET 0),
     EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = $1 AND m.item_id = i.id OFFSET 0)
     ,
-    i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = $1) AND i.sender_id = ANY (ARRAY(
+    i.status = 'published' AND i.reply_to_id IS NULL AND i.visibility <> 'mentioned' AND (i.visibility <> 'self' OR i.sender_id = $1) AND i.sender_id = ANY (ARRAY(
     SELECT $1::bigint
     UNION ALL SELECT one.id FROM unnest(($5::bigint[] || (SELECT senders FROM pending))) AS one (id) WHERE EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = one.id  OFFSET 0) AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = one.id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = one.id AND b.blocked_id = $1 OFFSET 0) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = one.id  OFFSET 0) AND NOT EXISTS (SELECT FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id WHERE lm.owner_id = $1 AND lm.member_id = one.id AND l.is_exclusive OFFSET 0))
     ))

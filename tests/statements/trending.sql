@@ -2,7 +2,7 @@
     FROM unnest($1::int[], $2::text[], $3::bigint[]) AS used (place, tag, item_id)
     JOIN items_itemtag t ON t.tag = used.tag AND t.item_id = used.item_id
     JOIN items_item i ON i.id = used.item_id JOIN accounts_user s ON s.id = i.sender_id
-    WHERE (
+    WHERE ((
     (
     ((i.sender_id = $4 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -42,4 +42,9 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $4 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $4 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $4 OFFSET 0)))
     ) GROUP BY used.place

@@ -108,6 +108,7 @@ class Grown:
     def _grow(self) -> None:
         self._people()
         self._items()
+        self._conversations()
         self._relations()
         self._filters()
         self._pins()
@@ -221,6 +222,31 @@ class Grown:
         grow(key, MANY, key="'key' || g", sender_id=self.nth)
         # So much is staged in two seconds of a busy site.
         grow(CountChange.objects.create(item=post, likes=1), 200, item_id=f"{self.busy.pk}")
+
+    def _conversations(self) -> None:
+        """As many conversations of star and reader, and requests to them, and messages in one of both."""
+        first = ItemFactory(sender=self.ordinary, visibility=Visibility.MENTIONED, content={"text": "@star word1"})
+        grow(first, MANY, id=self.ids(20), sender_id=self.nth)
+        self.talk = ItemFactory(sender=self.star, visibility=Visibility.MENTIONED, content={"text": "@reader word1"})
+        message = ItemFactory(
+            sender=self.reader, visibility=Visibility.MENTIONED, reply_to=self.talk, conversation=self.talk
+        )
+        grow(
+            message, MANY, id=self.ids(21), sender_id=f"CASE g % 2 WHEN 0 THEN {self.star.pk} ELSE {self.reader.pk} END"
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO items_participant (conversation_id, user_id, last, read, is_request)"
+                " SELECT i.id, u.id, i.id, 0, u.id <> i.sender_id AND i.id %% 5 = 0 FROM items_item i"
+                " CROSS JOIN LATERAL unnest(ARRAY[i.sender_id, %s, %s]) AS u (id)"
+                " WHERE i.visibility = 'mentioned' AND i.conversation_id IS NULL ON CONFLICT DO NOTHING",
+                [self.star.pk, self.reader.pk],
+            )
+            cursor.execute(
+                "INSERT INTO items_correspondent (writer_id, reader_id)"
+                " SELECT p.user_id, other.user_id FROM items_participant p JOIN items_participant other"
+                " USING (conversation_id) WHERE p.user_id <> other.user_id ON CONFLICT DO NOTHING"
+            )
 
     def _relations(self) -> None:
         follow = Follow.objects.create(follower=self.ordinary, followee=self.other)

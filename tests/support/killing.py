@@ -37,7 +37,8 @@ from accounts.levels import actions as levels  # noqa: E402
 from accounts.levels import big_v  # noqa: E402
 from accounts.models import User  # noqa: E402
 from items import actions as items  # noqa: E402
-from items.models import Item, Status, Visibility  # noqa: E402
+from items.actions import BREADTH  # noqa: E402
+from items.models import Item, Status  # noqa: E402
 from relations import actions as relations  # noqa: E402
 from runtime.embedded import die_with_parent  # noqa: E402
 from storage import deliveries  # noqa: E402
@@ -83,7 +84,7 @@ def change(chance: random.Random) -> None:
     elif verb == 1:
         items.edit(item=item, content={"text": "other words"})
     else:
-        items.change_visibility(item=item, visibility=chance.choice(Visibility.values))
+        items.change_visibility(item=item, visibility=chance.choice(BREADTH))
 
 
 def relate(chance: random.Random) -> None:

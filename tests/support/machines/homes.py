@@ -34,8 +34,9 @@ from items import actions as items
 from items import counts
 from items.bodies import Counts
 from items.hydrate import hydrate
-from items.models import Item, Like, Status, Visibility
+from items.models import LISTED, Item, Like, Status, Visibility
 from items.signals import item_submitted
+from items.text import ContentError
 from relations import actions as relations
 from relations import lists
 from relations.models import Block, Follow, FollowRequest, List, Mute, Tag, TagFollow
@@ -56,9 +57,9 @@ from timeline.oracle import entry_ids, home_ids, list_ids, new_ids
 USERS = 5
 TABLES = (
     "timeline_deliveryrange, timeline_delivery, timeline_backfill, items_idempotencykey, items_like, items_itemcounts, "
-    "items_countchange, items_itemtag, items_itemdocument, items_item, relations_tagfollow, relations_tag, "
-    "relations_listmember, relations_list, relations_follow, relations_block, relations_mute, "
-    "relations_followercountchange, accounts_user"
+    "items_countchange, items_participant, items_correspondent, items_itemtag, items_itemdocument, items_item, "
+    "relations_tagfollow, relations_tag, relations_listmember, relations_list, relations_follow, relations_block, "
+    "relations_mute, relations_followercountchange, accounts_user"
 )
 
 people = st.integers(0, USERS - 1)
@@ -124,15 +125,14 @@ class Home(RuleBasedStateMachine):
     @rule(sender=people, text=texts, visibility=st.sampled_from(Visibility.values), count=st.integers(1, 4))
     def publish(self, sender: int, text: str, visibility: str, count: int) -> None:
         for _ in range(count):
-            items.publish(sender=self._fresh(sender), content={"text": text}, visibility=visibility)
+            self._say(sender, visibility, text)
 
     @precondition(lambda self: Item.objects.exists())
     @rule(sender=people, pick=some, visibility=st.sampled_from(Visibility.values), reposter=st.none() | people)
     def reply(self, sender: int, pick: int, visibility: str, reposter: int | None) -> None:
         """Something said in a thread, which somebody may show to their followers."""
-        answered, fresh = self._item(pick), self._fresh(sender)
-        item = items.publish(sender=fresh, content={"text": "a reply #red"}, reply_to=answered, visibility=visibility)
-        if reposter is not None:
+        item = self._say(sender, visibility, "a reply #red", answered=self._item(pick))
+        if reposter is not None and item is not None and not item.is_private:
             items.repost(sender=self._fresh(reposter), item=item)
 
     @precondition(lambda self: Item.objects.exists())
@@ -140,6 +140,8 @@ class Home(RuleBasedStateMachine):
     def repost(self, pick: int, senders: list[tuple[int, int]]) -> None:
         """Several repost the same item, and say so many things in between."""
         item = self._item(pick)
+        if item.is_private:
+            return
         for sender, posts in senders:
             items.repost(sender=self._fresh(sender), item=item)
             for _ in range(posts):
@@ -206,7 +208,8 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Item.objects.filter(repost_of=None).exists())
     @rule(pick=some, visibility=st.sampled_from(Visibility.values))
     def show_to(self, pick: int, visibility: str) -> None:
-        items.change_visibility(item=self._item(pick, repost_of=None), visibility=visibility)
+        with suppress(items.AudienceError):
+            items.change_visibility(item=self._item(pick, repost_of=None), visibility=visibility)
 
     @rule(pair=pairs, reposts=st.sampled_from([None, None, False, True]))
     def follow(self, pair: tuple[int, int], reposts: bool | None) -> None:
@@ -218,7 +221,7 @@ class Home(RuleBasedStateMachine):
         """One of the followees has reposted much of late; the follower reads on after they decided about it."""
         follows = Follow.objects.order_by("id")
         follow = follows[pick % follows.count()]
-        for item in Item.objects.filter(repost_of=None, reply_to=None).order_by("-id")[:posts]:
+        for item in Item.objects.filter(repost_of=None, reply_to=None, visibility__in=LISTED).order_by("-id")[:posts]:
             items.repost(sender=self._fresh(self._number(follow.followee_id)), item=item)
         relations.follow(follower=follow.follower, followee=follow.followee, reposts=reposts)
         self._page(self._number(follow.follower_id), None, 3)
@@ -753,6 +756,15 @@ class Home(RuleBasedStateMachine):
     def _fresh(self, person: int) -> User:
         return User.objects.get(pk=self.users[person].pk)
 
+    def _say(self, sender: int, visibility: str, text: str, answered: Item | None = None) -> Item | None:
+        """Say something, which mentions the next two people; None where a private mention has nobody to see it."""
+        names = " ".join(f"@user{(sender + step) % USERS}" for step in (1, 2))
+        fields: dict[str, Any] = {"content": {"text": f"{text} {names}"}, "visibility": visibility}
+        try:
+            return items.publish(sender=self._fresh(sender), reply_to=answered, **fields)
+        except ContentError:
+            return None
+
     def _number(self, user_id: int) -> int:
         return [user.pk for user in self.users].index(user_id)
 
@@ -817,6 +829,7 @@ def tiny_homes(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Itera
     """Windows so small that little happens in the middle of one, and a broker that is `QUEUE`."""
     monkeypatch.setattr(django_settings, "LEVEL_CAPS", {1: 2, 2: 4, 3: 6})
     monkeypatch.setattr(django_settings, "WINDOW_SLACK", 1)
+    monkeypatch.setattr(django_settings, "RATE_SCALE", 1e6)  # strangers write to each other
     monkeypatch.setattr(django_settings, "OUTBOX_CAP", 4)
     monkeypatch.setattr(django_settings, "PENDING_CAP", 4)
     monkeypatch.setattr(django_settings, "FAN_OUT_RANGE", 2)

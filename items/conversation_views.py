@@ -1,0 +1,45 @@
+"""The pages of private mentions: the conversations of the reader, and the way to one."""
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from accounts.access import signed_in
+from accounts.models import User
+from items.conversations import conversation_of, conversations_page
+from items.profile import visible_item
+from web.pages import PageRequest, show
+from web.rest import position
+
+
+@require_safe
+@signed_in
+def conversations(request: PageRequest, reader: User) -> HttpResponse:
+    """The page of the reader's conversations, newest first."""
+    return _show(request, reader, requests=False)
+
+
+@require_safe
+@signed_in
+def requests(request: PageRequest, reader: User) -> HttpResponse:
+    """The page of what strangers wrote to the reader, who has not answered it."""
+    return _show(request, reader, requests=True)
+
+
+def _show(request: PageRequest, reader: User, *, requests: bool) -> HttpResponse:
+    last_id = position(request)
+    page = conversations_page(reader, requests=requests, last_id=last_id)
+    context = {"page": page, "is_first": last_id is None, "requests": requests}
+    return show(request, "items/conversations.html", context, part="items/_more_conversations.html")
+
+
+@require_safe
+@signed_in
+def conversation(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
+    """The way to a conversation: the page of its first message, or where that is gone of its newest."""
+    found = conversation_of(reader, conversation_id)
+    if found is None:
+        raise Http404
+    begins = visible_item(conversation_id, reader)
+    return redirect(reverse("item", args=[begins.id if begins else found.last_item.id]))

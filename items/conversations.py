@@ -1,0 +1,187 @@
+"""The conversations of a reader: private mentions by the people who are in them (items.recipients), those in which
+something was said last first.
+
+A conversation shows its newest message that the reader may see and whose sender they do not mute. Its place in the list
+is the newest message that was for the reader when it was published (`Participant.last`), so it rises with each, and is
+unread until they have seen that one.
+
+See docs/decisions.md: A page looks through a bounded number of rows.
+"""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from accounts.cards import UserCard
+from accounts.models import User
+from items.bodies import ItemBody
+from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow, bodies
+from items.listing import SCAN
+from items.visibility import VISIBLE
+from relations.rules import READER, may_be_named, mutes
+from storage.connections import fetch
+from storage.ids import NO_BOUND
+from storage.paging import as_text, part_of
+
+NEWEST = 20
+"""The newest messages of a conversation that are looked at for one to show, and its first."""
+PEOPLE = f"""
+    (SELECT coalesce(json_agg(json_build_array(u.id::text, u.username, u.display_name, u.is_big_v, u.avatar)
+        ORDER BY u.id), '[]') FROM items_participant other JOIN accounts_user u ON u.id = other.user_id
+    WHERE other.conversation_id = {{conversation}} AND u.id <> {READER} AND {may_be_named("u", READER)})
+"""  # noqa: S608 (constants)
+
+
+def _listed(order: str) -> str:
+    first = f"""
+        SELECT p.conversation_id, p.last, p.last > p.read AS is_unread FROM items_participant p
+        WHERE p.user_id = {READER} AND p.is_request = %(requests)s AND p.last > %(above)s AND p.last < %(below)s
+        ORDER BY p.last {order}
+    """  # noqa: S608 (constants)
+    return f"""
+    WITH page AS MATERIALIZED (
+        SELECT listed.*, newest.id AS item_id FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
+            SELECT i.id FROM (
+                (SELECT id FROM items_item WHERE conversation_id = listed.conversation_id
+                ORDER BY id DESC LIMIT {NEWEST})
+                UNION ALL SELECT listed.conversation_id
+            ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
+            WHERE {VISIBLE} AND NOT {mutes(READER, "i.sender_id")} ORDER BY i.id DESC LIMIT 1
+        ) newest
+        ORDER BY listed.last {order} LIMIT %(count)s
+    ),
+    bound AS MATERIALIZED (
+        SELECT CASE WHEN (SELECT count(*) FROM page) < %(count)s
+            THEN (SELECT last.last FROM ({first}) last OFFSET %(scan)s - 1 LIMIT 1) END AS last
+    )
+    SELECT bound.last, {COLUMNS}, page.conversation_id, page.last, page.is_unread,
+        {PEOPLE.format(conversation="page.conversation_id")}
+    FROM bound LEFT JOIN page ON true LEFT JOIN items_item i ON i.id = page.item_id
+        LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
+    ORDER BY page.last {order}
+    """  # noqa: S608 (constants)
+
+
+DOWN, UP = _listed("DESC"), _listed("ASC")
+# Of one, also where it is put away.
+ONE = f"""
+    SELECT NULL, {COLUMNS}, p.conversation_id, coalesce(p.last, 0), p.last > p.read,
+        {PEOPLE.format(conversation="p.conversation_id")}
+    FROM items_participant p CROSS JOIN LATERAL (
+        (SELECT id FROM items_item WHERE conversation_id = p.conversation_id ORDER BY id DESC LIMIT {NEWEST})
+        UNION ALL SELECT p.conversation_id
+    ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
+    WHERE p.conversation_id = %(conversation)s AND p.user_id = {READER} AND {VISIBLE} ORDER BY i.id DESC LIMIT 1
+"""  # noqa: S608 (constants)
+# Only its own row: nobody else learns of it.
+MARK_READ = """
+    UPDATE items_participant p SET read = p.last FROM items_item i
+    WHERE i.id = %(item)s AND p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = %(reader)s
+        AND p.last > p.read
+    RETURNING 1
+"""
+PUT_AWAY = """
+    UPDATE items_participant SET last = NULL WHERE conversation_id = %(conversation)s AND user_id = %(reader)s
+    RETURNING 1
+"""
+OF_ITEMS = f"""
+    SELECT i.id, {PEOPLE.format(conversation="coalesce(i.conversation_id, i.id)")}
+    FROM items_item i WHERE i.id = ANY(%(items)s::bigint[])
+"""  # noqa: S608 (constants)
+
+
+class Conversation(msgspec.Struct):
+    """A conversation as its reader lists it. `users` are the others in it. `last_item` is its newest message."""
+
+    id: str
+    users: list[UserCard]
+    last_item: ItemBody
+    unread: bool
+
+
+class ConversationPage(msgspec.Struct):
+    """A part of the list. `last_id` is the place of the last conversation that was looked at, the id of a message."""
+
+    items: list[Conversation]
+    last_id: str | None
+    has_more: bool
+
+
+class Place(NamedTuple):
+    """The places of a page: of its newest conversation, of its oldest, and the one to which was looked."""
+
+    newest_id: int | None
+    oldest_id: int | None
+    last_id: int | None
+
+
+class _Row(NamedTuple):
+    """A row of a list: its bound, and a conversation, of which all is NULL where the page is empty."""
+
+    bound: int | None
+    item: ItemRow | None
+    conversation_id: int
+    last: int
+    is_unread: bool
+    people: list[list[Any]]
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "_Row":
+        bound, columns, (conversation_id, *rest) = row[0], row[1 : WIDTH + 1], row[WIDTH + 1 :]
+        return cls(bound, None if conversation_id is None else ItemRow.of(columns), conversation_id, *rest)
+
+
+def conversations_page(
+    reader: User, *, requests: bool = False, last_id: int | None = None, limit: int = 20
+) -> ConversationPage:
+    """The reader's conversations below `last_id` (exclusive), or their `requests`."""
+    page, place, has_more = placed_page(reader, requests=requests, below=last_id or NO_BOUND, limit=limit)
+    return ConversationPage(page, as_text(place.last_id), has_more)
+
+
+def placed_page(
+    reader: User, *, requests: bool = False, below: int = NO_BOUND, above: int = 0, upward: bool = False, limit: int
+) -> tuple[list[Conversation], Place, bool]:
+    """The conversations between two places, newest first, with the page's places, and whether there may be more; with
+    `upward` those directly above.
+    """
+    params = {"reader": reader.pk, "requests": requests, "below": below, "above": above}
+    rows = fetch(UP if upward else DOWN, params | {"scan": SCAN, "count": limit + 1}, into=_Row.of)
+    part = part_of([row for row in rows if row.item], limit, attrgetter("last"), bound=rows[0].bound)
+    shown = part.shown[::-1] if upward else part.shown
+    places: list[int | None] = [row.last for row in shown] or [None]
+    return _conversations(shown, reader), Place(places[0], places[-1], part.last_id), part.has_more
+
+
+def conversation_of(reader: User, conversation_id: int) -> Conversation | None:
+    """The conversation of this id; None if the reader is not in it, or sees nothing of it."""
+    found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_Row.of)
+    return _conversations(found, reader)[0] if found else None
+
+
+def _conversations(rows: Sequence[_Row], reader: User) -> list[Conversation]:
+    items = bodies([row.item for row in rows if row.item], reader)
+    return [
+        Conversation(
+            str(row.conversation_id), [UserCard.from_row(*one) for one in row.people], item, bool(row.is_unread)
+        )
+        for row, item in zip(rows, items, strict=True)
+    ]
+
+
+def people_of(item_ids: Sequence[int], reader: User) -> dict[str, list[UserCard]]:
+    """The others in the conversations of these private mentions, by the id of each; the reader sees them."""
+    rows = fetch(OF_ITEMS, {"items": list(item_ids), "reader": reader.pk}) if item_ids else []
+    return {str(item_id): [UserCard.from_row(*one) for one in people] for item_id, people in rows}
+
+
+def mark_read(*, reader: User, item_id: int) -> bool:
+    """Note that the reader has seen the conversation of a message; True if something in it was unread."""
+    return bool(fetch(MARK_READ, {"reader": reader.pk, "item": item_id}))
+
+
+def put_away(*, reader: User, conversation_id: int) -> bool:
+    """Take a conversation out of the reader's list until somebody writes in it; True if they are in it."""
+    return bool(fetch(PUT_AWAY, {"reader": reader.pk, "conversation": conversation_id}))

@@ -1,0 +1,143 @@
+"""The people of private mentions: who is in a conversation.
+
+A conversation begins with an item of the audience "people I mention": its people are its sender and those whom it
+mentions then. Each reply to it, and each reply to that, is a message of the same conversation, for the same people.
+Nobody joins: a name in a reply, or one that an edit adds, shows it to nobody.
+
+Blocks keep a message from a person as they do everywhere (items.visibility). A mute leaves it out of the list of
+conversations. What a stranger writes first goes to the recipient's requests: a stranger is one whom the recipient
+neither follows nor ever wrote to. A message of another person takes the conversation out of them, and so does the
+recipient's own.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts.models import User
+from items.models import Item
+from items.text import ContentError, mentions
+from relations.rules import follows, is_wanted, mutes, unblocked
+from storage.connections import fetch, id_array
+from web import rates
+
+MOST = 20
+"""People whom one private mention mentions, at most."""
+SENDER = "%(sender)s"
+
+
+def _is_stranger(sender: str, recipient: str) -> str:
+    """Whether a recipient neither follows a sender nor ever wrote to them in private mentions."""
+    wrote = f"SELECT FROM items_correspondent c WHERE c.writer_id = {recipient} AND c.reader_id = {sender} OFFSET 0"
+    return f"(NOT {follows(recipient, sender)} AND NOT EXISTS ({wrote}))"
+
+
+ADDRESSED = f"""
+    SELECT u.id, u.username, u.takes_requests, {_is_stranger(SENDER, "u.id")}
+    FROM accounts_user u
+    WHERE lower(u.username) = ANY(%(names)s::text[]) AND u.is_active AND u.id <> {SENDER}
+        AND {unblocked(SENDER, "u.id")}
+"""  # noqa: S608 (constants)
+IN_IT = """
+    SELECT FROM items_participant p WHERE p.conversation_id = %(conversation)s AND p.user_id = %(sender)s
+"""
+BEGIN = f"""
+    INSERT INTO items_participant (conversation_id, user_id, last, read, is_request)
+    SELECT %(item)s, u.id, CASE WHEN NOT {mutes("u.id", SENDER)} THEN %(item)s::bigint END,
+        CASE WHEN u.id = {SENDER} THEN %(item)s::bigint ELSE 0 END,
+        u.id <> {SENDER} AND {_is_stranger(SENDER, "u.id")}
+    FROM unnest(%(people)s::bigint[]) AS u (id) RETURNING user_id
+"""  # noqa: S608 (constants)
+# Two messages of one conversation lock its rows in the same order.
+CONTINUE = f"""
+    WITH there AS MATERIALIZED (
+        SELECT p.user_id FROM items_participant p WHERE p.conversation_id = %(conversation)s
+        ORDER BY p.user_id FOR NO KEY UPDATE
+    )
+    UPDATE items_participant p SET
+        last = CASE WHEN p.user_id = {SENDER} OR {is_wanted("p.user_id", SENDER)}
+            THEN greatest(p.last, %(item)s) ELSE p.last END,
+        read = CASE WHEN p.user_id = {SENDER} THEN greatest(p.read, %(item)s) ELSE p.read END,
+        is_request = p.is_request AND p.user_id <> {SENDER} AND {_is_stranger(SENDER, "p.user_id")}
+    FROM there WHERE p.conversation_id = %(conversation)s AND p.user_id = there.user_id
+    RETURNING p.user_id
+"""  # noqa: S608 (constants)
+NAMED = f"""
+    SELECT coalesce(bool_and((p.user_id IS NOT NULL) = (lower(u.username) = ANY(%(names)s::text[]))), true)
+    FROM accounts_user u LEFT JOIN items_participant p ON p.conversation_id = %(conversation)s AND p.user_id = u.id
+    WHERE u.is_active AND u.id <> {SENDER} AND {unblocked(SENDER, "u.id")} AND (u.id = ANY(ARRAY(
+        SELECT there.user_id FROM items_participant there WHERE there.conversation_id = %(conversation)s
+        UNION SELECT named.id FROM accounts_user named WHERE lower(named.username) = ANY(%(names)s::text[]))))
+"""  # noqa: S608 (constants)
+CORRESPOND = """
+    INSERT INTO items_correspondent (writer_id, reader_id)
+    SELECT p.user_id, other.user_id FROM items_participant p JOIN items_participant other USING (conversation_id)
+    WHERE p.conversation_id = %(conversation)s AND p.user_id = %(sender)s AND other.user_id <> p.user_id
+    ORDER BY other.user_id ON CONFLICT DO NOTHING RETURNING reader_id
+"""
+
+
+class StrangersError(ContentError):
+    """The sender has written to too many strangers; `wait`: the seconds until they may write to more."""
+
+    def __init__(self, wait: float) -> None:
+        super().__init__(_("You have written to many people for the first time. Try again later."))
+        self.wait = wait
+
+
+class _Addressed(NamedTuple):
+    """A row of `ADDRESSED`."""
+
+    id: int
+    username: str
+    takes_requests: bool
+    is_stranger: bool
+
+
+def people_of(item: Item, answered: Item | None) -> Sequence[int]:
+    """Whom a new private mention mentions; empty for a message of a conversation, whose `conversation` is set. Raises
+    ContentError if nobody sees it, if the sender is not in the conversation, or if one of them takes no requests;
+    StrangersError.
+    """
+    if answered and answered.is_private:
+        item.conversation_id = answered.conversation_id or answered.pk
+        if not fetch(IN_IT, {"conversation": item.conversation_id, "sender": item.sender_id}):
+            raise ContentError(_("You are not in this conversation."), field="reply_to")
+        return []
+    names = [name.lower() for name in mentions(item.text)]
+    if len(names) > MOST:
+        words = ngettext("Mention at most %(count)d person.", "Mention at most %(count)d people.", MOST)
+        raise ContentError(words % {"count": MOST})
+    found = fetch(ADDRESSED, {"names": names, "sender": item.sender_id}, into=_Addressed._make) if names else []
+    if not found:
+        raise ContentError(_("Mention somebody by @name: only the people you mention can read it."), field="visibility")
+    strangers = [one for one in found if one.is_stranger]
+    for one in strangers:
+        if not one.takes_requests:
+            refusal = _("@%(name)s takes private mentions only from people they follow or have written to.")
+            raise ContentError(refusal % {"name": one.username})
+    if strangers and (wait := rates.hit("strangers", str(item.sender_id), len(strangers))) is not None:
+        raise StrangersError(wait)
+    return [one.id for one in found]
+
+
+def write(item: Item, people: Sequence[int]) -> None:
+    """Write who sees a private mention that was just inserted, and that they have it; in its transaction."""
+    params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id}
+    params["conversation"] = item.conversation_id or item.pk
+    if item.conversation_id:
+        fetch(CONTINUE, params)
+    else:
+        fetch(BEGIN, params | {"people": id_array([item.sender_id, *people])})
+    fetch(CORRESPOND, params)
+
+
+def is_for(names: Iterable[str], *, sender: User, answered: Item) -> bool:
+    """Whether these names, in lower case, are of all whom a reply of `sender` to a private mention reaches, and of no
+    other user of this site.
+    """
+    conversation = answered.conversation_id or answered.pk
+    rows = fetch(NAMED, {"names": list(names), "conversation": conversation, "sender": sender.pk})
+    return bool(rows[0][0])

@@ -1,0 +1,306 @@
+"""The list of conversations: by people, the newest first, read and unread, on pages and over both APIs."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts.models import User
+from items import actions as items
+from items.conversations import conversation_of, conversations_page, mark_read, put_away
+from items.models import Item, Participant, Visibility
+from items.purge import purge
+from notifications.feed import notifications_page, unread_count
+from relations import actions as relations
+from relations.models import Follow
+from tests.support.api import API, client_of
+from tests.support.clients import Caller
+from tests.support.factories import UserFactory, say
+from tests.support.pages import PART, composed
+from tests.support.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def people(settings: Any) -> dict[str, User]:
+    """Ann and bob follow each other; nobody follows cid and dan."""
+    settings.RATE_SCALE = 1000.0
+    people = {name: UserFactory(username=name) for name in ("ann", "bob", "cid", "dan")}
+    follow(people["ann"], people["bob"])
+    follow(people["bob"], people["ann"])
+    return people
+
+
+def follow(follower: User, followee: User) -> None:
+    """Without a notification."""
+    Follow.objects.create(follower=follower, followee=followee)
+
+
+def tell(sender: User, text: str, **fields: Any) -> Item:
+    return say(sender, text, visibility=Visibility.MENTIONED, **fields)
+
+
+def listed(reader: User, **asked: Any) -> list[tuple[int, int, bool]]:
+    """Conversation, message and whether it is unread, of each."""
+    page = conversations_page(reader, **asked)
+    return [(int(one.id), int(one.last_item.id), one.unread) for one in page.items]
+
+
+def page_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+# --- The list --------------------------------------------------------------------------------------------
+def test_the_one_with_the_newest_message_stands_first(people: dict[str, User]) -> None:
+    ann, bob = people["ann"], people["bob"]
+    first, second = tell(ann, "@bob one"), tell(ann, "@bob two")
+    assert listed(bob) == [(second.pk, second.pk, True), (first.pk, first.pk, True)]
+    reply = say(bob, "about one", reply_to=first)
+    assert listed(bob) == [(first.pk, reply.pk, False), (second.pk, second.pk, True)]
+    assert listed(ann) == [(first.pk, reply.pk, True), (second.pk, second.pk, False)]
+    assert mark_read(reader=ann, item_id=reply.pk)
+    assert not mark_read(reader=ann, item_id=first.pk)
+    assert listed(ann) == [(first.pk, reply.pk, False), (second.pk, second.pk, False)]
+    assert listed(bob)[1] == (second.pk, second.pk, True)
+    assert listed(people["cid"]) == []
+
+
+def test_it_names_the_others(people: dict[str, User]) -> None:
+    first = tell(people["ann"], "@bob @cid hello")
+    named = {
+        name: [card.username for card in conversations_page(people[name]).items[0].users] for name in ("ann", "bob")
+    }
+    assert named == {"ann": ["bob", "cid"], "bob": ["ann", "cid"]}
+    relations.block(blocker=people["cid"], blocked=people["bob"])
+    assert [card.username for card in conversations_page(people["bob"]).items[0].users] == ["ann"]
+    User.objects.filter(pk=people["ann"].pk).update(is_active=False)
+    assert listed(people["bob"]) == []
+    assert conversation_of(people["cid"], first.pk) is None
+
+
+def test_deleted_and_hidden_messages_give_place_to_older_ones(people: dict[str, User]) -> None:
+    ann, bob, cid = people["ann"], people["bob"], people["cid"]
+    first = tell(ann, "@bob @cid hello")
+    of_cid = say(cid, "mine", reply_to=first)
+    assert listed(bob) == [(first.pk, of_cid.pk, True)]
+    relations.mute(muter=bob, muted=cid)
+    assert listed(bob) == [(first.pk, first.pk, True)]
+    relations.unmute(muter=bob, muted=cid)
+    items.delete(item=of_cid)
+    assert listed(bob) == [(first.pk, first.pk, True)]
+    items.delete(item=first)
+    assert listed(bob) == listed(ann) == []
+
+
+def test_a_conversation_that_was_put_away_is_back_with_the_next_message(people: dict[str, User]) -> None:
+    ann, bob = people["ann"], people["bob"]
+    first = tell(ann, "@bob hello")
+    assert put_away(reader=bob, conversation_id=first.pk)
+    assert not put_away(reader=people["cid"], conversation_id=first.pk)
+    assert listed(bob) == []
+    assert listed(ann) == [(first.pk, first.pk, False)]
+    more = say(ann, "and more", reply_to=first)
+    assert listed(bob) == [(first.pk, more.pk, True)]
+
+
+def test_pages_walk_the_whole_list_at_one_statement_each(people: dict[str, User]) -> None:
+    made = [tell(people["ann"], f"@bob {number}").pk for number in range(7)]
+    walked: list[int] = []
+    last_id, costs = None, set()
+    while True:
+        with statements() as seen:
+            page = conversations_page(people["bob"], last_id=last_id, limit=2)
+        costs.add(len(seen))
+        walked += [int(one.id) for one in page.items]
+        if not page.has_more:
+            break
+        last_id = int(page.last_id or 0)
+    assert walked == made[::-1]
+    assert costs == {1}
+
+
+def test_strangers_are_listed_apart_without_a_mark(people: dict[str, User]) -> None:
+    bob, cid = people["bob"], people["cid"]
+    first = tell(cid, "@bob buy this")
+    assert listed(bob) == []
+    assert listed(bob, requests=True) == [(first.pk, first.pk, True)]
+    assert unread_count(bob).unread == 0
+    assert notifications_page(bob).items == []
+    reply = say(bob, "no", reply_to=first)
+    assert listed(bob) == [(first.pk, reply.pk, False)]
+    assert listed(bob, requests=True) == []
+    say(cid, "please", reply_to=reply)
+    assert [entry.kind for entry in notifications_page(bob).items] == ["reply"]
+
+
+def test_a_strangers_private_reply_to_ones_post_is_a_request_too(people: dict[str, User]) -> None:
+    post = say(people["bob"], "a public post")
+    tell(people["cid"], "@bob buy this", reply_to=post)
+    assert notifications_page(people["bob"]).items == []
+    assert listed(people["bob"]) == []
+
+
+def test_all_people_of_a_conversation_are_told(people: dict[str, User]) -> None:
+    follow(people["cid"], people["ann"])
+    follow(people["cid"], people["bob"])
+    first = tell(people["ann"], "@bob @cid hello")
+    say(people["bob"], "hi, and @dan too", reply_to=first)
+    kinds = {name: [entry.kind for entry in notifications_page(people[name]).items] for name in people}
+    assert kinds == {"ann": ["reply"], "bob": ["mention"], "cid": ["mention", "mention"], "dan": []}
+
+
+def test_what_goes_with_an_account_and_what_stays(people: dict[str, User]) -> None:
+    ann, bob = people["ann"], people["bob"]
+    first = tell(ann, "@bob hello")
+    reply = say(bob, "hi", reply_to=first)
+    assert purge(user_id=ann.pk, limit=10) > 0
+    while purge(user_id=ann.pk, limit=1):
+        pass
+    assert not Participant.objects.filter(user=ann).exists()
+    assert Item.objects.get(pk=first.pk).content == {}
+    assert listed(bob) == [(first.pk, reply.pk, False)]
+    assert Item.objects.visible_to(bob).get(pk=reply.pk).text == "hi"
+
+
+# --- Over HTTP -------------------------------------------------------------------------------------------
+def test_the_api(people: dict[str, User]) -> None:
+    ann, bob = client_of(people["ann"]), client_of(people["bob"])
+    wrong = {"content": {"text": "nobody"}, "visibility": "mentioned"}
+    refused = ann.post(f"{API}/items", wrong)
+    assert (refused.status_code, list(refused.json())) == (400, ["visibility"])
+    made = ann.post(f"{API}/items", {"content": {"text": "@bob hello"}, "visibility": "mentioned"}).json()
+    assert made["visibility"] == "mentioned"
+    (one,) = bob.get(f"{API}/me/conversations").json()["items"]
+    assert (one["id"], one["unread"], one["last_item"]["id"]) == (made["id"], True, made["id"])
+    assert [user["username"] for user in one["users"]] == ["ann"]
+    assert bob.post(f"{API}/me/conversations/{made['id']}/read").status_code == 204
+    assert not bob.get(f"{API}/me/conversations").json()["items"][0]["unread"]
+    assert bob.post(f"{API}/items/{made['id']}/repost").status_code == 403
+    assert bob.put(f"{API}/items/{made['id']}/like").status_code == 204
+    reply = bob.post(f"{API}/items", {"content": {"text": "hi"}, "reply_to": made["id"]}).json()
+    assert reply["visibility"] == "mentioned"
+    for client in (client_of(people["dan"]), APIClient()):
+        assert client.post(f"{API}/me/conversations/{made['id']}/read").status_code in (401, 404)
+        assert client.get(f"{API}/items/{reply['id']}").status_code == 404
+    apart = client_of(people["cid"]).post(f"{API}/items", {"content": {"text": "@bob hey"}, "visibility": "mentioned"})
+    assert [one["id"] for one in bob.get(f"{API}/me/conversations/requests").json()["items"]] == [apart.json()["id"]]
+
+
+def test_too_many_strangers_are_refused_by_the_rate(people: dict[str, User], settings: Any) -> None:
+    settings.RATE_SCALE = 1.0
+    settings.RATES = settings.RATES | {"strangers": "1/day"}
+    fields = {"content": {"text": "@dan hey"}, "visibility": "mentioned"}
+    client = client_of(people["cid"])
+    assert client.post(f"{API}/items", fields).status_code == 201
+    refused = client.post(f"{API}/items", fields)
+    assert refused.status_code == 429
+    assert int(refused["Retry-After"]) > 80_000
+    status = {"status": "@dan hey", "visibility": "direct"}
+    Caller(people["cid"]).post("v1/statuses", status, status=429)
+    shown = page_of(people["cid"]).post("/items/new", composed("@dan hey", visibility="mentioned"))
+    assert "You have written to many people for the first time" in shown.content.decode()
+
+
+def test_the_pages(people: dict[str, User]) -> None:
+    ann, bob = page_of(people["ann"]), page_of(people["bob"])
+    shown = ann.post("/items/new", composed("nobody", visibility="mentioned"))
+    assert "Mention somebody by @name" in shown.content.decode()
+    assert ann.post("/items/new", composed("@bob <hello>", visibility="mentioned")).status_code == 302
+    first = Item.objects.get()
+    page = bob.get("/conversations").content.decode()
+    assert "@bob &lt;hello&gt;" in page
+    assert 'class="item notice unread"' in page
+    assert "/conversations" in bob.get("/notifications").content.decode()
+    way = bob.get(f"/conversations/{first.pk}")
+    assert (way.status_code, way["Location"]) == (302, f"/items/{first.pk}")
+    thread = bob.get(f"/items/{first.pk}").content.decode()
+    assert "Only you and @ann can read this conversation." in thread
+    assert "The same people" in thread
+    assert "Followers" not in thread
+    assert 'class="item notice unread"' not in bob.get("/conversations").content.decode()
+    reply = bob.post("/items/new", composed("hi", reply_to=first.pk, visibility="public"))
+    assert reply.status_code == 302
+    assert Item.objects.get(reply_to=first).visibility == Visibility.MENTIONED
+    items.delete(item=first)
+    (answer,) = Item.objects.filter(reply_to=first)
+    assert ann.get(f"/conversations/{first.pk}")["Location"] == f"/items/{answer.pk}"
+    assert page_of(people["cid"]).get(f"/conversations/{first.pk}").status_code == 404
+    assert "No requests." in ann.get("/conversations/requests").content.decode()
+
+
+def test_at_home_the_composer_says_where_it_went(people: dict[str, User]) -> None:
+    client = page_of(people["ann"])
+    sent = client.post("/items/new", composed("@bob hello", visibility="mentioned"), **PART)
+    assert "You find it under Conversations." in sent["HX-Trigger-After-Settle"]
+    assert "@bob hello" not in sent.content.decode()
+
+
+def test_the_editor_keeps_the_people(people: dict[str, User]) -> None:
+    client, first = page_of(people["ann"]), tell(people["ann"], "@bob hello")
+    form = client.get(f"/items/{first.pk}/edit").content.decode()
+    assert "The same people" in form
+    wider = client.post(f"/items/{first.pk}/edit", {"text": "@cid hello", "visibility": "public", "warning": ""})
+    assert wider.status_code == 422
+    saved = client.post(f"/items/{first.pk}/edit", {"text": "@cid hello", "visibility": "mentioned", "warning": ""})
+    assert saved.status_code == 302
+    first.refresh_from_db()
+    assert (first.text, first.visibility) == ("@cid hello", Visibility.MENTIONED)
+    assert not Item.objects.visible_to(people["cid"]).exists()
+    other = say(people["ann"], "@bob open")
+    to_private = client.post(f"/items/{other.pk}/edit", {"text": "@bob", "visibility": "mentioned", "warning": ""})
+    assert to_private.status_code == 422
+
+
+def test_requests_are_refused_by_a_preference(people: dict[str, User]) -> None:
+    bob = page_of(people["bob"])
+    assert "People I do not follow may write to me privately" in bob.get("/settings/preferences").content.decode()
+    bob.post("/settings/preferences", {"theme": "", "language": "", "time_zone": "", "is_indexable": "on"})
+    assert not User.objects.get(username="bob").takes_requests
+    refused = client_of(people["cid"]).post(
+        f"{API}/items", {"content": {"text": "@bob hey"}, "visibility": "mentioned"}
+    )
+    assert "@bob takes private mentions only" in refused.content.decode()
+    api = client_of(people["bob"])
+    assert api.patch(f"{API}/users/me", {"takes_requests": True}).json()["takes_requests"] is True
+
+
+# --- Apps ------------------------------------------------------------------------------------------------
+def test_conversations_of_apps(people: dict[str, User]) -> None:
+    ann, bob = Caller(people["ann"]), Caller(people["bob"])
+    ann.post("v1/statuses", {"status": "nobody", "visibility": "direct"}, status=422)
+    first = ann.post("v1/statuses", {"status": "@bob @cid hello", "visibility": "direct"})
+    assert (first["visibility"], [one["acct"] for one in first["mentions"]]) == ("direct", ["bob", "cid"])
+    (talk,) = bob.get("v1/conversations")
+    assert (talk["id"], talk["unread"], talk["last_status"]["id"]) == (first["id"], True, first["id"])
+    assert [account["acct"] for account in talk["accounts"]] == ["ann", "cid"]
+    answer = {"in_reply_to_id": first["id"], "visibility": "direct"}
+    bob.post("v1/statuses", answer | {"status": "@ann only for you"}, status=422)
+    bob.post("v1/statuses", answer | {"status": "@ann @cid @dan hi"}, status=422)
+    reply = bob.post("v1/statuses", answer | {"status": "@ann @cid hi @nobody"})
+    assert {one["acct"] for one in ann.get(f"v1/statuses/{reply['id']}")["mentions"]} == {"ann", "cid"}
+    assert [one["id"] for one in ann.get(f"v1/statuses/{first['id']}/context")["descendants"]] == [reply["id"]]
+    ann.post(f"v1/statuses/{reply['id']}/reblog", status=403)
+    assert ann.get("v1/conversations")[0]["unread"] is True
+    assert ann.post(f"v1/conversations/{first['id']}/read")["unread"] is False
+    second = ann.post("v1/statuses", {"status": "@bob again", "visibility": "direct"})
+    assert [one["id"] for one in ann.get("v1/conversations?limit=1")] == [second["id"]]
+    assert f"max_id={second['id']}" in ann.response["Link"]
+    assert [one["id"] for one in ann.get(f"v1/conversations?max_id={second['id']}")] == [first["id"]]
+    assert [one["id"] for one in ann.get("v1/conversations?min_id=1&limit=1")] == [first["id"]]
+    ann.delete(f"v1/conversations/{first['id']}")
+    assert [one["id"] for one in ann.get("v1/conversations")] == [second["id"]]
+    ann.delete(f"v1/conversations/{reply['id']}", status=404)
+    Caller(people["dan"]).post(f"v1/conversations/{first['id']}/read", status=404)
+    ann.put(f"v1/statuses/{second['id']}", {"status": "@dan again"})
+    Caller(people["dan"]).get(f"v1/statuses/{second['id']}", status=404)
+
+
+def test_what_one_keeps_for_oneself_is_no_conversation(people: dict[str, User]) -> None:
+    own = say(people["ann"], "a note", visibility=Visibility.SELF)
+    ann = Caller(people["ann"])
+    assert ann.get(f"v1/statuses/{own.pk}")["visibility"] == "private"
+    assert ann.get("v1/conversations") == []
