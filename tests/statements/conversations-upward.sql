@@ -69,18 +69,18 @@
     SELECT bound.last,
     i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
     i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
-    s.id, s.username, s.display_name, s.is_big_v,
-    s.avatar::text
+    i.quote_of_id, i.quotable_by,
+    s.id, s.username, s.display_name, s.is_big_v, s.avatar::text
     ,
     (
         SELECT ARRAY[
             coalesce(sum(n.likes), 0),
             coalesce(sum(n.replies) + CASE WHEN coalesce(o.visibility, i.visibility) = 'public' THEN 0 ELSE sum(n.circle_replies) END, 0),
-            coalesce(sum(n.reposts), 0)
+            coalesce(sum(n.reposts), 0), coalesce(sum(n.quotes), 0)
         ]::int[] FROM (
-            SELECT likes, replies, circle_replies, reposts FROM items_itemcounts WHERE item_id = coalesce(o.id, i.id)
+            SELECT likes, replies, circle_replies, reposts, quotes FROM items_itemcounts WHERE item_id = coalesce(o.id, i.id)
             UNION ALL
-            SELECT likes, replies, circle_replies, reposts FROM items_countchange WHERE item_id = coalesce(o.id, i.id)
+            SELECT likes, replies, circle_replies, reposts, quotes FROM items_countchange WHERE item_id = coalesce(o.id, i.id)
         ) n)
     ,
     EXISTS (SELECT FROM items_like l WHERE l.user_id = $1 AND l.item_id = coalesce(o.id, i.id) OFFSET 0),
@@ -90,8 +90,8 @@
     ,
     o.id, o.type, o.title, o.content::text, o.extra_info::text, o.media::text,
     o.visibility, o.status, o.created_at, o.modified_at, o.reply_to_id, o.repost_of_id,
-    os.id, os.username, os.display_name, os.is_big_v,
-    os.avatar::text
+    o.quote_of_id, o.quotable_by,
+    os.id, os.username, os.display_name, os.is_big_v, os.avatar::text
 , page.conversation_id, page.last, page.is_unread,
     (SELECT coalesce(json_agg(json_build_array(u.id::text, u.username, u.display_name, u.is_big_v, u.avatar)
         ORDER BY u.id), '[]') FROM items_participant other JOIN accounts_user u ON u.id = other.user_id

@@ -8,7 +8,7 @@
             WHERE r.root_id = $1 AND r.id > 0 ORDER BY r.id
          LIMIT $2) reply
     CROSS JOIN LATERAL (
-        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND (
+        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND ((
     (
     ((i.sender_id = $3 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -48,6 +48,11 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $3 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $3 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $3 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $3 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $3 OFFSET 0)))
     ) OFFSET 0
     ) seen
         WHERE (reply.sender_id = $3 OR reply.sender_id IN (SELECT sender_id FROM authors) OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $3 AND f.followee_id = reply.sender_id  OFFSET 0)) AND
@@ -83,7 +88,7 @@
             WHERE r.root_id = $1 AND r.id > $5 ORDER BY r.id
          LIMIT $2) reply
     CROSS JOIN LATERAL (
-        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND (
+        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND ((
     (
     ((i.sender_id = $3 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -123,6 +128,11 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $3 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $3 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $3 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $3 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $3 OFFSET 0)))
     ) OFFSET 0
     ) seen
         WHERE reply.id NOT IN (SELECT id FROM near) AND
@@ -166,7 +176,7 @@
             SELECT reply.id, (reply.sender_id = $3 OR reply.sender_id IN (SELECT sender_id FROM authors) OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $3 AND f.followee_id = reply.sender_id  OFFSET 0)) AS is_near FROM
         (SELECT r.id, r.sender_id FROM items_item r WHERE r.reply_to_id = branch.id ORDER BY r.id LIMIT 20) reply
     CROSS JOIN LATERAL (
-        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND (
+        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND ((
     (
     ((i.sender_id = $3 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -206,6 +216,11 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $3 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $3 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $3 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $3 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $3 OFFSET 0)))
     ) OFFSET 0
     ) seen
             ORDER BY is_near DESC, reply.id LIMIT 3
@@ -215,7 +230,7 @@
         shown.parent_id IS NOT NULL AND EXISTS (SELECT FROM
         (SELECT r.id, r.sender_id FROM items_item r WHERE r.reply_to_id = shown.id ORDER BY r.id LIMIT 20) reply
     CROSS JOIN LATERAL (
-        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND (
+        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = reply.id AND ((
     (
     ((i.sender_id = $3 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -255,6 +270,11 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $3 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $3 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $3 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $3 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $3 OFFSET 0)))
     ) OFFSET 0
     ) seen
      OFFSET 0),

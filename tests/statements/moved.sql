@@ -1,4 +1,4 @@
-SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_item"."title", "items_item"."content", "items_item"."extra_info", "items_item"."media", "items_item"."status", "items_item"."visibility", "items_item"."reply_to_id", "items_item"."repost_of_id", "items_item"."root_id", "items_item"."quote_of_id", "items_item"."is_quote_revoked", "items_item"."quotable_by", "items_item"."published_at", "items_item"."created_at", "items_item"."modified_at", T2."id", T2."sender_id", T2."type", T2."title", T2."content", T2."extra_info", T2."media", T2."status", T2."visibility", T2."reply_to_id", T2."repost_of_id", T2."root_id", T2."quote_of_id", T2."is_quote_revoked", T2."quotable_by", T2."published_at", T2."created_at", T2."modified_at" FROM "items_item" LEFT OUTER JOIN "items_item" T2 ON ("items_item"."repost_of_id" = T2."id") WHERE ((EXISTS (SELECT FROM accounts_user s WHERE s.id = items_item.sender_id AND (
+SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_item"."title", "items_item"."content", "items_item"."extra_info", "items_item"."media", "items_item"."status", "items_item"."visibility", "items_item"."reply_to_id", "items_item"."repost_of_id", "items_item"."root_id", "items_item"."conversation_id", "items_item"."quote_of_id", "items_item"."is_quote_revoked", "items_item"."quotable_by", "items_item"."published_at", "items_item"."created_at", "items_item"."modified_at", T2."id", T2."sender_id", T2."type", T2."title", T2."content", T2."extra_info", T2."media", T2."status", T2."visibility", T2."reply_to_id", T2."repost_of_id", T2."root_id", T2."conversation_id", T2."quote_of_id", T2."is_quote_revoked", T2."quotable_by", T2."published_at", T2."created_at", T2."modified_at" FROM "items_item" LEFT OUTER JOIN "items_item" T2 ON ("items_item"."repost_of_id" = T2."id") WHERE ((EXISTS (SELECT FROM accounts_user s WHERE s.id = items_item.sender_id AND ((
     (
     ((items_item.sender_id = 1000000 AND items_item.status <> 'deleted') OR (
         items_item.status = 'published' AND s.is_active
@@ -38,4 +38,9 @@ SELECT "items_item"."id", "items_item"."sender_id", "items_item"."type", "items_
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = 1000000 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = 1000000 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (items_item.visibility = 'mentioned' AND items_item.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(items_item.conversation_id, items_item.id) AND p.user_id = 1000000 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = 1000000 AND b.blocked_id = items_item.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = items_item.sender_id AND b.blocked_id = 1000000 OFFSET 0)))
     ))) AND "items_item"."id" IN ($1) AND "items_item"."status" = $2)

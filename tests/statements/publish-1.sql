@@ -3,15 +3,15 @@
     ),
     quoted AS MATERIALIZED (SELECT sender_id AS id FROM items_item WHERE id = $3::bigint),
     addressed AS MATERIALIZED (
-        SELECT id FROM answered UNION SELECT id FROM quoted
-        UNION SELECT id FROM accounts_user WHERE lower(username) = ANY($4::text[])
+    SELECT id FROM answered UNION SELECT id FROM quoted
+    UNION SELECT id FROM accounts_user WHERE lower(username) = ANY($4::text[])
     ),
     told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
         SELECT m.id, CASE WHEN m.id IN (SELECT id FROM answered) THEN 'reply'
             WHEN m.id IN (SELECT id FROM quoted) THEN 'quote' ELSE 'mention' END, i.id
         FROM addressed JOIN accounts_user m ON m.id = addressed.id, items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id
-        WHERE m.id <> $5 AND m.is_active AND i.id = $6 AND (
+        WHERE m.id <> $5 AND m.is_active AND i.id = $6 AND ((
     (
     ((i.sender_id = m.id AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -51,6 +51,11 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = m.id AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = m.id OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = m.id OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = m.id AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = m.id OFFSET 0)))
     )
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),

@@ -4,7 +4,7 @@
         AND i.id > $2 AND i.id < $3
  ORDER BY id DESC LIMIT $4)) candidate ORDER BY candidate.id DESC LIMIT $4) listed CROSS JOIN LATERAL (
             SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-            WHERE i.id = listed.id AND (
+            WHERE i.id = listed.id AND ((
     (
     ((i.sender_id = $5 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -44,7 +44,12 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $5 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $5 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
-    ) AND true OFFSET 0
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $5 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $5 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $5 OFFSET 0)))
+    ) AND i.visibility <> 'mentioned' OFFSET 0
         ) seen
         ORDER BY listed.id DESC LIMIT $6
     ),

@@ -2,7 +2,7 @@
     FROM unnest($1::bigint[], $2::bigint[]) AS pair (reader, item)
     CROSS JOIN LATERAL (
         SELECT i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.id = pair.item AND (
+        WHERE i.id = pair.item AND ((
     (
     ((i.sender_id = pair.reader AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -42,5 +42,10 @@
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = pair.reader AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = pair.reader OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = pair.reader OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = pair.reader AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = pair.reader OFFSET 0)))
     ) OFFSET 0
     ) AS answered
