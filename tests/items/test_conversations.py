@@ -220,7 +220,7 @@ def test_the_pages(people: dict[str, User]) -> None:
     thread = bob.get(f"/items/{first.pk}").content.decode()
     assert "Only you and @ann can read this conversation." in thread
     assert "The same people" in thread
-    assert "Followers" not in thread
+    assert 'name="visibility" value="public"' not in thread
     assert 'class="item notice unread"' not in bob.get("/conversations").content.decode()
     reply = bob.post("/items/new", composed("hi", reply_to=first.pk, visibility="public"))
     assert reply.status_code == 302
