@@ -70,7 +70,7 @@ def card_words() -> Words:
 @cache
 def _words(_language: str | None) -> Words:
     words = (
-        *(_("new"), _("edited"), _("followers only"), _("mutual follows only"), _("only you"), _("private mention")),
+        *(_("new"), _("edited"), _("followers only"), _("mutual follows only"), _("only you"), _("private")),
         *(_("in review"), _("rejected"), _("In reply to a post"), _("Muted word:"), _("Show"), _("Hide")),
         *(_("Sensitive. Show"), _("Read on"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
         *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
