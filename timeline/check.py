@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from accounts.levels import policy
-from items.visibility import in_timelines, public_post
+from items.visibility import in_timelines, is_listed, public_post
 from relations.rules import followed_big_vs, known_tags, tag_follows
 from runtime import metrics
 from storage.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, script
@@ -44,7 +44,10 @@ TAGGED_IDS = f"""
     SELECT i.id FROM items_itemtag t JOIN items_item i ON i.id = t.item_id
     WHERE t.tag = %s AND t.item_id > %s AND {public_post("i")}
 """  # noqa: S608 (constants)
-OUTBOX_IDS = f"SELECT i.id FROM items_item i WHERE i.sender_id = %s AND {in_timelines('i')} AND i.id > %s"  # noqa: S608
+OUTBOX_IDS = f"""
+    SELECT i.id FROM items_item i
+    WHERE i.sender_id = %s AND {in_timelines("i")} AND {is_listed("i")} AND i.id > %s
+"""  # noqa: S608 (constants)
 SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_to_id IS NULL"
 # The run of the server that has the window, and all of the window.
 WHOLE = script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}")

@@ -68,6 +68,22 @@ def test_pending_is_not_missing(reader: User, community: list[Item], say: Any, w
     assert kinds(reader) == []
 
 
+def test_a_private_mention_is_not_missing_in_an_outbox(
+    reader: User, community: list[Item], say: Any, workers: Workers, feeds: redis.Redis
+) -> None:
+    sender = community[0].sender
+    call_command("big_v", sender.username, "on")
+    read(reader)
+    workers.work()
+    say(sender, f"@{reader.username} words", visibility="mentioned")
+    post = say(sender)
+    workers.work()
+    sender.refresh_from_db()
+    assert kinds(sender) == []
+    feeds.zrem(keys.outbox(sender.pk), f"{sender.pk}:{post.pk}")
+    assert kinds(sender) == ["missing"], "there is an outbox"
+
+
 def test_extra(reader: User, community: list[Item], feeds: redis.Redis) -> None:
     feeds.zadd(keys.inbox(reader.pk), {f"{reader.pk}:{community[0].pk}": community[0].pk})
     feeds.zadd(keys.inbox(reader.pk), {f"{reader.pk}:{community[0].pk + 7}": community[0].pk + 7})
