@@ -1,8 +1,7 @@
-"""A home upward: the items directly above an id, as the walk downward shows them.
+"""A page upward: the items directly above an id, as the pages downward show them.
 
-Entries above the id are looked through in their order, at most `SCAN` of them, with as many more as folding looks at
-(timeline.fold). The `limit` lowest that are shown make the page, which is then read by `home_page` itself from its top.
-Where the bound comes first, the page is short, and its `last_id` is the highest id that was looked at.
+A page checks at most `SCAN` entries above the id, plus the ones that folding needs (timeline.fold). `home_page` reads
+the `limit` lowest shown ones. If the bound comes first, the page is short.
 """
 
 from accounts.models import User
@@ -15,13 +14,13 @@ from timeline.pull import around
 from timeline.senders import Scope
 
 SCAN = 60
-"""Entries that a page looks through."""
+"""Entries that a page checks."""
 
 
 def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: int = 20, list_id: int = 0) -> Page:
-    """The items directly above `min_id` and below `max_id` (both exclusive) of the reader's home or list, newest first,
-    at most `limit`. `last_id` is the id up to which the home was looked at, from which the next page upward goes on;
-    None where nothing was above.
+    """The items directly above `min_id` and below `max_id` (both exclusive) of the reader's home or list, newest first.
+
+    The next page upward starts at `last_id`, the highest id checked. It is None if nothing is above.
     """
     scope = Scope(reader.pk, list_id) if list_id else Scope.home_of(reader)
     entries = around(scope, last_id=min_id + 1, above=SCAN + REACH, below=REACH)

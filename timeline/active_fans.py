@@ -1,12 +1,11 @@
-"""A big-V's active fans: the followers with an inbox whose level takes pushes, so that publishing costs nothing for
-all the others.
+"""A big-V's active fans, as a sharded SET in Redis, so that fan-out does not read all followers.
 
-A sharded SET per big-V. A shard counts only with its member `complete:{generation}` of the policy's generation, and in
-the run of the server in which it was built (window.RUN): a replica that took over may lack the fans added last, while
-their inbox, on another node, counts. Where it does not count (lost, never built, of another policy) fan-out asks
-PostgreSQL. It may hold too many (fans who unfollowed, or went quiet): their windows ignore or verify away what they
-get. It never holds too few, because a reader's inbox is completed only after the reader was added here, and readers
-without an inbox use PostgreSQL.
+A shard is used only if it has the member `complete:{generation}` of the current policy and was built in this run of the
+server (window.RUN). After a failover a replica may lack the newest fans, while their inboxes on another node are valid.
+Without a usable shard, fan-out asks PostgreSQL.
+
+The set may hold too many: the windows of fans who unfollowed or went quiet ignore or verify away what they get. It
+never holds too few, because readers are added here before their inbox is completed.
 """
 
 import secrets
@@ -21,9 +20,9 @@ from storage.connections import Command, feeds_for_tasks, fetch, pipelined, scri
 from storage.window import RUN
 
 OWN_MEMBERS = 2
-"""Members of a complete shard that are no fans: `complete:{generation}` and the run."""
+"""Members of a complete shard that are not fans: `complete:{generation}` and the run."""
 TTL_SECONDS = 86_400
-"""Seconds, from the beginning of the construction; a set built anew each day does not keep those who went away."""
+"""Counted from the start of the build. The daily rebuild drops fans who went away."""
 PART = 1000
 
 FOLLOWED_BIG_VS = rules.followed_big_vs("%s")
@@ -31,7 +30,7 @@ FANS = f"""
     SELECT u.id FROM ({rules.followers("%s")}) f JOIN accounts_user u ON u.id = f.follower_id
     WHERE u.level >= %s AND {policy.has_inbox()}
 """  # noqa: S608 (constants)
-# KEYS[1]. ARGV: token, seconds to live.
+# KEYS[1]. ARGV: token, TTL in seconds.
 BEGIN = script(
     RUN
     + """
@@ -40,10 +39,9 @@ BEGIN = script(
     return redis.call('EXPIRE', KEYS[1], ARGV[2])
     """
 )
-# ARGV: followers. A key that is not there is not complete, so nothing is missing in it; adding would make one that
-# nothing ever removes.
+# ARGV: followers. A missing key is not complete and needs no fans. Adding them would create a key that nothing removes.
 ADD = script("return redis.call('EXISTS', KEYS[1]) == 1 and redis.call('SADD', KEYS[1], unpack(ARGV))")
-# ARGV: token, mark. Completes only what this token began, in this run.
+# ARGV: token, mark. Completes only what this token began in this run.
 SEAL = script(
     RUN
     + """
@@ -53,19 +51,19 @@ SEAL = script(
     return 1
     """
 )
-# Asks for the mark, which is ARGV[1].
+# ARGV[1] is the mark.
 COUNTS = """
     local function counts()
         return redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 1 and redis.call('SISMEMBER', KEYS[1], run()) == 1
     end
 """
-# Both reply nil for a shard that does not count.
+# Both reply nil for an unusable shard.
 SIZE = script(RUN + COUNTS + "return counts() and redis.call('SCARD', KEYS[1])")
 MEMBERS = script(RUN + COUNTS + "return counts() and redis.call('SMEMBERS', KEYS[1])")
 
 
 def shard_of(follower_id: int) -> int:
-    """The number of the shard that holds this follower, from 0."""
+    """The shard of this follower, from 0."""
     return follower_id % int(settings.ACTIVE_FANS_SHARDS)
 
 
@@ -74,7 +72,7 @@ def _mark(generation: int | None) -> str:
 
 
 def add(follower_id: int) -> None:
-    """Make a reader known to every big-V they follow who has a set, before their inbox is filled."""
+    """Add a reader to the sets of all big-Vs they follow. Call it before filling their inbox."""
     big_vs = [row[0] for row in fetch(FOLLOWED_BIG_VS, [follower_id])]
     shard = shard_of(follower_id)
     pipelined(
@@ -84,7 +82,7 @@ def add(follower_id: int) -> None:
 
 
 def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
-    """How many fans each shard holds, or None where a shard is not complete under this policy."""
+    """Fans in each shard, or None if a shard is not complete under this policy."""
     shards = range(settings.ACTIVE_FANS_SHARDS)
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
     replies = pipelined(feeds_for_tasks(), [("EVALSHA", SIZE, 1, key, _mark(generation)) for key in names])
@@ -94,7 +92,7 @@ def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
 
 
 def members(big_v_id: int, shards: list[int], generation: int | None) -> list[int] | None:
-    """The fans in these shards, or None where one is not complete under this policy."""
+    """The fans in these shards, or None if one is not complete under this policy."""
     mark = _mark(generation)
     commands = [("EVALSHA", MEMBERS, 1, keys.active_fans(big_v_id, shard), mark) for shard in shards]
     replies = pipelined(feeds_for_tasks(), commands)
@@ -104,7 +102,7 @@ def members(big_v_id: int, shards: list[int], generation: int | None) -> list[in
 
 
 def known(big_v_id: int, push_level: int) -> dict[int, list[int]]:
-    """The fans by their shards, as PostgreSQL knows them; found by their level, however many follow."""
+    """The fans by shard, from PostgreSQL. The query finds them by level, so quiet followers cost nothing."""
     by_shard: dict[int, list[int]] = defaultdict(list)
     for (follower_id,) in fetch(FANS, [big_v_id, push_level]):
         by_shard[shard_of(follower_id)].append(follower_id)
@@ -112,7 +110,7 @@ def known(big_v_id: int, push_level: int) -> dict[int, list[int]]:
 
 
 def build(big_v_id: int) -> bool:
-    """Fill every shard from PostgreSQL; True if all are complete. Fans who are added meanwhile stay added."""
+    """Fill every shard from PostgreSQL; True if all are complete. Fans added meanwhile stay."""
     client = feeds_for_tasks()
     token = f"build:{secrets.token_hex(8)}"
     shards = range(settings.ACTIVE_FANS_SHARDS)
@@ -129,7 +127,7 @@ def build(big_v_id: int) -> bool:
 
 
 def drop(big_v_id: int) -> None:
-    """Lose the sets; fan-out asks PostgreSQL until they are built again."""
+    """Delete the sets. Fan-out asks PostgreSQL until they are rebuilt."""
     pipelined(
         feeds_for_tasks(),
         [("UNLINK", keys.active_fans(big_v_id, shard)) for shard in range(settings.ACTIVE_FANS_SHARDS)],

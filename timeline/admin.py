@@ -1,4 +1,4 @@
-"""Deliveries and demotions in the admin: what waits, what was given up, how far a backfill has come."""
+"""Deliveries and demotions in the admin."""
 
 from django.contrib import admin
 from django.utils.html import format_html
@@ -13,7 +13,7 @@ from web.admin import DeliveryAdmin, ReadOnlyAdmin
 
 @admin.register(Delivery)
 class ItemDeliveryAdmin(DeliveryAdmin):
-    """Items whose fan-out is not complete. Readers see them all the same."""
+    """Items whose fan-out is not complete. Readers see them anyway."""
 
     list_display = (
         "of_item",
@@ -33,13 +33,13 @@ class ItemDeliveryAdmin(DeliveryAdmin):
 
     @admin.display(description=_("item"), ordering="item_id")
     def of_item(self, delivery: Delivery) -> int:
-        """The id of the delivered item."""
+        """The item's id."""
         return delivery.item_id
 
 
 @admin.register(Backfill)
 class BackfillAdmin(ReadOnlyAdmin):
-    """Demotions of big-Vs: the flag falls when all followers' inboxes are filled."""
+    """Demotions of big-Vs, with their progress."""
 
     list_display = (
         handle_column("sender", _("sender")),
@@ -58,7 +58,7 @@ class BackfillAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("followers filled"))
     def progress(self, backfill: Backfill) -> SafeString:
-        """A bar of the followers whose inboxes are filled."""
+        """A progress bar."""
         return format_html(
             '<progress value="{}" max="{}" aria-label="{}"></progress> {}',
             backfill.done,

@@ -1,4 +1,4 @@
-"""The home timeline, and those of lists, over HTTP."""
+"""The API of the home timeline and of list timelines."""
 
 import msgspec
 from django.http import HttpResponse
@@ -28,7 +28,7 @@ SINCE_ID = OpenApiParameter(
 
 
 class NewCount(msgspec.Struct):
-    """`capped` says that there are more than `count`."""
+    """`capped`: there are more than `count`."""
 
     count: int
     capped: bool
@@ -40,7 +40,7 @@ def _answer(page: home.Page) -> FeedResponse:
 
 
 class HomeView(ApiView):
-    """The caller's home timeline, a page at a time."""
+    """The caller's home timeline."""
 
     @extend_schema(operation_id="read_home", parameters=[*PAGED, FEED_SOURCE], responses={200: ItemPage})
     def get(self, request: Request) -> HttpResponse:
@@ -51,17 +51,17 @@ class HomeView(ApiView):
 
 
 class HomeNewView(ApiView):
-    """How many items a home has got since an id."""
+    """New items at home since an id."""
 
     @extend_schema(operation_id="count_new", parameters=[SINCE_ID], responses={200: NewCount})
     def get(self, request: Request) -> HttpResponse:
-        """How many items the caller's home has got since, the caller's own reposts not counted."""
+        """How many new items the caller's home has, without the caller's own reposts."""
         count, capped = home.new_count(signed_in(request), since_id=position(request, "since_id") or 0)
         return FeedResponse(NewCount(count, capped))
 
 
 class ListTimelineView(ApiView):
-    """The timeline of one of the caller's lists, a page at a time."""
+    """The timeline of one of the caller's lists."""
 
     @extend_schema(operation_id="read_list_timeline", parameters=[*PAGED, FEED_SOURCE], responses={200: ItemPage})
     def get(self, request: Request, list_id: str) -> HttpResponse:
@@ -72,11 +72,11 @@ class ListTimelineView(ApiView):
 
 
 class ListNewView(ApiView):
-    """How many items a list has got since an id."""
+    """New items in a list since an id."""
 
     @extend_schema(operation_id="count_new_of_list", parameters=[SINCE_ID], responses={200: NewCount})
     def get(self, request: Request, list_id: str) -> HttpResponse:
-        """How many items one of the caller's lists has got since."""
+        """How many new items one of the caller's lists has."""
         reader, since_id = signed_in(request), position(request, "since_id") or 0
         count, capped = lists.list_new_count(reader, list_or_404(list_id, reader).id, since_id=since_id)
         return FeedResponse(NewCount(count, capped))

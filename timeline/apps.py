@@ -1,11 +1,11 @@
-"""The home timeline as a Django app."""
+"""The Django app of the home timeline."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class TimelineConfig(AppConfig):
-    """The app of home, inboxes, outboxes and fan-out."""
+    """The app of inboxes, outboxes and fan-out."""
 
     name = "timeline"
     verbose_name = _("Timeline")

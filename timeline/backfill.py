@@ -1,11 +1,10 @@
-"""The demotion of a big-V: fill the inboxes of all followers who have one, then flip the flag.
+"""The demotion of a big-V: fill the inboxes of all followers who have one, then clear the flag.
 
-While a `Backfill` is unfinished the sender's new items go to all followers (fanout.CLAIM), and readers still pull
-the outbox. So an item that was committed before a part of the followers is filled is in what is filled, and one
-committed after is pushed to them; when all are filled, no reader needs the outbox any more, and the flag falls in the
-same transaction that finishes the backfill.
+While a `Backfill` is unfinished, fan-out sends the sender's new items to all followers (fanout.CLAIM), and readers
+still pull the outbox. An item committed before a follower's inbox is filled is part of that filling; a later one is
+pushed. When all are filled, no reader needs the outbox. The transaction that finishes the backfill clears the flag.
 
-The claim is a lease. The broker delivers a message again after five minutes, however healthy its worker is.
+The claim is a lease, because the broker redelivers a message after five minutes even if its worker is healthy.
 """
 
 from django.conf import settings
@@ -27,9 +26,9 @@ from timeline.models import Backfill
 from timeline.outbox import Outbox, pull
 
 PART = 500
-"""Followers that are filled between two notes of progress."""
+"""Followers filled between two updates of the progress."""
 LEASE = OUTAGE_PAUSE * 6
-"""A backfill that made no progress for so long has lost its worker; the sweeper starts it again."""
+"""A backfill without progress for this long has lost its worker. The sweeper starts it again."""
 CLAIM = """
     UPDATE timeline_backfill SET lease = feedsite_draw(), leased_until = now() + %(lease)s, sweep_at = now() + %(lease)s
     WHERE id = %(backfill)s AND finished_at IS NULL AND cancelled_at IS NULL
@@ -39,9 +38,7 @@ CLAIM = """
 
 
 def start(*, sender: User) -> bool:
-    """Begin the demotion, if none is under way; the workers go on from here. True if it began. Runs in the caller's
-    transaction.
-    """
+    """Begin the demotion unless one is running; True if it began. Runs in the caller's transaction."""
     backfill, is_new = Backfill.objects.get_or_create(
         sender=sender, finished_at=None, cancelled_at=None, defaults={"followers": follower_count(sender)}
     )
@@ -50,19 +47,16 @@ def start(*, sender: User) -> bool:
 
 
 def cancel(*, sender: User) -> bool:
-    """Stop a demotion under way: the sender is to stay big-V. True if there was one. The inboxes that were filled
-    already do no harm.
-    """
+    """Stop a running demotion; True if there was one. The sender stays big-V. Inboxes filled so far do no harm."""
     running = Backfill.objects.filter(sender=sender, finished_at=None, cancelled_at=None)
     return bool(running.update(cancelled_at=Now()))
 
 
 def run(backfill_id: int) -> bool:
-    """Fill the followers that are not filled yet, and finish; True if the flag was flipped.
+    """Fill the remaining followers and finish; True if the flag was cleared.
 
-    Killed at any point it goes on from its position when it is run again, once its lease is over. One runs at a time:
-    the broker delivers the message of a task that takes longer than its visibility timeout again, for as long as it
-    takes. Two at once would fill twice, which changes nothing but the work.
+    After a kill, another run resumes from the last position once the lease is over. The lease only saves work: two runs
+    at once would fill twice, which changes nothing.
     """
     rows = fetch(CLAIM, {"backfill": backfill_id, "lease": LEASE})
     if not rows:
@@ -81,23 +75,23 @@ def run(backfill_id: int) -> bool:
 def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     done = backfill.done
     for followers in follower_parts(backfill.sender_id, backfill.position, NO_BOUND, 1, PART, with_inbox=True):
-        # Pulled anew for every part: what is committed from now on is pushed to its followers by the fan-out.
+        # Pulled again for every part: fan-out pushes what is committed after this to the part's followers.
         entries, floor = pull(backfill.sender_id, settings.OUTBOX_CAP)
         client = feeds_for_tasks()
-        # Tails that these followers pulled below the floor lack the items that the sender has published again since.
+        # Tails pulled below the floor lack items that the sender has published again since.
         pipelined(client, [Tail(follower).drop() for follower, _ in followers])
         pipelined(client, [Inbox(follower).merge(entries, floor) for follower, _ in followers])
         pipelined(client, [Inbox(follower).settle(cap_of(level)) for follower, level in followers])
         done += len(followers)
         until = Now() + LEASE
         if not running.update(position=followers[-1][0], done=done, sweep_at=until, leased_until=until, last_error=""):
-            return False  # cancelled, or so slow that another worker goes on from the last position
+            return False  # cancelled, or so slow that another worker took over
     return _finish(backfill, running)
 
 
 def _finish(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     with transaction.atomic():
-        # The user's row first, as accounts.levels.big_v locks it, so that the two never wait for each other.
+        # Locks the user's row first, like accounts.levels.big_v, so that they cannot deadlock.
         sender = User.objects.held().get(pk=backfill.sender_id)
         flipped = running.update(finished_at=Now(), done=F("followers"))
         if flipped:
@@ -112,7 +106,7 @@ DUE = "(SELECT FROM timeline_backfill WHERE finished_at IS NULL AND cancelled_at
 
 
 def sweep() -> int:
-    """Enqueue backfills that lost their worker; how many."""
+    """Enqueue backfills that lost their worker; returns how many."""
     due = fetch(
         """
         UPDATE timeline_backfill SET sweep_at = now() + %s

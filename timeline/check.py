@@ -1,8 +1,7 @@
-"""Compares inboxes and outboxes with PostgreSQL, above their floors, and drops what differs: those of users, and of
-the hashtags that they follow.
+"""Compares inboxes and outboxes with PostgreSQL above their floors, and drops wrong ones.
 
-An entry that waits for lazy deletion (deleted, unfollowed, blocked, muted) is no difference: every reading verifies. A
-missing entry is: nothing would ever show it until the window is built again.
+An entry that waits for lazy deletion (deleted, unfollowed, blocked, muted) is no difference, because pages verify. A
+missing entry is one: no page shows it until the window is rebuilt.
 """
 
 import logging
@@ -26,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 PART = 500
 SAMPLE_PART = 10
-# Of so many users no more than one step each is looked at, however few of them have an inbox.
+# Checks one user per point, even if few of them have an inbox.
 READERS_AT = f"""
     SELECT DISTINCT u.id FROM unnest(%s::bigint[]) point, LATERAL (
         SELECT * FROM accounts_user WHERE id >= point AND level > 0 ORDER BY id LIMIT 1) u
@@ -49,18 +48,18 @@ OUTBOX_IDS = f"""
     WHERE i.sender_id = %s AND {in_timelines("i")} AND {is_listed("i")} AND i.id > %s
 """  # noqa: S608 (constants)
 SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_to_id IS NULL"
-# The run of the server that has the window, and all of the window.
+# The run of the server, and the whole window.
 WHOLE = script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}")
 
 
 class Checked(NamedTuple):
-    """A row of `READERS`: a user, and what the user's windows must have been built for."""
+    """A row of `READERS`: a user, and what their windows must be built for."""
 
     user_id: int
     has_inbox: bool
     epoch: int | None
     outbox_epoch: int | None
-    """None of users who are no big-V."""
+    """None if the user is not a big-V."""
     push_generation: int
     big_vs: list[int]
 
@@ -69,9 +68,8 @@ class Checked(NamedTuple):
 class Difference:
     """Where a window and PostgreSQL disagree.
 
-    Kinds: `missing` (PostgreSQL has it, neither the window nor a pending delivery nor a pulled outbox does), `extra`
-    (no item of that sender belongs into any timeline), `order` (the score is not the item's id), `floor` (it has
-    none).
+    Kinds: `missing` (PostgreSQL has it, but no window, pending delivery or pulled outbox), `extra` (that sender has no
+    such item), `order` (the score is not the item's id), `floor` (the window has none).
     """
 
     key: str
@@ -85,7 +83,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Content:
-    """All of a window."""
+    """A whole window."""
 
     floor: int
     epoch: int
@@ -98,14 +96,14 @@ class Content:
 
     @property
     def is_used(self) -> bool:
-        """Whether readers would use it, as far as the server's run is concerned."""
+        """Whether the window is built and of the server's run."""
         return not self.building and self.is_of_this_run
 
 
 def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
     """The differences between these users' windows and PostgreSQL.
 
-    On a site at work a difference counts only if it is there twice.
+    Reports only what two checks find, because on a busy site one check alone may see a change in progress.
     """
     ids = list(user_ids)
     for first in range(0, len(ids), PART):
@@ -116,14 +114,11 @@ def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
 
 
 def sampled(*, count: int, seconds: float) -> list[Difference]:
-    """The differences in the windows of `count` random readers with an inbox, as far as `seconds` reach.
-
-    Each is counted and logged: it is a broken promise, even if the reader saw nothing of it.
-    """
+    """Check the windows of `count` random readers with an inbox, for at most `seconds`. Counts and logs differences."""
     until = time.monotonic() + seconds
     found: list[Difference] = []
     ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
-    # Readers whose id follows a gap in the ids are sampled more often; the bias is harmless here.
+    # Readers after a gap in the ids are sampled more often. That is harmless here.
     points = [random.randint(first, last) for _ in range(count)] if last else []  # noqa: S311 (a sample)
     readers = [row[0] for row in fetch(READERS_AT, [points])]
     for place in range(0, len(readers), SAMPLE_PART):
@@ -140,14 +135,14 @@ def sampled(*, count: int, seconds: float) -> list[Difference]:
 
 
 def repair(found: Iterable[Difference]) -> int:
-    """Drop the windows that differ; readers take PostgreSQL until they are built again. How many."""
+    """Drop the windows that differ, and return how many. Pages use PostgreSQL until they are rebuilt."""
     dropped = {difference.key for difference in found}
     pipelined(feeds_for_tasks(), [Window(key).drop() for key in sorted(dropped)])
     return len(dropped)
 
 
 def _differences(user_ids: list[int]) -> Iterator[Difference]:
-    # In the order in which a page reads: what left the table of deliveries before is in the windows after.
+    # Reads in the same order as a page: a delivery completed before the first read is in the windows.
     readers = fetch(READERS, {"ids": user_ids}, into=Checked._make)
     tags = fetch(TAGS, {"ids": user_ids})
     pending = {row[0] for row in fetch(PENDING)}
@@ -197,7 +192,7 @@ def _whole(key: str) -> Command:
 
 
 def _content(reply: list[Any]) -> Content | None:
-    """All of a window, from WHOLE; None where there is no such key."""
+    """Parse the reply of `WHOLE`; None if the key is missing."""
     run, flat = reply
     if not flat:
         return None

@@ -1,19 +1,18 @@
-"""Completions: whether a delivery was completed between two moments, so that windows that were read first can be judged
-by a statement that runs after them.
+"""Detects whether a delivery was completed while a page was being read, so that a page can read its windows first.
 
-A page reads its windows, then asks one statement for the deliveries that are pending and for the items. An item that
-was published before the statement is pending, or its delivery was completed before. Completing draws a number from the
-sequence `timeline_completions`, after every window was filled: by a trigger (timeline/sql/completions.sql), so that
-workers of another version draw too. A connection remembers the number that its last statement saw. Where the statement
-that follows the windows sees the same number, each delivery that it finds completed was completed before the windows
-were read, which therefore hold the item. Where the number has moved, the windows are read once more: after the
-statement, as they must.
+A page first reads its windows. Then one statement reads pending deliveries and items. An item published before the
+statement is either pending, or its delivery was completed before. A trigger (timeline/sql/completions.sql) draws a
+number from the sequence `timeline_completions` on each completion, after all windows are filled. A trigger also covers
+workers of another version. Each connection remembers the number that its last statement saw:
 
-The end of a demotion draws too: the inboxes that it filled stand for an outbox from then on.
+- Same number: every completed delivery was completed before the windows were read, so they hold the item.
+- Another number: the page reads the windows again, after the statement.
 
-The memory belongs to one session of PostgreSQL. After a crash, a restore or a failover the sequence may be behind what
-was seen, but no session lives on. A pooler that gives a session to several clients lets the connection outlive it;
-there the process that serves the statement is not the one that the connection began with, and nothing is remembered.
+The end of a demotion draws too, because the inboxes that it filled replace an outbox from then on.
+
+The memory belongs to one PostgreSQL session. After a crash, restore or failover the sequence may go back, but then all
+sessions are gone. Behind a pooler the connection outlives the session. There the backend's process id differs from the
+connection's, and nothing is remembered.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -24,14 +23,15 @@ from weakref import WeakKeyDictionary
 from django.db import connection
 
 LAST = "(SELECT last_value FROM timeline_completions), pg_backend_pid()"
-"""Two columns of a statement: the number drawn last, and the process that serves the statement."""
+"""Two columns: the last number drawn, and the process that runs the statement."""
 
 _seen: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
 def have_moved(last: int, process: int) -> bool:
-    """Whether a delivery may have been completed since this thread's connection asked before; it remembers `last`, of
-    the columns `LAST`, for the next time.
+    """Whether a delivery may have been completed since this thread's connection last asked.
+
+    `last` and `process` are the columns of `LAST`. Remembers `last` for the next call.
     """
     session = connection.connection
     before = _seen.get(session)

@@ -1,7 +1,7 @@
-"""Explains a reader's home: its windows, what would serve the next page at what cost, and why an item is in it or not.
+"""Explains a reader's home: its windows, what the next page costs and comes from, and why an item is in it or not.
 
-Explaining changes nothing: PostgreSQL is asked in a transaction that only reads, and Redis is only looked at. The
-reasons why an item is not shown are the conditions of the statements that verify pages (timeline.rules), by name.
+Explaining changes nothing: it uses a read-only transaction and does not write to Redis. The reasons for a hidden item
+are the conditions of the statements that verify pages (timeline.rules), by name.
 """
 
 import statistics
@@ -31,11 +31,11 @@ from timeline.rules import carried, holds, kinds, original_shown, reposts_wanted
 from timeline.senders import TAGGED, Scope
 
 SHOWN = 20
-"""Outboxes, and pending deliveries, that are listed."""
+"""Outboxes and pending deliveries to list."""
 WARM, RUNS, PAGE = 6, 5, 20
-"""Pages that are made first, so that plans and scripts are kept; pages that are measured then; items of each."""
+"""Warm-up pages (to cache plans and scripts), measured pages, and items per page."""
 SENTENCES = {
-    # A window, and why a page comes from where it comes (timeline.truth.Missed).
+    # The state of a window, and why PostgreSQL served a page (timeline.truth.Missed).
     "in_use": gettext_lazy("in use"),
     "no_generation": gettext_lazy("not used: the policy has no generation yet, after a failover of PostgreSQL"),
     "building": gettext_lazy("under construction"),
@@ -58,7 +58,7 @@ SENTENCES = {
     "no_big_v": gettext_lazy("The reader follows no big account."),
     "no_tag": gettext_lazy("The reader follows no hashtag."),
     "deactivated": gettext_lazy("The account is deactivated: it can open no page."),
-    # An item: where pages find it, or why they do not show it.
+    # An item: where pages find it, or why they hide it.
     "shown": gettext_lazy("The reader sees it at home."),
     "inbox": gettext_lazy("The inbox holds it."),
     "by_tag": gettext_lazy("It is there by a hashtag that the reader follows, and not by its sender."),
@@ -85,8 +85,8 @@ SENTENCES = {
     "folded": gettext_lazy("It is folded into the item itself just below it, or into a newer repost of the same item."),
 }
 
-# KEYS[1]. Replies nil where there is no such key, else whether it is of this run, the scores of `floor`, `epoch` and
-# `pushes`, entries above the floor, whether it is under construction, and the seconds that it will live.
+# KEYS[1]. Replies nil if the key is missing. Else: whether it is of this run, the scores of `floor`, `epoch` and
+# `pushes`, the number of entries above the floor, whether it is being built, and its TTL in seconds.
 GLANCE = script(
     RUN
     + """
@@ -113,7 +113,7 @@ BIG_VS = f"""
     FROM ({rules.followed_big_vs(rules.READER, "v.*")}) u ORDER BY u.id LIMIT %(shown)s
 """  # noqa: S608 (constants)
 TAGS = rules.followed_tags(rules.READER, f"g.id, g.name, g.epoch # {policy.GENERATION}") + " ORDER BY g.name"
-# As pages look for them: among the newest of the whole site.
+# As pages read it: the newest deliveries of the whole site.
 PENDING = f"""
     WITH tags AS MATERIALIZED ({TAGGED.tags}), scanned AS MATERIALIZED (
         SELECT d.item_id, d.sender_id, d.parked_at FROM timeline_delivery d ORDER BY d.item_id DESC LIMIT %(pending)s
@@ -123,7 +123,7 @@ PENDING = f"""
         OR {carried("scanned.item_id")} IS NOT NULL
     ORDER BY item_id DESC
 """  # noqa: S608
-# Conditions by their names: on every item, and on those of others.
+# Conditions by name: on every item, and on other people's items.
 OF_ALL = kinds() | {
     "original": original_visible("i"),
     "original_muted": f"(NOT {original_visible('i')} OR {original_shown('i')})",
@@ -136,7 +136,7 @@ OF_OTHERS = {
 }
 CONDITIONS = OF_ALL | {name: f"(i.sender_id = %(reader)s OR {text})" for name, text in OF_OTHERS.items()}
 OF_SENDERS = {"inactive", *rules.wanted_at_home("", "")}
-"""The names of the conditions that hide what is there by a hashtag alone (rules.welcome)."""
+"""The conditions that also hide an item found by a hashtag alone (rules.welcome)."""
 ITEM = f"""
     {TAGGED.with_tags_alone()}
     SELECT i.sender_id, s.username, s.is_big_v, i.status, i.visibility, i.repost_of_id, d.item_id IS NOT NULL,
@@ -148,7 +148,7 @@ ITEM = f"""
 
 
 class _Standing(NamedTuple):
-    """The row of `STANDING`: what decides on the reader's windows."""
+    """The row of `STANDING`: what decides which windows a reader may use."""
 
     has_inbox: bool
     epoch: int | None
@@ -159,7 +159,7 @@ class _Standing(NamedTuple):
 
 
 class _BigV(NamedTuple):
-    """A row of `BIG_VS`: a big-V whom the reader follows, and the number of all of these."""
+    """A row of `BIG_VS`: a followed big-V, and the total of followed big-Vs."""
 
     id: int
     username: str
@@ -168,7 +168,7 @@ class _BigV(NamedTuple):
 
 
 class _Tag(NamedTuple):
-    """A row of `TAGS`: a hashtag that the reader follows."""
+    """A row of `TAGS`: a followed hashtag."""
 
     id: int
     name: str
@@ -176,14 +176,12 @@ class _Tag(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of its outbox."""
+        """The key of the hashtag's outbox."""
         return keys.tag_outbox(self.id)
 
 
 class _Item(NamedTuple):
-    """The row of `ITEM`. `holds` says of each of `CONDITIONS` whether it holds; `tags` are those that the reader
-    follows, if it is a public post.
-    """
+    """The row of `ITEM`. `holds`: a value for each of `CONDITIONS`. `tags`: the followed hashtags of a public post."""
 
     sender_id: int
     sender: str
@@ -199,8 +197,9 @@ class _Item(NamedTuple):
 
 
 class Part(msgspec.Struct):
-    """A part of an explanation: a title, words of `SENTENCES`, facts by their English names, and items to ask about
-    next. An unknown fact is None.
+    """A part of an explanation: a title, keys of `SENTENCES`, facts by English name, and ids of items to explain next.
+
+    An unknown fact is None.
     """
 
     title: str
@@ -210,14 +209,14 @@ class Part(msgspec.Struct):
 
     @property
     def sentences(self) -> list[Any]:
-        """The words as sentences, in the language of who reads them."""
+        """The sentences of `words`, translated."""
         return [SENTENCES[word] for word in self.words]
 
 
 def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]:
-    """Explain the home of a reader, and an item in it, by parts. Bounded work, whatever the reader follows."""
+    """Explain a reader's home, and optionally an item in it, by parts. The work does not grow with what they follow."""
     with _reading_only():
-        # In the order in which a delivery moves: what is pending no more is in the windows by the time they are read.
+        # Deliveries before windows, so that a delivery that is no longer pending is in the windows.
         (own,) = fetch(STANDING, {"reader": reader.pk}, into=_Standing._make)
         big_vs = fetch(BIG_VS, {"reader": reader.pk, "shown": SHOWN}, into=_BigV._make)
         tags = fetch(TAGS, {"reader": reader.pk}, into=_Tag._make)
@@ -266,7 +265,7 @@ def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]
 
 @contextmanager
 def _reading_only() -> Iterator[None]:
-    """A transaction, or a part of the caller's, in which PostgreSQL refuses to write."""
+    """A transaction or savepoint in which PostgreSQL refuses to write."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION READ ONLY")
@@ -275,7 +274,7 @@ def _reading_only() -> Iterator[None]:
 
 # --- Windows ---------------------------------------------------------------------------------------------
 def _windows(wanted: Mapping[str, tuple[str, int | None]]) -> dict[str, Part]:
-    """The windows of these keys, by their titles and the epochs that they should be built for; one round trip."""
+    """Windows by key, from the title and expected epoch of each. One round trip."""
     commands: list[Any] = []
     for key in wanted:
         commands += [("EVALSHA", GLANCE, 1, key), ("MEMORY", "USAGE", key, "SAMPLES", 0)]
@@ -364,14 +363,14 @@ def _item(
 
 
 def _by_outbox(item_id: int, outbox: Part, *, in_it: bool) -> str:
-    """Where pages find an item that an outbox should have."""
+    """Where pages find an item that belongs into an outbox."""
     if outbox.words != ["in_use"] or item_id <= int(outbox.facts["floor"] or 0):
         return "sql"
     return "outbox" if in_it else "lost"
 
 
 def _by_tag(item_id: int, item: _Item, tags: Sequence[_Tag], inbox: Part) -> str:
-    """Where pages find an item that is there by these hashtags."""
+    """Where pages find an item that is there by these hashtags alone."""
     if inbox.words != ["in_use"]:
         return "sql"
     windows = _windows({tag.key: ("", tag.epoch) for tag in tags})
@@ -383,7 +382,7 @@ def _by_tag(item_id: int, item: _Item, tags: Sequence[_Tag], inbox: Part) -> str
 
 
 def _folded_into(reader: User, item_id: int, repost_of: int) -> list[str]:
-    """What a repost is folded into: its original close below it, else the next newer repost of that."""
+    """What a repost is folded into: the original close below, or the next newer repost of it."""
     entries = around(Scope.home_of(reader), last_id=item_id + 1, above=REACH, below=1 + REACH)
     if any(one == repost_of for one, _root in entries):
         return [str(repost_of)]
@@ -391,7 +390,7 @@ def _folded_into(reader: User, item_id: int, repost_of: int) -> list[str]:
 
 
 def _held(entry: Entry, *windows: str) -> list[bool | None]:
-    """Whether each of these windows has the entry, used or not; None where Redis does not answer."""
+    """Whether each window has the entry; None if Redis does not answer."""
     try:
         with feeds_errors():
             return [
@@ -403,7 +402,7 @@ def _held(entry: Entry, *windows: str) -> list[bool | None]:
 
 # --- The next page ---------------------------------------------------------------------------------------
 def _next_page(reader: User) -> Part:
-    """Make the first page as a request would, but tell Redis nothing of it; the median of several times."""
+    """Make the first page several times without writing to Redis. The time is the median."""
     times = []
     for _run in range(WARM + RUNS):
         with count_asked() as asked, only_looking():

@@ -1,7 +1,7 @@
-"""Fan-out: from a published item to the windows of its sender's followers.
+"""Fan-out: writes a published item into the windows of its sender's followers.
 
-The delivery table is the queue of record (storage.deliveries). A row is inserted in the transaction that publishes
-(`deliver_anew`), and deleted when every window that should hold the item does.
+The delivery table is the queue (storage.deliveries). The transaction that publishes inserts a row (`deliver_anew`).
+The row is deleted when all windows have the item.
 
 See docs/decisions.md: Experiments that were not worth it.
 """
@@ -38,9 +38,7 @@ from timeline.inbox import Tail, cap_of
 from timeline.models import Delivery, DeliveryRange
 
 AGAIN_AFTER = timedelta(seconds=5)
-"""How long an item that is published again waits: longer than any lazy delete of it may still be under way
-(window.FORGET_SECONDS).
-"""
+"""How long an item that is published again waits. Longer than a lazy delete of it may take (window.FORGET_SECONDS)."""
 INSERT = """
     INSERT INTO timeline_delivery (item_id, sender_id, attempts, enqueued, not_before, sweep_at, last_error)
     VALUES (%(item)s, %(sender)s, 0, 0, now() + %(wait)s, now() + %(wait)s + %(retry)s, '')
@@ -48,10 +46,10 @@ INSERT = """
         not_before = now() + %(wait)s, sweep_at = now() + %(wait)s, parked_at = NULL, last_error = ''
     RETURNING item_id
 """
-# The sender's row and the policy say to whom: a big-V to those whose level takes pushes, unless a demotion is filling
-# all inboxes. Hashtags say into which outboxes besides. Of a sender whom few follow, the first followers come with the
-# claim, and the sender among them. The claim may wait for a transaction that publishes the item again. Everything that
-# it reads is older than the row then, so it takes only the row that its snapshot sees.
+# The sender's row and the policy decide who receives the item. A big-V's goes to readers at the push level, unless a
+# demotion is filling all inboxes. It also goes into the outboxes of its hashtags. If the sender has few followers, the
+# claim returns the first of them, including the sender. The claim may wait for a transaction that publishes the item
+# again. Its snapshot is then older than that row, so it claims only the revision that the snapshot sees.
 FEW = f"(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND {for_others('i')})"
 FIRST = part_of(
     "s.id",
@@ -80,7 +78,7 @@ CLAIM = f"""
         ARRAY({rules.known_tags("g.id", f"g.name IN ({TAGS})")}),
         {FEW}, first.seen, first.last, first.ids, first.levels
 """  # noqa: S608 (constants)
-# The ranges of an older revision go too.
+# Deletes ranges of older revisions too.
 FINISH = f"""
     WITH done AS (
         DELETE FROM timeline_delivery WHERE item_id = %(item)s AND revision = %(revision)s AND (SELECT {LAZILY})
@@ -88,7 +86,7 @@ FINISH = f"""
     ranges AS (DELETE FROM timeline_deliveryrange WHERE delivery_id IN (SELECT item_id FROM done))
     SELECT extract(epoch FROM clock_timestamp() - not_before)::float8 FROM done
 """  # noqa: S608
-# The last follower of every full range, so that a range holds at most `size` followers; nothing for a small sender.
+# The last follower of every full range of `size` followers. No rows for a small sender.
 BOUNDARIES = f"""
     SELECT follower_id FROM (
         {rules.followers("%s", "follower_id, row_number() OVER (ORDER BY follower_id) AS place")}
@@ -97,9 +95,7 @@ BOUNDARIES = f"""
 
 
 class Work(NamedTuple):
-    """What one attempt delivers, and to whom: an item's id, and the first columns of a row of `CLAIM`. A range has the
-    same.
-    """
+    """What one attempt delivers and to whom. The first columns of a row of `CLAIM`; ranges use it too."""
 
     item_id: int
     sender_id: int
@@ -109,58 +105,56 @@ class Work(NamedTuple):
     visibility: str
     is_big_v: bool
     selective: bool
-    """Whether it goes only to followers of at least `push_level`: the sender is a big-V, and no demotion fills
-    all inboxes.
-    """
+    """Only followers at `push_level` or above receive it: the sender is a big-V, and no demotion is running."""
     push_level: int
     generation: int | None
-    """The policy's; None where no window counts."""
+    """The policy's generation; None if no window may be used."""
 
     @property
     def entry(self) -> Entry:
-        """The item as windows hold it."""
+        """The item as an entry of a window."""
         return Entry(self.item_id, self.sender_id)
 
     @property
     def to_followers(self) -> bool:
-        """Whether followers receive the item: it is published, and for others (items.visibility)."""
+        """Whether followers receive the item: it is published and for others (items.visibility)."""
         return self.status == Status.PUBLISHED and self.visibility != Visibility.SELF
 
     @property
     def minimum_level(self) -> int:
-        """The level from which followers are served: the rule of policy.PUSH_GENERATION."""
+        """The lowest level that receives the item, as in policy.PUSH_GENERATION."""
         return self.push_level if self.selective else 1
 
     def attempt(self, *, is_counted: bool = True) -> Attempt:
-        """The attempt that notes errors on the delivery's row; a range's is not counted."""
+        """The attempt that records errors in the delivery's row. A range's is not counted."""
         row = Delivery.objects.filter(pk=self.item_id, revision=self.revision)
         return Attempt(f"item {self.item_id}", row, self.attempts, is_counted)
 
 
 class Claim(NamedTuple):
-    """A claimed delivery: the work, and how it begins (the last columns of a row of `CLAIM`)."""
+    """A claimed delivery: the work, and the last columns of a row of `CLAIM`."""
 
     work: Work
     level: int
     """The sender's level; 0 if the policy gives them no inbox."""
     followers: int
-    """The sender's followers, as last folded: only to know whether the work may need splitting."""
+    """The sender's follower count, which may lag. It only decides whether to split the work."""
     ranges: Sequence[int]
-    """Into which an earlier attempt split the work, and which are not done."""
+    """The unfinished ranges of an earlier attempt."""
     tags: Sequence[int]
     """The hashtags of a public post that have an outbox (relations.models.Tag)."""
     first: Part | None
-    """The first followers, with the sender among them, where few follow."""
+    """The first followers and the sender, if the sender has few followers."""
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
 def deliver_anew(*, item: Item, again: bool) -> None:
-    """Write the delivery row, in the transaction of the publishing, and tell the workers when that commits.
+    """Write the delivery row in the publishing transaction, and enqueue the fan-out on commit.
 
-    An item that is published again waits `AGAIN_AFTER` in the table, where readers find it.
+    An item that is published again waits `AGAIN_AFTER`. Pages find it in the table meanwhile.
     """
     wait = AGAIN_AFTER if again else timedelta(0)
-    retry = timedelta(0) if again else settings.FAN_OUT_RETRY_AFTER  # no worker is told: the sweeper's is the first try
+    retry = timedelta(0) if again else settings.FAN_OUT_RETRY_AFTER  # no task is enqueued: the sweeper tries first
     params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id, "wait": wait, "retry": retry}
     fetch(INSERT, params)
     if not again:
@@ -191,7 +185,7 @@ def _claim(item_id: int) -> Claim | None:
 
 
 def _few() -> int:
-    """Followers, as last folded, that are surely not enough for two ranges."""
+    """A follower count that surely does not fill two ranges, even if it lags."""
     few: int = settings.FAN_OUT_RANGE // 2
     return few
 
@@ -207,8 +201,9 @@ def _fan_out(claim: Claim) -> bool:
 
 
 def _deliver_to_self(claim: Claim) -> None:
-    """Into the sender's own inbox, if that does not come with the first followers', and into the outbox of a big-V,
-    which lives on by it.
+    """Into the sender's own inbox, unless the first followers include it, and into a big-V's outbox.
+
+    Publishing keeps that outbox alive.
     """
     work = claim.work
     if claim.level and claim.first is None:
@@ -222,21 +217,21 @@ def _deliver_to_self(claim: Claim) -> None:
 
 
 def _deliver_to_tags(claim: Claim) -> None:
-    """Into the outboxes of hashtags that readers have begun. Readers alone keep them alive."""
+    """Into the outboxes of hashtags that exist. Only readers create them and keep them alive."""
     windows = [outbox.Outbox(outbox.source_of(tag=tag)).key for tag in claim.tags]
     if windows:
         deliver(feeds_for_tasks(), claim.work.entry, windows, [settings.OUTBOX_CAP] * len(windows))
 
 
 def _to_followers(claim: Claim) -> bool:
-    """Serve all followers, or leave ranges to tasks of their own; True if all are served."""
+    """Deliver to all followers, or split them into ranges with tasks; True if all are served."""
     work = claim.work
-    if claim.ranges:  # their tasks may be lost
+    if claim.ranges:  # their tasks may have been lost
         _enqueue_ranges(claim.ranges)
         return False
     if work.selective:
         sizes = active_fans.sizes(work.sender_id, work.generation)
-        # Finding the active by their level takes a hundredth of looking through a million followers.
+        # Finding active fans by level costs a hundredth of reading a million followers.
         if sizes is None and active_fans.build(work.sender_id):
             sizes = active_fans.sizes(work.sender_id, work.generation)
         if sizes is not None:
@@ -260,7 +255,7 @@ def _to_followers(claim: Claim) -> bool:
 
 def _split(work: Work, parts: Iterable[tuple[int | None, int, int]]) -> bool:
     with transaction.atomic():
-        # A second attempt at the same time waits here, and finds the ranges of the first.
+        # A second attempt at the same time waits here and then finds the ranges of the first.
         if not Delivery.objects.select_for_update().filter(pk=work.item_id, revision=work.revision).exists():
             return False
         rows = DeliveryRange.objects.filter(delivery_id=work.item_id, revision=work.revision)
@@ -288,9 +283,9 @@ def _enqueue_ranges(pks: Iterable[int]) -> None:
 
 
 def fan_out_range(range_id: int) -> bool:
-    """Serve one range of a large fan-out; the last range completes the delivery. True if this one is done.
+    """Deliver one range of a large fan-out; True if it is done. The last range completes the delivery.
 
-    The policy is the one of now, which may have changed since the claim: either will do (accounts/levels/policy.py).
+    Uses the current policy, which may have changed since the claim. Both work (accounts/levels/policy.py).
     """
     part = DeliveryRange.objects.select_related("delivery__item", "delivery__sender").filter(pk=range_id).first()
     if part is None:
@@ -348,13 +343,13 @@ def _deliver_to_fans(work: Work, fans: Sequence[int]) -> None:
 
 def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
     refused = deliver(feeds_for_tasks(), entry, [keys.inbox(follower_id) for follower_id in follower_ids], caps)
-    metrics.fanout_entries.inc(len(follower_ids) - follower_ids.count(entry.sender_id))  # their own is among them
+    metrics.fanout_entries.inc(len(follower_ids) - follower_ids.count(entry.sender_id))  # without the sender's own
     for first in range(0, len(refused), PIPELINE_LENGTH):
         part = refused[first : first + PIPELINE_LENGTH]
         pipelined(feeds_for_tasks(), [Tail(follower_ids[position]).drop() for position in part])
 
 
 def _finish(work: Work) -> None:
-    """The delivery is complete; one that was published again in the meantime stays."""
+    """Complete the delivery, unless the item was published again meanwhile."""
     for (seconds,) in fetch(FINISH, {"item": work.item_id, "revision": work.revision}):
         metrics.delivery_seconds.observe(seconds)

@@ -1,15 +1,14 @@
-"""Folding: a post and its reposts, close to each other, are one entry of a home.
+"""Folding: a post and its reposts close to each other are one entry of a home.
 
-The rule: of the entries of a home (timeline.pull), newest first, a repost is folded if one of the `REACH` entries above
-it reposts the same item, or if the item itself is one of the `REACH` entries below it. A repost that is not folded
-speaks for the reposts of the same item among the `REACH` entries below it. So a page depends on nothing but its own
-entries and `REACH` more on either side, whatever its cursor. Reposts whose original is hidden count as places like any
-other entry: how far the rule looks does not depend on what it finds.
+Entries are in the order of a home, newest first. A repost is folded if one of the `REACH` entries above it reposts the
+same item, or if the item itself is among the `REACH` entries below it. Another repost shows how many reposts of the
+same item are among the `REACH` entries below it.
 
-Originals are never folded. A repost with its original close below is left out, so the original keeps its place and its
-id; a repost whose original is further down shows the item again.
+So folding depends only on the entries of a page and on `REACH` more on either side, whatever the cursor. A repost with
+a hidden original counts as an entry, so the reach does not depend on what is hidden.
 
-Counting all entries between two reposts took three times as long.
+Originals are never folded. A repost of an original further down shows the item again. Counting all entries between two
+reposts took three times as long.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -28,11 +27,11 @@ REACH = 40
 """Entries."""
 FOLDED = -1
 NEIGHBOUR = {"id": "near.id", "repost_of_id": "near.repost_of_id"}
-"""The columns of `Said` that are told of a neighbour; its others are NULL, its type too."""
+"""The columns of `Said` that a neighbour's row has. The others, including its type, are NULL."""
 
 
 def _folds_and_originals(verified: str, width: int, around: str) -> str:
-    """Rows of verified reposts, of this many columns, and of neighbours."""
+    """Rows of verified reposts with `width` columns, and rows of neighbours."""
     return f"""
     {verified}
     UNION ALL
@@ -43,7 +42,7 @@ def _folds_and_originals(verified: str, width: int, around: str) -> str:
 
 
 WIDTHS = (VERIFIED_WIDTH, VERIFIED_WIDTH + TAG_COLUMNS, VERIFIED_WIDTH)
-"""How many columns the statements of `VERIFY_BODIES` have, in their order."""
+"""The number of columns of each statement in `VERIFY_BODIES`."""
 FOLDS_AND_ORIGINALS = Statement(*map(_folds_and_originals, VERIFY_BODIES, WIDTHS, AROUND))
 _neighbour = itemgetter(*map(Said._fields.index, NEIGHBOUR))
 _type = itemgetter(Said._fields.index("type"))
@@ -51,9 +50,9 @@ OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id
 
 
 def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
-    """For the reposts among the `count` entries below a position: how many others each stands for, or `FOLDED`.
+    """For the reposts among the `count` entries below an id: how many others each stands for, or `FOLDED`.
 
-    One query, which costs the same however often the items were reposted; only pages with reposts ask it.
+    One query. Its cost does not grow with the number of reposts.
     """
     return _of_page(around(scope, last_id=last_id, above=REACH, below=count + REACH), last_id, count)
 
@@ -61,7 +60,7 @@ def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
 def folds_and_originals(
     scope: Scope, *, last_id: int, count: int, reposts: Sequence[int]
 ) -> tuple[dict[int, int], dict[int, Verified]]:
-    """The folds among the entries of a home (`folds`), and these reposts by id, with their originals: one query."""
+    """`folds`, and the given reposts by id with their originals, in one query."""
     params = {
         "last_id": last_id,
         "above": REACH,
@@ -80,14 +79,14 @@ def folds_and_originals(
 
 
 def _of_page(entries: Sequence[tuple[int, int | None]], last_id: int, count: int) -> dict[int, int]:
-    """The answer of `folds`, from the entries around the page, newest first."""
+    """`folds`, from the entries around the page, newest first."""
     above = sum(item_id >= last_id for item_id, _ in entries)
     found = folds_among(entries)
     return {item_id: found[item_id] for item_id, root in entries[above : above + count] if root}
 
 
 def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
-    """The folds of every repost among neighbouring entries, as far as these entries tell."""
+    """`folds` of every repost among neighbouring entries. Sees no further than these entries."""
     places: defaultdict[int, list[int]] = defaultdict(list)
     originals = {item_id: place for place, (item_id, root) in enumerate(entries) if not root}
     for place, (_, root) in enumerate(entries):
@@ -104,10 +103,9 @@ def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
 
 
 def count_new(scope: Scope, candidates: Sequence[Candidate]) -> int:
-    """How many of the newest entries of a home, given without a gap, are shown and news to the reader: neither folded
-    nor a repost of the reader's own.
+    """How many of the newest entries of a home are shown and new: neither folded nor a repost of the reader's own.
 
-    Two queries, asked only where reposts among them are shown.
+    The candidates must have no gap. Makes two queries if reposts among them are shown.
     """
     reposts = [one.item_id for one in candidates if one.repost_of and one.is_shown]
     if not reposts:

@@ -1,4 +1,4 @@
-"""The forms of home: what a new member is asked."""
+"""The form that a new member fills in."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from accounts.models import User
 
 
 class WelcomeForm(forms.Form):
-    """A name to show, and hashtags of the site that interest the member. No field is required."""
+    """A display name, and hashtags that interest the member. No field is required."""
 
     display_name = forms.CharField(
         label=_("Display name"),
@@ -31,5 +31,5 @@ class WelcomeForm(forms.Form):
             del self.fields["interests"]
 
     def clean(self) -> dict[str, Any]:
-        """The fields, with no interests where the form asks for none."""
+        """The fields. No interests if the form has no field for them."""
         return {"interests": []} | (super().clean() or {})

@@ -1,4 +1,4 @@
-"""The verifying columns: candidates from Redis become a page only through them.
+"""Verifies candidates from Redis: SQL columns that say whether a reader may see an item, with its body.
 
 See docs/decisions.md: Windows keep what may come back without an event.
 See docs/decisions.md: Experiments that were not worth it.
@@ -15,15 +15,17 @@ from timeline.pull import Candidate, any_below, any_tagged_below
 from timeline.rules import HELD, belongs, belongs_among, carried, original_shown, welcome, welcome_among
 from timeline.senders import Feed, Scope, Statement, statement
 
-# The kind of items that follow below an id: posts (2), only reposts and posts by hashtags alone, all of which may be
-# folded or hidden (1), none (0). Asked once a page, where the windows end with it.
+# The kind of items below an id: posts (2), only reposts and posts by hashtags alone, which may all be folded or hidden
+# (1), none (0). A page asks once, if the windows end with it.
 POSTS, MAYBE, NOTHING = 2, 1, 0
 NOT_ASKED = "NULL"
 
 
 def older(feed: Feed) -> str:
-    """The kind of items below the parameter `below`. PostgreSQL sets a plan up for all that it might read, so only
-    the statements that need this column have it; the others have `NOT_ASKED`.
+    """The kind of items below the parameter `below`.
+
+    Only statements that need this column have it, because PostgreSQL prepares a plan for everything it might read. The
+    others have `NOT_ASKED`.
     """
     post, entry = any_below(feed, "stream.repost_of_id IS NULL"), any_below(feed)
     if feed.tags:
@@ -32,14 +34,15 @@ def older(feed: Feed) -> str:
 
 
 def _verified(feed: Feed, older: str) -> str:
-    """The columns of `Verified.of`, of an item `i`, its sender `s` and `ORIGINALS`."""
+    """The columns of `Verified.of`, for an item `i`, its sender `s` and `ORIGINALS`."""
     columns = f"{COLUMNS}, {belongs(wanted=feed.wanted)}, {HELD}, {original_shown('i')}, {is_published('i')}, {older}"
     return f"{columns}, {carried('i.id')}, {welcome('i.sender_id', 's.is_active')}" if feed.tags else columns
 
 
 def verified_alone(feed: Feed, senders: str, older: str) -> str:
-    """The columns of `Verified.alone`: without originals, for the first look at a page. `senders`: an array with the
-    senders of all items. `older`: a column.
+    """The columns of `Verified.alone`: without originals, for the first statement of a page.
+
+    `senders`: an SQL array with the senders of all items. `older`: a column.
 
     See docs/decisions.md: Windows first, then one statement.
     """
@@ -77,29 +80,27 @@ VERIFY_IDS = statement(_verify_ids)
 
 
 class Verified(NamedTuple):
-    """A row of `VERIFY_BODIES`: a candidate that exists, and what the reader's home makes of it.
+    """A row of `VERIFY_BODIES`: an existing candidate, and how the reader's home treats it.
 
-    The inbox may forget an item that does not belong into the reader's home, and every window one that is not
-    published. An item that belongs but is not held (its sender does not follow back, or is suspended), or is held but
-    not shown (its original is hidden), stays in the windows: none is told when that changes.
+    The inbox may forget an item that does not belong into the reader's home. Every window may forget an unpublished
+    one. Windows keep an item that belongs but is not held (its sender does not follow back, or is suspended), and one
+    with a hidden original, because no event tells them when that changes.
 
-    `belongs` and `is_held` ask about the sender alone. A public post with followed hashtags is an entry by these too.
+    `belongs` and `is_held` are about the sender alone. Followed hashtags also make a public post an entry.
     """
 
     item: ItemRow
     belongs: bool
     is_held: bool
     has_shown_original: bool | None
-    """Whether it is no repost, or its original is shown; None of a repost whose original was not asked for yet."""
+    """Whether it is no repost or its original is shown. None for a repost without a check of its original."""
     is_published: bool
     older: int | None
-    """The kind of items below an id: `POSTS`, `MAYBE` or `NOTHING`; None where it was not asked."""
+    """The kind of items below an id: `POSTS`, `MAYBE` or `NOTHING`. None if not asked."""
     tags: Sequence[str] | None = None
-    """The hashtags that the reader follows, in order, of a public post that has any; None of others, and of readers
-    who follow none.
-    """
+    """The followed hashtags of a public post, in order. None if it has none, or if the reader follows none."""
     is_welcome: bool = False
-    """Whether by these alone it is shown."""
+    """Whether these hashtags alone let the reader see it."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Verified":
@@ -108,7 +109,7 @@ class Verified(NamedTuple):
 
     @classmethod
     def alone(cls, row: Sequence[Any], tagged: Sequence[Any] = ()) -> "Verified":
-        """A row that begins with the columns of `verified_alone`; `tagged`: its columns about hashtags."""
+        """A row that begins with the columns of `verified_alone`. `tagged`: its columns about hashtags."""
         said = Said._make(row[:SAID])
         counts, is_liked, is_reposted, is_bookmarked, belongs, is_held, is_published, older = row[SAID:ALONE_WIDTH]
         has_shown_original = True if said.repost_of_id is None else None
@@ -117,40 +118,40 @@ class Verified(NamedTuple):
 
     @property
     def is_by_sender(self) -> bool:
-        """Whether it stands in the reader's home by its sender, shown or not."""
+        """Whether its sender makes it an entry of the home, shown or not."""
         return self.belongs and self.is_held
 
     @property
     def is_entry(self) -> bool:
-        """Whether it stands in the reader's home, shown or not."""
+        """Whether it is an entry of the home, shown or not."""
         return self.is_by_sender or self.tags is not None
 
     @property
     def is_shown(self) -> bool:
-        """Whether it stands in the home, and it and its original may be shown."""
+        """Whether it is an entry of the home, and it and its original may be shown."""
         return self.has_shown_original is True if self.is_by_sender else self.is_welcome and self.tags is not None
 
     @property
     def is_hidden(self) -> bool:
-        """Whether it belongs into the home and is not shown just now."""
+        """Whether it belongs into the home but is not shown now."""
         return (self.belongs or self.tags is not None) and not self.is_shown
 
     @property
     def tag(self) -> str:
-        """The hashtag by which alone it stands in the home; empty where it does by its sender."""
+        """The hashtag that alone makes it an entry. Empty if its sender does."""
         return "" if self.is_by_sender or not self.tags else self.tags[0]
 
 
 TAG_COLUMNS = 2
-"""The columns about hashtags, which only the statements of readers who follow some have, at the end."""
+"""Columns about hashtags, at the end. Only the statements for readers who follow hashtags have them."""
 VERIFIED_WIDTH = WIDTH + len(Verified._fields) - 1 - TAG_COLUMNS
-"""How many columns `Verified.of` takes, besides those."""
+"""Columns that `Verified.of` takes, without those about hashtags."""
 ALONE_WIDTH = MET + len(Verified._fields) - 2 - TAG_COLUMNS
-"""How many columns `Verified.alone` takes, besides those."""
+"""Columns that `Verified.alone` takes, without those about hashtags."""
 
 
 def verify_bodies(scope: Scope, ids: Sequence[int], below: int = 0) -> dict[int, Verified]:
-    """The candidates that exist, by id. Their rows say what follows below `below`, unless that is 0."""
+    """The existing candidates by id. If `below` is not 0, the rows say what kind of items is below it."""
     if not ids:
         return {}
     query: Statement = VERIFY_LAST_BODIES if below else VERIFY_BODIES

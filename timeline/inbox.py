@@ -1,19 +1,17 @@
-"""The inbox: the newest items that a reader follows, pushed by fan-out; and its tail, pulled while scrolling below
-its floor.
+"""The inbox: the newest items of a reader's home, pushed by fan-out. And its tail, pulled below the inbox's floor.
 
-A reader of a low level takes no pushes from big-Vs, whose outboxes their pages merge. When the level rises, the inbox
-stays in use and is *deepened* in place: `deepen` adds what is missing from one snapshot of PostgreSQL, lowers the floor
-to that of the new level, and writes into the window under which *push generation* it takes pushes from now on. The
-window itself says so, and each lowering of the level advances the user's generation, so no page relies on a level:
+The inbox of a reader with a low level takes no pushes from big-Vs; pages merge the outboxes. When the level rises, the
+inbox stays in use and is *deepened* in place. `deepen` adds what is missing from one snapshot of PostgreSQL, lowers the
+floor to that of the new level, and writes the *push generation* under which the inbox takes pushes from now on.
+Lowering a level advances the user's generation. So a page trusts the window, never the level:
 
-- The level is committed first, then the reader is added to the active fans, then the snapshot is taken. So a big-V's
-  item that is committed after the snapshot is pushed. A lowering in between shows in the snapshot's generation.
-- An item that is delivered below the floor while the snapshot is on its way (restored, or shown to more) is not in the
-  snapshot, and the window refuses it. The step that takes it out of the window takes out the token of the deepening
-  too, as every trim does, and the deepening begins again.
-- A window that was lost, or begun anew, has no token.
-- A tail is dropped before the deepening ends: while the level was low, nothing told it of big-Vs' items. Pages read a
-  tail only at or below the inbox's floor, so a lower floor harms none.
+- The order is: commit the level, add the reader to the active fans, take the snapshot. So big-V items committed after
+  the snapshot are pushed. If the level was lowered in between, the snapshot's generation shows it.
+- A delivery below the floor during the deepening (a restored or widened item) is not in the snapshot, and the window
+  refuses it. The step that removes it also removes the deepening's token, like every trim. The deepening then restarts.
+- A window that was lost or begun again has no token.
+- The tail is dropped before the deepening ends, because big-V items were not delivered to it at the low level. Pages
+  read a tail only at or below the inbox's floor, so a lower floor does no harm.
 """
 
 import secrets
@@ -46,14 +44,14 @@ from timeline import active_fans
 from timeline.pull import pull_entries
 
 EPOCH_TRIES = 3
-"""Snapshots that are taken for one filling: a follow or a new policy in between makes one worthless."""
+"""Snapshots to try for one build. A follow or a new policy meanwhile invalidates a snapshot."""
 BUILT_FOR = f"""
     SELECT CASE WHEN {policy.has_inbox()} THEN u.level ELSE 0 END, {policy.EPOCH}, {policy.PUSH_GENERATION}
     FROM accounts_user u WHERE u.id = %s
 """  # noqa: S608 (constants)
 
-# KEYS[1]; ARGV: epoch, seconds to deepen, a number below 4096. A token is made like an id: milliseconds since 2000, and
-# the number. Replies the token; nil where the inbox is not in use, or a deepening is under way.
+# KEYS[1]; ARGV: epoch, seconds to deepen, a number below 4096. A token is like an id: milliseconds since 2000 and the
+# number. Replies the token, or nil if the inbox is not in use or is being deepened.
 BEGIN_DEEPENING = script(
     RUN
     + """
@@ -70,8 +68,8 @@ BEGIN_DEEPENING = script(
     return token
     """
 )
-# ARGV: token, epoch, floor, seconds to live, push generation or 0, then score and member by turns. Entries above
-# the floor of the snapshot stay.
+# ARGV: token, epoch, floor, TTL in seconds, push generation or 0, then score and member in turn. Keeps entries above
+# the snapshot's floor.
 DEEPEN = script(
     RUN
     + """
@@ -91,8 +89,8 @@ DEEPEN = script(
     """
 )
 
-# KEYS[1]; ARGV: from (exclusive), count, epoch or 0 for any, token, seconds to build. A tail that does not reach is put
-# under construction at once.
+# KEYS[1]; ARGV: from (exclusive), count, epoch or 0 for any, token, seconds to build. A tail that does not reach far
+# enough is put under construction in the same step.
 READ_TAIL = script(
     RUN
     + """
@@ -112,7 +110,7 @@ READ_TAIL = script(
     return false
     """
 )
-# ARGV: token, epoch, floor, top, seconds to live, then score and member by turns
+# ARGV: token, epoch, floor, top, TTL in seconds, then score and member in turn
 COMPLETE_TAIL = script(
     RUN
     + """
@@ -128,7 +126,7 @@ COMPLETE_TAIL = script(
 
 
 class Inbox(BuiltWindow):
-    """The window that a reader's home is read from. Its epoch is policy.EPOCH: of the reader and of the policy."""
+    """The window that a reader's home is read from. Its epoch is policy.EPOCH."""
 
     builder: ClassVar[str] = "timeline.materialise_inbox"
     __slots__ = ()
@@ -137,45 +135,46 @@ class Inbox(BuiltWindow):
         super().__init__(user_id, keys.inbox(user_id))
 
     def begin_deepening(self, epoch: int) -> Command:
-        """Replies the token of a deepening, or nil where the inbox is not in use, or one is under way."""
+        """Replies the token of a deepening, or nil if the inbox is not in use or is being deepened."""
         return ("EVALSHA", BEGIN_DEEPENING, 1, self.key, epoch, BUILD_SECONDS, secrets.randbelow(4096))
 
     def deepen(self, token: int, epoch: int, floor: int, entries: Iterable[Entry], pushes: int) -> Command:
-        """Add the entries of a snapshot, complete above `floor`, with big-Vs' pushes under this push generation (or 0).
+        """Add a snapshot's entries, complete above `floor`. `pushes`: the push generation, or 0.
 
-        Replies 1, or 0 where the deepening is no longer `token`'s.
+        Replies 1, or 0 if `token` is no longer valid.
         """
         return ("EVALSHA", DEEPEN, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
 
 
 class Tail:
-    """The last hundred entries that a reader pulled below the inbox's floor: complete above `floor` and below `top`.
+    """The hundred entries pulled last below the inbox's floor. Complete above `floor` and below `top`.
 
-    It never lacks what was delivered after its snapshot:
-    - It begins at or below the inbox's floor. A delivery at or below the floor is refused by the inbox, and one that is
-      refused drops the tail. The floor only rises, until the inbox is built anew, and `materialise` drops the tail
-      before the new inbox is in use.
-    - It is written only where the mark that its reading left still stands. The mark is set before the inbox is read,
-      and an inbox that cannot be used has no tail: so no inbox with a lower floor is built between the two unnoticed.
+    It never lacks an item delivered after its snapshot:
+    - It begins at or below the inbox's floor. The inbox refuses deliveries there, and a refused delivery drops the
+      tail. The floor only rises until the inbox is rebuilt, and `materialise` drops the tail before the new inbox is
+      used.
+    - It is written only if the mark set by `reading` is still there. The mark is set before the inbox is read, and an
+      unusable inbox has no tail. So no inbox with a lower floor can be built unnoticed in between.
     """
 
     LENGTH: ClassVar[int] = 100
     TTL_SECONDS: ClassVar[int] = 300
-    """How long a tail lasts that nothing drops."""
+    """How long a tail lives if nothing drops it."""
     __slots__ = ("key",)
 
     def __init__(self, user_id: int) -> None:
         self.key = keys.tail(user_id)
 
     def reading(self, last_id: int, count: int, epoch: int, token: str) -> Command:
-        """Read `count` entries below `last_id` of the tail of an epoch, or of any (0); where there is none, or it does
-        not reach, mark that `token` is about to pull it.
+        """Read `count` entries below `last_id` from the tail, of this epoch or of any (0).
+
+        If the tail is missing or too short, mark that `token` will pull it.
         """
         return ("EVALSHA", READ_TAIL, 1, self.key, last_id, count, epoch, token, BUILD_SECONDS)
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int) -> Slice | None:
-        """The reply to `reading`, understood; None where it is marked to be pulled."""
+        """Parse the reply of `reading`. None if the tail must be pulled."""
         if reply is None:
             return None
         floor = to_score(reply[0])
@@ -184,31 +183,30 @@ class Tail:
         return Slice(ids, senders, bound, floor, epoch=to_number(reply[2]), read_at=0, pushes=0)
 
     def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
-        """Write the entries pulled below `top`, if nothing was delivered there since `reading` marked it."""
+        """Write the entries pulled below `top`, unless something was delivered there since `reading` set its mark."""
         below = (entry for entry in entries if entry.item_id < top)
         return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL_SECONDS, *scored(below))
 
     def drop(self) -> Command:
-        """The command that deletes the tail."""
+        """Delete the tail."""
         return ("UNLINK", self.key)
 
 
 def cap_of(level: int) -> int:
-    """How many entries the inbox of a level holds; 0 for dormant readers, who have none."""
+    """The most entries in an inbox of this level. 0 for dormant readers, who have none."""
     return int(settings.LEVEL_CAPS.get(level, 0))
 
 
 def begin(user_id: int) -> bool:
-    """Begin the inbox of a reader who has none; True if workers have been asked to fill it."""
+    """Begin a missing inbox; True if a task to fill it is enqueued."""
     reader = _reader(user_id)
     return bool(reader.level) and reader.epoch is not None and construction.begin(Inbox(user_id), reader.epoch)
 
 
 def materialise(user_id: int, token: str) -> bool:
-    """Fill the inbox whose construction `token` began; True if it is in use now.
+    """Fill the inbox that `token` began; True if it is in use now.
 
-    A construction that is over is not worth the pull: of those that wait for a busy worker, readers may begin many
-    anew.
+    Checks the token before the pull, because a busy worker's queue may hold many tasks that readers have begun again.
     """
     inbox = Inbox(user_id)
     if not construction.is_under_way(inbox, token):
@@ -218,7 +216,7 @@ def materialise(user_id: int, token: str) -> bool:
 
 
 def rise(user_id: int) -> bool:
-    """Bring the inbox up to the reader's level, which has risen: deepen the one in use, or build one; True if done."""
+    """Bring the inbox up to the reader's raised level: deepen it, or build it if it is not in use. True if done."""
     reader = _reader(user_id)
     if not reader.level or reader.epoch is None:
         return False
@@ -230,8 +228,9 @@ def rise(user_id: int) -> bool:
 
 
 def deepen(user_id: int, token: int) -> bool:
-    """Finish the deepening that `token` began; True if it is done. Of one whose token was taken out nothing is left to
-    do: the next page that misses it begins another.
+    """Finish the deepening that `token` began; True if done.
+
+    If the token is gone, there is nothing to do: the next page that needs it begins another.
     """
     snapshot = _snapshot(user_id)
     if snapshot is None:
@@ -242,11 +241,11 @@ def deepen(user_id: int, token: int) -> bool:
 
 
 class _Reader(NamedTuple):
-    """A row of `BUILT_FOR`: what an inbox is built for."""
+    """A row of `BUILT_FOR`: what an inbox must be built for."""
 
     level: int
     epoch: int | None
-    """None where no window counts."""
+    """None if no window may be used."""
     pushes: int
 
 
@@ -255,11 +254,10 @@ def _reader(user_id: int) -> _Reader:
 
 
 def _snapshot(user_id: int) -> Snapshot | None:
-    """The content of a reader's inbox; None for one who has none, and where no window counts.
+    """The content of a reader's inbox. None if the reader has no inbox or no window may be used.
 
-    The reader is made known to the big-Vs that push to them before the snapshot, and the window will name the epoch and
-    the push generation that were read before that too: a window promises nothing that came later. A follow, a new
-    policy or a lowered level in between would make such a window useless, so the whole is done again.
+    The reader joins the active fans, and epoch and push generation are read, before the snapshot. So the window
+    promises nothing that came later. A follow, a new policy or a lowered level in between makes it useless: try again.
     """
     for _ in range(EPOCH_TRIES):
         reader = _reader(user_id)
@@ -270,7 +268,7 @@ def _snapshot(user_id: int) -> Snapshot | None:
             active_fans.add(user_id)
         read_for, entries, floor = pull_entries(user_id, cap)
         if read_for == (reader.epoch, reader.pushes):
-            # Before the inbox is in use: on a cluster, what is sent together is not done in this order.
+            # Before the inbox is used. Not in one pipeline with it, because a cluster does not keep the order.
             pipelined(feeds_for_tasks(), [Tail(user_id).drop()])
             return Snapshot(reader.epoch, floor, entries, cap, reader.pushes)
     return None

@@ -1,8 +1,9 @@
-"""Late arrivals below the top of an open page: posts that became visible later than they were made. A post that was
-approved, restored or shown to more stands in a home, or in a list, where its id puts it. A reader who loaded the page
-before has passed that place, so the post counts as new for them. Reposts do not: they say nothing of their own.
+"""Late arrivals: posts that became visible after a page was loaded, below its top.
 
-No record says who saw a post before it was shown to more, so it counts as new for all.
+A post that was approved, restored or shown to more people takes the place of its id. A reader who loaded the page
+before has already passed that place, so the post counts as new. Reposts do not count, because they have no text.
+
+A post shown to more people counts as new for everyone, because nothing records who saw it before.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from timeline.rules import carried, shown, welcome
 from timeline.senders import LIST, Feed, Scope, statement
 
 SCANNED = 1_000
-"""The newest arrivals of the whole site that are looked at."""
+"""The newest arrivals of the whole site that are checked."""
 
 
 IS_MEMBER = f"EXISTS ({members('%(list)s', '')} AND member_id = i.sender_id OFFSET 0)"
@@ -41,19 +42,20 @@ LATE = statement(_late)
 
 
 def late_ids(scope: Scope, *, since: int, top: int) -> list[int]:
-    """The posts of a home or list at and below `top` that became visible after `since` (milliseconds), newest first,
-    at most one more than `NEW_CAP`.
+    """The posts of a home or list at or below `top` that became visible after `since` (milliseconds), newest first.
+
+    At most `NEW_CAP` + 1.
     """
     return [row[0] for row in LATE.rows({"since": since, "top": top, "scanned": SCANNED, "cap": NEW_CAP + 1}, scope)]
 
 
 def arrivals(scope: Scope, items: Sequence[ItemBody], *, since: int | None) -> list[int]:
-    """The ids of `late_ids` on a page that begins with the newest item, which marks them as new."""
+    """`late_ids` for a first page, which marks them as new."""
     return late_ids(scope, since=since, top=int(items[0].id)) if since and items else []
 
 
 def with_late(new: tuple[int, bool], scope: Scope, *, since: int | None, top: int | None) -> tuple[int, bool]:
-    """How many items are new to an open page: the `new` ones above its `top`, and those that arrived late below it."""
+    """How many items are new to an open page: the `new` ones above its `top`, and late arrivals below."""
     count, capped = new
     if since and top and not capped:
         count += len(late_ids(scope, since=since, top=top))

@@ -1,4 +1,4 @@
-"""The page of a list, and the pill that says how many posts came to it since."""
+"""The page of a list, and its count of new posts."""
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -20,7 +20,7 @@ from web.rest import PAGE, position
 @require_safe
 @signed_in
 def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """Items of the members of a list, newest first, a page at a time as those of home."""
+    """A list's posts, newest first, with the same pages as home."""
     listed, last_id, late = list_or_404(list_id, reader), position(request), position(request, "late")
     now = place_of(reader).now if last_id is None else ""
     page = list_page(reader, listed.id, last_id=last_id, limit=PAGE)
@@ -40,7 +40,7 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 @require_safe
 @signed_in
 def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """How many posts came to a list since the top of an open page; 204 while it is as many as that page `shows`."""
+    """New posts since the top of an open page. 204 if that page already `shows` the number."""
     listed, since_id, at = list_or_404(list_id, reader), position(request, "since_id"), position(request, "at")
     new = list_new_count(reader, listed.id, since_id=since_id or 0)
     count, capped = with_late(new, Scope(reader.pk, listed.id), since=at, top=since_id)
@@ -52,7 +52,7 @@ def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 
 
 def _asking(list_id: int) -> dict[str, object]:
-    """Where the pill of a list asks and leads, and how often."""
+    """The addresses that the pill of a list asks and leads to, and how often it asks."""
     return {
         "of": reverse("list", args=[list_id]),
         "asks": reverse("list-news", args=[list_id]),

@@ -1,7 +1,7 @@
-"""The timeline of a list, straight from PostgreSQL: a list is so small that no window pays.
+"""The timeline of a list, from PostgreSQL alone: lists are too small for windows to pay off.
 
-Its statements are those of home with the members of the list as senders (timeline.senders.LIST). So its entries, the
-folding of its reposts, its bounds and its cursor are those of home. The oracle of lists is `timeline.oracle.list_ids`.
+Uses home's statements with the list's members as senders (timeline.senders.LIST). So entries, folding, bounds and
+cursor work as at home. The oracle of lists is `timeline.oracle.list_ids`.
 
 See docs/decisions.md: Lists have no windows.
 """
@@ -15,16 +15,14 @@ from timeline.senders import Scope
 
 
 def list_page(reader: User, list_id: int, *, last_id: int | None = None, limit: int = 20) -> Page:
-    """The items below `last_id` (exclusive, need not exist) of one of the reader's lists, newest first, at most
-    `limit`.
-    """
+    """The items below `last_id` (exclusive, need not exist) of one of the reader's lists, newest first."""
     walk = Walk.of(reader, limit, last_id, list_id)
     from_sql(walk)
     return page_of(walk)
 
 
 def list_new_count(reader: User, list_id: int, *, since_id: int) -> tuple[int, bool]:
-    """How many items one of the reader's lists shows above `since_id`, bounded as those of home (home.new_count)."""
+    """How many items one of the reader's lists shows above `since_id`, bounded like home.new_count."""
     scope, cap, scan = Scope(reader.pk, list_id), home.NEW_CAP, home.NEW_SCAN
     candidates = pull_above(scope, since=since_id, count=scan, enough=cap + 1)
     if candidates is None:
