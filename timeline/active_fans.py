@@ -22,7 +22,7 @@ from storage.window import RUN
 OWN_MEMBERS = 2
 """Members of a complete shard that are not fans: `complete:{generation}` and the run."""
 TTL_SECONDS = 86_400
-"""Counted from the start of the build. The daily rebuild drops fans who went away."""
+"""Counted from the start of the build. A set that expires and is rebuilt loses fans who went away."""
 PART = 1000
 
 FOLLOWED_BIG_VS = rules.followed_big_vs("%s")

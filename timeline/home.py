@@ -1,14 +1,13 @@
-"""The home timeline: the page that merges inbox, pending deliveries and outboxes, verifies, and goes on in
-PostgreSQL.
+"""The home timeline: a page merges inbox, outboxes and pending deliveries, verifies, and continues in PostgreSQL.
 
-A public post with a hashtag that the reader follows is an entry too: the outboxes of hashtags are merged as those of
-big-Vs are. Readers who follow none are served by statements that know of no hashtags (timeline.senders).
+The page reads the windows first (timeline.reading). Then one SQL statement (timeline.truth) checks the windows, adds
+pending deliveries and removes what the reader may not see. That is one statement and one round trip to Redis, whatever
+the reader follows. Merging outboxes costs one more round trip. If a delivery was completed in between, which is common
+on a busy site, the page reads the windows again and verifies only new ids. Pages with reposts need a second statement
+for folding. At the end the page writes its findings to Redis in one round trip.
 
-The windows are read first (timeline.reading). Then one SQL statement (timeline.truth) checks the windows, adds pending
-deliveries and removes what the reader may not see. That is one statement and one round trip to Redis, whatever the
-reader follows, and one more round trip if outboxes are merged. If a delivery was completed in between, which is common
-on a busy site, the windows are read once more, and only new ids are verified. Pages with reposts need a second
-statement: which of them are folded. At the end the page writes its findings to Redis, in one round trip.
+Public posts with a followed hashtag are entries too: the page merges the outboxes of hashtags like those of big-Vs.
+Readers who follow no hashtag get statements without them (timeline.senders).
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 See docs/decisions.md: Windows first, then one statement.
@@ -39,23 +38,23 @@ from timeline.senders import Scope
 from timeline.truth import Missed, Truth, ask, expected
 
 SLACK = 1
-"""Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
+"""Extra candidates to verify. This many may fail before the page needs a second round."""
 REFILLS = 3
 """Rounds over the windows before the rest of the page comes from PostgreSQL."""
 SCAN = 100
-"""Entries that PostgreSQL looks through for the rest of a page, should most of them be hidden or folded reposts. At
-this bound a page answers short, with `has_more`.
-"""
+"""Entries that PostgreSQL checks for the rest of a page. A page that hits this bound is short, with `has_more`."""
 NEW_CAP = 100
 NEW_SCAN = 200
-"""The bound and the scan of a count, which says then that there may be more."""
+"""The most new items to count, and the entries to check for that. At either bound there may be more."""
 _pages_by_sources: dict[str, Any] = {}
 
 
 @dataclass(slots=True)
 class Page:
-    """A page of a feed. `last_id` is the last id scanned. `has_more` is true if another item exists, or may exist
-    beyond the bound of the page's work: such a page is shorter than asked for, or empty.
+    """A page of a feed.
+
+    `last_id` is the last id checked. `has_more`: another item exists, or may exist beyond the bound of the page's work.
+    In the second case the page is short or empty.
     """
 
     items: list[ItemBody]
@@ -63,70 +62,70 @@ class Page:
     has_more: bool
     sources: list[str]
     others: dict[str, int] = field(default_factory=dict)
-    """By the id of a repost: how many other reposts of the same item close by are folded into it, if any."""
+    """By id of a repost: how many other reposts of the same item are folded into it. Only if there are any."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a page has come: what it shows, and the id down to which everything was checked."""
+    """How far a page has come: its items, and the id down to which everything was checked."""
 
     scope: Scope
     limit: int
     top: int
     """The page shows items below this id."""
     below: int = field(init=False)
-    """The page has passed all items down to this id."""
+    """Everything between `top` and this id, including this id, was checked."""
     passed: int = 0
-    """Entries passed since `top`: shown, folded or hidden."""
+    """Entries checked since `top`: shown, folded or hidden."""
     shown: list[ItemBody] = field(default_factory=list)
-    """Bodies for the page, newest first. One beyond `limit` proves that there is more."""
+    """Items for the page, newest first. One beyond `limit` proves that there is more."""
     others: dict[str, int] = field(default_factory=dict)
-    """By the id of a shown repost: how many others are folded into it, if any."""
+    """By id of a shown repost: how many others are folded into it. Only if there are any."""
     folds: dict[int, int] = field(default_factory=dict)
     """By repost: how many others are folded into it, or `FOLDED`."""
     scanned: int | None = None
-    """The `last_id` of the page: the last id passed before the page was full."""
+    """The page's `last_id`: the last id checked before the page was full."""
     ended: bool = False
     """Whether the home has nothing below `below`."""
     more: bool | None = None
-    """Whether another item follows a full page, if that is known without having read it."""
+    """Whether another item follows a full page. None if unknown."""
 
     def __post_init__(self) -> None:
         self.below = self.top
 
     @property
     def reader_id(self) -> int:
-        """The reader."""
+        """The reader's id."""
         return self.scope.reader_id
 
     @property
     def is_done(self) -> bool:
-        """Whether the home ended, what follows is known, or the page has more items than it shows."""
+        """Whether the home ended, or it is known whether more follows."""
         return self.ended or self.more is not None or len(self.shown) > self.limit
 
     @property
     def is_full(self) -> bool:
-        """Whether the page has all the items that it shows."""
+        """Whether the page has all its items."""
         return len(self.shown) >= self.limit
 
     @property
     def room(self) -> int:
-        """Items that the page still has room for."""
+        """How many items the page still needs."""
         return self.limit - len(self.shown)
 
     @property
     def wanted(self) -> int:
-        """Candidates for the rest: one more than the page shows proves that there is more."""
+        """Candidates for the rest of the page. One more than the page shows proves that there is more."""
         return self.room + 1 + SLACK
 
     def find_folds(self, entries: int, *, has_reposts: bool) -> None:
-        """Count the next `entries` as passed, and find which of their reposts are folded, if any are shown."""
+        """Count `entries` more as checked. If reposts among them are shown, find the folds."""
         self.passed += entries
         if has_reposts:
             self.folds = folds(self.scope, last_id=self.top, count=self.passed)
 
     def find_folds_of(self, entries: Sequence[Verified]) -> dict[int, Verified]:
-        """`find_folds` for verified entries. Returns their reposts with the originals, if these were not yet read."""
+        """`find_folds` for verified entries. Returns their reposts by id, with originals that were not read before."""
         reposts = [row.item.id for row in entries if row.item.is_repost]
         if all(row.has_shown_original is not None for row in entries):
             self.find_folds(len(entries), has_reposts=any(row.is_shown and row.item.is_repost for row in entries))
@@ -136,13 +135,13 @@ class Progress:
         return verified
 
     def add(self, item_id: int, row: ItemRow | None, tag: str = "") -> None:
-        """Pass an id. `row` is the item if the reader sees it, and `tag` the hashtag by which alone they do."""
+        """Check off an id. `row`: the item, if the reader sees it. `tag`: the hashtag, if that alone shows it."""
         if not self.is_full:
             self.scanned = item_id
         self.below = item_id
         if row is None:
             return
-        # A repost that `find_folds` did not count, because something was published above since, stands for itself.
+        # `find_folds` may not know this repost, if an item above was published since. It then stands for itself.
         others = self.folds.get(item_id, 0) if row.is_repost else 0
         if others == FOLDED:
             return
@@ -160,26 +159,26 @@ class Findings:
     """What a page learned about the reader's windows. `_write_findings` tells Redis and the workers."""
 
     truth: Truth | None = None
-    """PostgreSQL's last answer about the reader, if it was asked together with windows."""
+    """The last answer of timeline.truth, if the page read windows."""
     sources: set[str] = field(default_factory=set)
-    """What served the page, as in the header X-Feed-Source."""
+    """What served the page, for the header X-Feed-Source."""
     missed: Missed | None = None
-    """Why the windows did not suffice, if they did not."""
+    """Why the windows did not suffice."""
     hinted: set[int] | None = None
-    """The sources of the outboxes that were read because a hint in Redis named them."""
+    """The outboxes that were read because the hint in Redis named them."""
     tail_token: str = ""
     """Token needed to write the tail. Empty if the tail was found."""
     inbox_floor: int = 0
-    """The floor of the inbox, if there is a token: the tail begins at or below it."""
+    """The inbox's floor, if there is a token. The tail begins at or below it."""
     commands: list[Command] = field(default_factory=list)
-    """Lazy deletes, the tail and the hint, to be sent to Redis."""
+    """Lazy deletes, the tail and the hint, to send to Redis."""
     missing: list[tuple[Inbox | Outbox, int]] = field(default_factory=list)
-    """The windows to be built, each with the epoch that it is wanted for."""
+    """The windows to build, each with its epoch."""
     is_shallow: bool = False
-    """Whether the inbox does not take the pushes that the reader's level takes, so it is to be deepened."""
+    """Whether the reader's level takes pushes that the inbox does not, so that it must be deepened."""
     hides_entries: bool = False
-    """Whether most of what is hidden are entries: reposts, and posts by hashtags alone. No stream of PostgreSQL leaves
-    those out, so the rest is scanned.
+    """Whether most of the hidden items are entries (reposts, posts by hashtags alone). PostgreSQL's streams cannot skip
+    those, so the page scans for the rest.
     """
 
 
@@ -193,21 +192,20 @@ class Walk:
 
     @classmethod
     def of(cls, reader: User, limit: int, last_id: int | None = None, list_id: int = 0) -> "Walk":
-        """A walk that begins below `last_id`, or at the top."""
+        """Start below `last_id`, or at the top."""
         scope = Scope(reader.pk, list_id) if list_id else Scope.home_of(reader)
         return cls(reader, Progress(scope, limit, INFINITY if last_id is None else last_id))
 
 
 def _reposted_by(name: str, others: int) -> str:
-    """The reason of a repost, as the API says it."""
+    """The reason of a repost, as the API writes it."""
     return f"{name} reposted" if not others else f"{name} and {others} other{'s' * (others > 1)} reposted"
 
 
 def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> Page:
-    """The items below `last_id` (exclusive, need not exist) that the reader's home shows, newest first, at most
-    `limit`.
+    """The items below `last_id` (exclusive, need not exist) of the reader's home, newest first, at most `limit`.
 
-    Exact at every moment, whatever Redis holds or does not hold. Without Redis it comes from PostgreSQL.
+    Exact at every moment, whatever Redis holds. Without Redis the page comes from PostgreSQL.
     """
     walk = walked(reader, last_id=last_id, limit=limit)
     _count(walk.findings)
@@ -216,7 +214,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
 
 
 def page_of(walk: Walk) -> Page:
-    """The page that a walk has come to."""
+    """The page from a finished walk."""
     progress = walk.progress
     has_more = bool(progress.more) or len(progress.shown) > progress.limit
     items = as_met(progress.shown[: progress.limit], walk.reader)
@@ -224,7 +222,7 @@ def page_of(walk: Walk) -> Page:
 
 
 def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:
-    """The walk of a page, before its findings are written to Redis."""
+    """Make a page without writing its findings to Redis."""
     walk = Walk.of(reader, limit, last_id)
     findings = walk.findings
     if expected.has_inbox(reader):
@@ -243,8 +241,9 @@ def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:
 
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
-    """How many items the reader's home shows above `since_id`, reposts of the reader's own left out, at most `NEW_CAP`,
-    and whether there are more, or may be more beyond `NEW_SCAN` entries.
+    """How many items the home shows above `since_id`, without the reader's own reposts, and whether there may be more.
+
+    Counts at most `NEW_CAP` items and checks at most `NEW_SCAN` entries.
     """
     walk = Walk.of(reader, NEW_CAP)
     found: list[int] = []
@@ -271,11 +270,10 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
 
 # --- From the windows ------------------------------------------------------------------------------------
 def _from_windows(walk: Walk) -> bool:
-    """Add a round of candidates from the windows, verified. True if the page wants another round and the windows may
-    have it.
+    """Add a round of verified candidates from the windows. True if another round makes sense.
 
-    A page that the windows cannot fill, because it reaches below their bound, is left to PostgreSQL as a whole: one
-    query, not two. So its candidates are not verified here.
+    If the page reaches below the windows' bound, it leaves everything to PostgreSQL, which needs one query instead of
+    two. Its candidates are then not verified here.
     """
     progress, findings = walk.progress, walk.findings
     count, room = progress.wanted, progress.room
@@ -329,7 +327,7 @@ def _verify(walk: Walk, read: Reading, ids: Sequence[int], below: int = 0) -> Tr
 
 
 def _show(progress: Progress, ids: Sequence[int], rows: dict[int, Verified]) -> dict[int, Verified]:
-    """Pass the candidates, newest first, until the page is full. Returns the rows, with the originals of reposts."""
+    """Check off the candidates, newest first, until the page is done. Returns the rows, with originals of reposts."""
     entries = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_entry]
     rows = rows | progress.find_folds_of(entries)
     for item_id in ids:
@@ -340,7 +338,7 @@ def _show(progress: Progress, ids: Sequence[int], rows: dict[int, Verified]) -> 
 
 
 def _pass(progress: Progress, item_id: int, rows: Mapping[int, Verified]) -> None:
-    """Pass a verified candidate."""
+    """Check off a verified candidate."""
     row = rows.get(item_id)
     if row and row.is_shown:
         progress.add(item_id, row.item, row.tag)
@@ -349,9 +347,7 @@ def _pass(progress: Progress, item_id: int, rows: Mapping[int, Verified]) -> Non
 
 
 def _read_windows(walk: Walk, count: int) -> Reading | None:
-    """Read the windows for the page, or for another round of it. None if so many outboxes would be merged that a pull
-    costs less.
-    """
+    """Read the windows for the page or for another round. None if a pull costs less than merging the outboxes."""
     reader, findings, truth, scope = walk.reader, walk.findings, walk.findings.truth, walk.progress.scope
     if truth:
         sources: Collection[int] = truth.outboxes
@@ -368,8 +364,9 @@ def _read_windows(walk: Walk, count: int) -> Reading | None:
 
 
 def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
-    """The parts of the windows that may be used: as read before PostgreSQL was asked, or read again if that was too
-    early. None if a window is missing, or too many outboxes would be merged; `findings.missed` says why.
+    """The parts of the windows that may be used, read again if a delivery was completed since.
+
+    None if a window is missing or there are too many outboxes. `findings.missed` says why.
     """
     reader, findings = walk.reader, walk.findings
     if not truth.has_windows:
@@ -381,7 +378,7 @@ def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
         if are_too_many(truth.outboxes, reader):
             findings.missed = Missed.OUTBOXES
             return None
-        # Of two items that were published since, perhaps only the second is in a window: so neither is on the page.
+        # `newest`: of two items published since, the windows may hold only the second. So the page shows neither.
         reading = look(
             walk.progress.scope,
             before=read.before,
@@ -403,15 +400,15 @@ def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
 
 
 def _is_shallow(reading: Reading, truth: Truth) -> bool:
-    """Whether an inbox in use does not take the pushes that the reader's level takes."""
+    """Whether a valid inbox lacks the pushes that the reader's level takes."""
     return reading.inbox.epoch == truth.epoch and truth.push_generation not in (0, reading.inbox.pushes)
 
 
 def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Verified]) -> None:
-    """Lazy delete: what does not belong by its sender leaves the inbox; what is not published leaves the outboxes too,
-    and what lacks its hashtag, or is no public post, that of the hashtag.
+    """Lazy delete: remove items that do not belong from the inbox, unpublished ones from outboxes too, and posts
+    without the hashtag from its outbox.
 
-    `read` is what was read before PostgreSQL was asked: from then on counts the time within which a window forgets.
+    `read` is the first reading, because a window forgets only within a time counted from it.
     """
     refused = {item_id for item_id in ids if item_id not in rows or not rows[item_id].belongs}
     unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id].is_published}
@@ -434,8 +431,9 @@ def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Ve
 
 
 def _without(truth: Truth, source: int, read: Slice) -> set[int]:
-    """The items in the outbox of a hashtag that lack it. The truth says so of those alone that it was asked about, and
-    of hashtags that it found followed.
+    """The items in a hashtag's outbox that lack the hashtag.
+
+    Only items that `truth` verified, and only hashtags that it found followed.
     """
     tag = truth.tags.get(source)
     found = ((item_id, truth.rows.get(item_id)) for item_id in read.entries if tag)
@@ -444,11 +442,10 @@ def _without(truth: Truth, source: int, read: Slice) -> set[int]:
 
 # --- From PostgreSQL -------------------------------------------------------------------------------------
 def from_sql(walk: Walk) -> None:
-    """Fill the page from PostgreSQL, and keep what was pulled beyond it as the tail.
+    """Fill the page from PostgreSQL, and keep the rows beyond the page as the tail.
 
-    One pull serves almost every page. If it meets so many hidden or folded reposts that the page is not full, one
-    more query scans `SCAN` entries and hydrates only what is shown. If the windows have met hidden reposts, that query
-    is the only one.
+    One pull serves almost every page. If hidden or folded reposts leave the page unfilled, a second query scans `SCAN`
+    entries and hydrates only what is shown. If the windows met many hidden entries, the page starts with that scan.
     """
     progress, findings = walk.progress, walk.findings
     findings.sources.add("sql")
@@ -473,7 +470,7 @@ def from_sql(walk: Walk) -> None:
 
 
 def _keep_tail(walk: Walk, rows: Sequence[Pulled], count: int) -> None:
-    """Keep the rows of a pull of `count` as the tail of the reader's inbox, if there is a token."""
+    """Write the rows of a pull of `count` as the tail of the reader's inbox, if there is a token."""
     progress, findings = walk.progress, walk.findings
     if not (findings.tail_token and rows and findings.truth and findings.truth.epoch):
         return
@@ -486,7 +483,7 @@ def _keep_tail(walk: Walk, rows: Sequence[Pulled], count: int) -> None:
 
 
 def _scan(progress: Progress) -> None:
-    """Look through the next `SCAN` entries for the rest of the page, which ends with them, full or not."""
+    """Check the next `SCAN` entries for the rest of the page. The page ends there, full or not."""
     candidates = pull_below(progress.scope, below=progress.below, count=SCAN)
     progress.find_folds(len(candidates), has_reposts=any(one.is_shown and one.repost_of for one in candidates))
     shown = [one.item_id for one in candidates if one.is_shown and progress.folds.get(one.item_id) != FOLDED]
@@ -505,7 +502,7 @@ def _scan(progress: Progress) -> None:
 
 # --- After the page --------------------------------------------------------------------------------------
 def _count(findings: Findings) -> None:
-    """Count what served the page. The labels of a metric are looked up once: counting must cost a page nothing."""
+    """Count what served the page. Caches the metric's labels, because looking them up would cost each page time."""
     sources = ",".join(sorted(findings.sources)) or "none"
     if sources not in _pages_by_sources:
         _pages_by_sources[sources] = metrics.home_pages.labels(sources)
@@ -515,10 +512,10 @@ def _count(findings: Findings) -> None:
 
 
 def _write_findings(walk: Walk) -> None:
-    """Send the findings to Redis, in one round trip, and enqueue the windows to be built. The page is ready without
-    it, so no error of Redis or of the broker fails the page.
+    """Write the findings to Redis in one round trip, and enqueue builds of missing windows.
 
-    The replies are told apart by the order of the commands: windows to begin, the inbox to deepen, then the others.
+    The page is ready before, so errors of Redis or the broker do not fail it. The order of the commands identifies the
+    replies: windows to begin, the inbox to deepen, the others.
     """
     findings, truth, inbox = walk.findings, walk.findings.truth, Inbox(walk.progress.reader_id)
     missing = [(window, window.builder, epoch, secrets.token_hex(8)) for window, epoch in findings.missing]
@@ -534,7 +531,7 @@ def _write_findings(walk: Walk) -> None:
             replies = pipelined(feeds(), [*commands, *findings.commands])
     except FeedsUnavailableError:
         return
-    # However many readers ask at once, one of them begins, and one task builds.
+    # However many readers ask at once, only one begins, so only one task builds.
     for (window, builder, _, token), began in zip(missing, replies, strict=False):
         if began:
             enqueue(builder, window.owner, token)

@@ -1,4 +1,4 @@
-"""The queue of record: deliveries, their ranges, and the backfills of demotions."""
+"""The tables of the delivery queue, of demotions, imports and reading positions."""
 
 from django.conf import settings
 from django.db import models
@@ -13,8 +13,8 @@ from storage.deliveries import AbstractDelivery
 class Delivery(AbstractDelivery):
     """An item whose fan-out is not complete.
 
-    Inserted in the transaction that publishes the item, or publishes it again (approved, restored, shown to more);
-    deleted when every follower's window has it.
+    Inserted by the transaction that publishes the item, or publishes it again (approved, restored, shown to more
+    people). Deleted when every window has it.
     """
 
     task = "timeline.fan_out"
@@ -53,10 +53,9 @@ class DeliveryRange(models.Model):
 
 
 class Backfill(models.Model):
-    """A demotion under way: while it is unfinished its sender's new items go to all followers, and the flag still
-    stands.
+    """A demotion. While it is unfinished, all followers receive the sender's new items, and the sender is still big-V.
 
-    The worker that runs it holds `lease`, a number drawn at its claim, until `leased_until`.
+    Its worker holds `lease`, a number drawn at the claim, until `leased_until`.
     """
 
     sender = models.ForeignKey(
@@ -92,7 +91,7 @@ class Backfill(models.Model):
 
 
 class Import(models.Model):
-    """A data set that `manage.py load` has brought in whole: a second run with the same files loads nothing."""
+    """A data set that `manage.py load` has loaded completely. A second run with the same files loads nothing."""
 
     fingerprint = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the files.")
     users = models.IntegerField()
@@ -120,7 +119,7 @@ class ImportedUser(models.Model):
 
 
 class ReadingPosition(models.Model):
-    """Where in their home a reader was last (timeline.position). Ids are positions: nothing need be there any more."""
+    """Where in their home a reader was last (timeline.position). The items themselves may be gone."""
 
     reader = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"

@@ -1,12 +1,11 @@
-"""The oracle: a home timeline, and a list, as one plain SQL query says it: what followed senders say, and public posts
-with followed hashtags. Everything else must agree with it, at every moment.
+"""The oracle: home and lists as one plain SQL query each. Every page must equal it at every moment.
 
-It shares no text with the queries that serve pages, so that a mistake there is not a mistake here.
+It shares no text with the queries of pages, so that they cannot have the same mistake.
 """
 
 from storage.connections import fetch
 
-# Exclusive lists leave home; a list is its members, and no more.
+# Members of exclusive lists leave home. A list has only its members.
 OF_HOME = """
     i.sender_id NOT IN (
         SELECT out.member_id FROM relations_listmember out JOIN relations_list l ON l.id = out.list_id
@@ -17,7 +16,7 @@ OF_LIST = """
         SELECT in_it.member_id FROM relations_listmember in_it JOIN relations_list l ON l.id = in_it.list_id
         WHERE l.owner_id = %(reader)s AND l.id = %(list)s)
 """
-# A public post of whomever, who may be blocked or muted: it takes its place among the entries all the same.
+# From any sender. A blocked or muted sender's post is hidden but still takes a place among the entries.
 BY_TAG = """
     i.visibility = 'public' AND i.repost_of_id IS NULL AND EXISTS (
         SELECT FROM relations_tagfollow wanted JOIN relations_tag named ON named.id = wanted.tag_id
@@ -98,30 +97,31 @@ REACH = 40
 
 
 def entry_ids(reader_id: int, *, above: int = 0, by_sender: bool = False) -> list[int]:
-    """Every entry of the reader's home above an id, newest first: folded reposts, and those of hidden items, too.
-    `by_sender`: without those by hashtags alone.
+    """All entries of a home above an id, newest first, including folded and hidden ones.
+
+    `by_sender`: without entries by hashtags alone.
     """
     rows = fetch(ENTRIES, {"reader": reader_id, "above": above})
     return sorted((row[0] for row in rows if row[3] or not by_sender), reverse=True)
 
 
 def home_ids(reader_id: int, *, above: int = 0) -> list[int]:
-    """Every item that the reader's home shows above an id, newest first.
+    """All items that a home shows above an id, newest first.
 
-    A repost with another of the same item among the `REACH` entries above it is folded into that one, and a repost with
-    its original among the `REACH` entries below it into the original: together they are one entry. `above` cuts the
-    home off before it is folded.
+    A repost is folded if one of the `REACH` entries above it reposts the same item, or if its original is among the
+    `REACH` entries below it. `above` cuts the home off before folding.
     """
     return [row[0] for row in fetch(HOME, {"reader": reader_id, "above": above, "reach": REACH})]
 
 
 def new_ids(reader_id: int, *, since: int) -> list[int]:
-    """Every item above an id that is news to the reader, newest first: what the home shows, own reposts left out."""
+    """All new items of a home above an id, newest first: without the reader's own reposts."""
     return [row[0] for row in fetch(NEW, {"reader": reader_id, "above": 0, "since": since, "reach": REACH})]
 
 
 def list_ids(reader_id: int, list_id: int) -> list[int]:
-    """Every item that one of the reader's lists shows, newest first, folded as in home. All of it is news to the
-    reader: no list has items of its owner.
+    """All items that one of the reader's lists shows, newest first, folded as at home.
+
+    All of them count as new, because no list has items of its owner.
     """
     return [row[0] for row in fetch(LIST, {"reader": reader_id, "list": list_id, "above": 0, "reach": REACH})]

@@ -1,16 +1,15 @@
-"""The outbox: what a big-V published, or the public posts that have a hashtag, for readers who pull. Other senders, and
-hashtags that nobody has followed yet, have none.
+"""The outbox: a window of a big-V's items, or of the public posts with a followed hashtag, for readers who pull.
 
 An outbox is named by its *source*: the id of a big-V, or minus the id of a hashtag (relations.models.Tag).
 
-A big-V's begins with the promotion, and lives as long as its big-V publishes or a reader reads it. Its epoch is that of
-the promotion (policy.outbox_epoch): nothing is added while the sender is no big-V, so what may be left of an
-earlier time as big-V is not used again.
+A big-V's outbox begins at the promotion and lives while the big-V publishes or readers read it. Its epoch is the
+promotion's (policy.outbox_epoch). Nothing is added while the sender is no big-V, so leftovers of an earlier promotion
+must not be used.
 
-A hashtag's is begun by a reader, and lives as long as readers read it. Its epoch is that of the hashtag's row, which
-the first follow writes and which stays. Each fan-out whose claim sees the row delivers into the outbox. A claim that
-does not see it came before the first follow, and the item was committed before the claim. Every builder finds the row
-before it takes its snapshot, so each snapshot has that item.
+A reader begins a hashtag's outbox, and it lives while readers read it. Its epoch is in the hashtag's row, which the
+first follow writes and nobody deletes. A fan-out whose claim sees the row delivers into the outbox. If a claim does not
+see the row, the item was committed before it. Builders see the row before they take their snapshot, so the snapshot has
+that item.
 
 See docs/decisions.md: A followed hashtag is an outbox.
 """
@@ -28,7 +27,7 @@ from storage.window import Entry
 
 EPOCH = f"SELECT {policy.outbox_epoch()} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"  # noqa: S608
 TAG_EPOCH = known_tags(f"g.epoch # {policy.GENERATION}", "g.id = %s")
-# The newest of each visibility, and of those the newest.
+# The newest items of each visibility, then the newest of all those.
 PULL = f"""
     SELECT entry.id, %(sender)s::bigint FROM unnest('{{{",".join(LISTED)}}}'::text[]) AS kind (visibility)
     CROSS JOIN LATERAL (
@@ -46,13 +45,14 @@ TAG_PULL = f"""
 
 
 def source_of(*, tag: int) -> int:
-    """The source of a hashtag's outbox, by the hashtag's id."""
+    """The source of a hashtag's outbox."""
     return -tag
 
 
 class Outbox(BuiltWindow):
-    """Every published post and repost of a big-V but private mentions: the reader's query decides who sees which. Or
-    every public post with a hashtag, whoever its sender is.
+    """All posts and reposts of a big-V except private mentions, or all public posts with a hashtag.
+
+    The reader's query decides who sees which.
     """
 
     builder: ClassVar[str] = "timeline.materialise_outbox"
@@ -71,27 +71,28 @@ def pull(source: int, count: int) -> tuple[list[Entry], int]:
 
 
 def epoch_of(source: int) -> int | None:
-    """The epoch that the outbox of a source must have been built for; None where none is to be used."""
+    """The epoch that a source's outbox must be built for. None if no outbox may be used."""
     rows = fetch(EPOCH if source > 0 else TAG_EPOCH, [abs(source)])
     return rows[0][0] if rows else None
 
 
 def begin(user_id: int) -> bool:
-    """Begin the outbox of a big-V who has none; True if workers have been asked to fill it. Where Redis does not
-    answer, the next publication begins it, as the next reader does.
+    """Begin a big-V's missing outbox; True if a task to fill it is enqueued.
+
+    If Redis does not answer, the next publication or the next reader begins it.
     """
     epoch = epoch_of(user_id)
     return epoch is not None and construction.begin(Outbox(user_id), epoch)
 
 
 def materialise(source: int, token: str, cap: int) -> bool:
-    """Fill the outbox whose construction `token` began; True if it is in use now."""
+    """Fill the outbox that `token` began; True if it is in use now."""
     outbox = Outbox(source)
     if not construction.is_under_way(outbox, token):
         return False
     epoch = epoch_of(source)
     if epoch is None:
         return False
-    # Items that are published from now on find the promotion, or the hashtag's row, and are delivered.
+    # Items published from now on see the promotion or the hashtag's row, and are delivered.
     entries, floor = pull(source, cap)
     return construction.finish(outbox, token, Snapshot(epoch, floor, entries, cap))

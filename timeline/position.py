@@ -1,8 +1,8 @@
-"""Where the reader was: the entry of their home that they had before them last, and where they left off before that.
+"""Where the reader was in their home, and where the visit before ended.
 
-A visit is reading without a pause of `GAP`. The first write of a visit keeps where the one before ended, so
-that opening the home at its top does not lose the place, and every page of the visit can offer it, until the reader has
-come down to it or does not want it. A position is an id: nothing need be there any more.
+A visit ends with a pause of `GAP`. The first write of a visit saves where the last one ended. So opening home at its
+top does not lose the place, and all pages of the visit offer it until the reader reaches or refuses it. A position is
+an id; its item may be gone.
 """
 
 from datetime import timedelta
@@ -16,18 +16,18 @@ from timeline.home import new_count
 from web.rest import PAGE
 
 GAP = timedelta(minutes=10)
-"""How long a reader is away before the home offers to go on where they left off."""
+"""How long a reader must be away before home offers to continue where they left off."""
 INTERVAL = timedelta(seconds=10)
 """A reader's position is written at most once in this time."""
 
-# Where the visit before this one ended, if the reader has not come down to it since.
+# Where the last visit ended, unless the reader has reached it since.
 LEFT = "CASE WHEN p.updated_at <= now() - %(gap)s THEN p.item_id ELSE p.left_id END"
 READ = f"""
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {LEFT},
         p.reader_id IS NULL OR p.updated_at <= now() - %(interval)s, ARRAY({HELD_POSTS})
     FROM (SELECT) once LEFT JOIN timeline_readingposition p ON p.reader_id = %(reader)s
 """  # noqa: S608 (constants)
-# One statement that refuses by itself what comes too soon, from however many devices.
+# The statement itself refuses writes that come too soon, whatever number of devices sends them.
 WRITE = f"""
     INSERT INTO timeline_readingposition AS p (reader_id, item_id, updated_at)
     SELECT %(reader)s, %(item)s, now() WHERE {LAZILY}
@@ -44,27 +44,27 @@ FORGET = """
 
 
 class Place(NamedTuple):
-    """The facts known before a page is read."""
+    """What is known before a page is read."""
 
     now: int
-    """The database's clock, in milliseconds: what became visible after this is news to the page."""
+    """The database's clock in milliseconds. What becomes visible later is new to the page."""
     left_id: int | None
     """Where the reader left off."""
     is_due: bool
-    """Whether a write would be taken just now."""
+    """Whether a write would be accepted now."""
     held: list[int]
-    """The reader's own newest posts that wait for a moderator. They are no part of the home."""
+    """The reader's newest held posts, which are not part of home."""
 
 
 class Offer(NamedTuple):
-    """An offer to go on where the reader left off."""
+    """An offer to continue where the reader left off."""
 
     last_id: int
-    """The page below this begins with what they had before them."""
+    """The page below this id begins where they were."""
     between: int
-    """Posts that the home shows above it."""
+    """Posts above that place."""
     capped: bool
-    """Whether there may be more posts above it than counted."""
+    """Whether there may be more posts than counted."""
 
 
 def place_of(reader: User) -> Place:
@@ -73,17 +73,17 @@ def place_of(reader: User) -> Place:
 
 
 def note_position(*, reader: User, item_id: int) -> bool:
-    """Keep where the reader is; False if that was done a moment ago (`INTERVAL`), and in the read-only mode."""
+    """Save where the reader is; False if that was done within `INTERVAL`, or in read-only mode."""
     return current().takes_notes and bool(fetch(WRITE, _params(reader) | {"item": item_id}))
 
 
 def forget_place(*, reader: User) -> None:
-    """Offer it no more."""
+    """Stop offering the place."""
     fetch(FORGET, {"reader": reader.pk})
 
 
 def offer_of(reader: User, place: Place) -> Offer | None:
-    """Where to go on, if at least a page of posts lies between; one bounded count."""
+    """Where to continue, if at least a page of posts lies in between. One bounded count."""
     if place.left_id is None:
         return None
     between, capped = new_count(reader, since_id=place.left_id)

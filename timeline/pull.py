@@ -1,18 +1,17 @@
-"""The pull: a reader's home timeline straight from PostgreSQL, for entries that no window holds.
+"""The pull: reads a reader's home from PostgreSQL, for entries that no window holds.
 
-Bounded work: one index probe a followee finds the newest entry of each; only followees whose newest can be among the
-wanted are read further (at most as many as items are wanted). At 1000 followees over a million posts the plain join
-takes 25 ms, because its plan flips; this takes what 1000 probes take.
+The work is bounded. One index probe for each followee finds their newest entry. Only followees whose newest may be
+among the wanted entries are read further, at most as many as items are wanted. At 1000 followees and a million posts a
+plain join takes 25 ms, because PostgreSQL changes its plan. This query costs 1000 probes.
 
-An **entry** of a reader's home is a published post or repost of a sender whom the home holds: the reader, or an active
-followee with no block or mute between them (without the reposts of a followee whose reposts the reader leaves out), as
-far as the item's own visibility lets the reader see it (`timeline/rules.py`). An index keeps each visibility apart, so
-entries that the reader may not see are never passed one by one. An entry is **shown** unless it is a repost whose
-original the reader may not see: that is asked of each, of a bounded number of entries.
+An **entry** of a home is a published post or repost that the reader's home holds by its sender: the reader, or an
+active followee without a block or mute between them. Reposts of followees whose reposts the reader turned off do not
+count. The item's visibility must allow the reader (`timeline/rules.py`). An index separates the visibilities, so a
+query never passes entries that the reader may not see. An entry is **shown** unless it is a repost with a hidden
+original. That is checked one by one, for a bounded number of entries.
 
-A reader who follows hashtags has public posts with these as entries, too. They are found as those of senders are: a few
-of each hashtag, then more of the hashtags that can be among the wanted. What senders say whom the reader blocks or
-mutes is hidden, and takes its place among the entries.
+Public posts with a followed hashtag are entries too. They are found in the same way: a few of each hashtag, then more
+of the hashtags that may have wanted ones. A blocked or muted sender's post is hidden but still takes a place.
 
 See docs/decisions.md: Windows keep what may come back without an event.
 """
@@ -29,7 +28,7 @@ from timeline.rules import HELD, is_active, original_shown, stream_belongs, stre
 from timeline.senders import HOME, Feed, Scope, statement
 
 # --- Streams ---------------------------------------------------------------------------------------------
-# The items of one sender for one circle: an ordered index scan, so that readers outside of the circle pass none of it.
+# A stream is the items of one sender for one circle: an ordered index scan that readers outside the circle skip.
 STREAMS = {
     "followers": for_followers("i"),
     "posts": f"{for_followers('i')} AND i.repost_of_id IS NULL",
@@ -42,13 +41,16 @@ READ_FOR = {
     "mutuals": "",
     "self": "WHERE senders.id = %(reader)s",
 }
-"""The condition on the `senders` of whom a stream is read. Reposts are for all followers, so no other stream has any.
+"""The condition on `senders` for each stream. Only the stream `followers` has reposts, because reposts are for all
+followers.
 """
 
 
 def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` items of one stream that meet a condition on their ids. Of posts alone the index does not hold
-    what they repost; a column of another index would lead the planner past the reposts.
+    """The first `count` items of a stream whose ids meet a condition.
+
+    The column `repost_of_id` is NULL for `posts`, because their index lacks it. Reading it would make the planner
+    choose an index that passes the reposts.
     """
     repost_of = "NULL::bigint AS repost_of_id" if circle == "posts" else "i.repost_of_id"
     return f"""
@@ -60,7 +62,7 @@ def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DE
 
 
 def _heads(condition: str, order: str = "DESC") -> str:
-    """The first item of every stream of the CTE `senders` that has one, as (id, circle, head, repost_of_id)."""
+    """The first item of every stream of the CTE `senders`, as (id, circle, head, repost_of_id)."""
     return " UNION ALL ".join(
         f"""
         SELECT senders.id, '{circle}' AS circle, head.id AS head, head.repost_of_id
@@ -72,10 +74,10 @@ def _heads(condition: str, order: str = "DESC") -> str:
 
 
 def _reached(heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` entries of all streams, of which the CTE `heads` has the heads.
+    """The first `count` entries of all streams. The CTE `heads` has their heads.
 
-    Only the first `count` heads that are held can be among them: of so many streams and no more it is asked whether
-    they are, and they are read further, as far as the last of these heads.
+    Only the first `count` held heads can be among them. So only that many streams are checked and read further, down to
+    the last of these heads.
     """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
     within = f"{condition} AND i.id {beyond} reach.id"
@@ -100,7 +102,7 @@ def _reached(heads: str, held: str, condition: str, count: str, order: str = "DE
 
 # --- Hashtags --------------------------------------------------------------------------------------------
 def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
-    """The first `count` public posts with a hashtag that meet a condition on their ids: an index-only scan."""
+    """The first `count` public posts with a hashtag whose ids meet a condition. An index-only scan."""
     return f"""
     SELECT i.id FROM (SELECT item_id AS id, tag FROM items_itemtag WHERE is_public_post) i
     WHERE i.tag = {tag} AND {condition} ORDER BY i.id {order} LIMIT {count}
@@ -108,10 +110,10 @@ def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
 
 
 def _tagged(condition: str, count: str, order: str) -> str:
-    """The first `count` public posts with a hashtag of the CTE `tags`, each with the first hashtag of these in order.
+    """The first `count` public posts with a hashtag of the CTE `tags`, each with the alphabetically first of these.
 
-    Of each hashtag the first few are found, twice as many as wanted in all. Then it is known how far they reach, and
-    only hashtags of which some are within are read further. Several may have the same post.
+    First finds a few posts of each hashtag, twice as many as wanted in all. They show how far to read. Only hashtags
+    with posts within that reach are read further. Several hashtags may have the same post.
     """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
     few = f"least({count}, 1 + 2 * {count} / (SELECT greatest(count(*), 1) FROM tags))"  # noqa: S608 (constants)
@@ -132,15 +134,16 @@ def _tagged(condition: str, count: str, order: str) -> str:
 
 
 def any_tagged_below() -> str:
-    """Whether a public post with a hashtag of the CTE `tags` stands below the parameter `below`."""
+    """Whether a public post with a hashtag of the CTE `tags` is below the parameter `below`."""
     head = _tag_scan("tags.name", BELOW, "1", "DESC")
     return f"EXISTS (SELECT FROM tags CROSS JOIN LATERAL ({head}) head)"
 
 
 # --- Entries ---------------------------------------------------------------------------------------------
 def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` entries of a feed: of all streams, of which the CTE `heads` has the heads, and of hashtags.
-    `tag` is that of an entry by hashtags alone. IS NOT TRUE: ids are looked up in a hash.
+    """The first `count` entries of a feed, from all streams (heads in the CTE `heads`) and hashtags.
+
+    `tag` is set for entries by hashtags alone. IS NOT TRUE makes PostgreSQL look ids up in a hash.
     """
     reached = _reached(heads, held, condition, count, order)
     if not feed.tags:
@@ -157,7 +160,7 @@ def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, orde
 
 
 def _shown(feed: Feed, entry: str, item: str, is_sender_active: str) -> str:
-    """Whether an entry is shown: by its original or, where it is one by hashtags alone, by its sender."""
+    """Whether an entry is shown: depends on its original or, if it is one by hashtags alone, on its sender."""
     shown = original_shown(item)
     if not feed.tags:
         return shown
@@ -165,7 +168,7 @@ def _shown(feed: Feed, entry: str, item: str, is_sender_active: str) -> str:
 
 
 def _pulled(feed: Feed, held: str, condition: str) -> str:
-    """The newest `count` entries of a feed that meet a condition on their ids, as the CTE `pulled`."""
+    """The CTE `pulled`: the newest `count` entries of a feed whose ids meet a condition."""
     return f"""
     {feed.with_tags()}senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(condition)}),
@@ -175,8 +178,8 @@ def _pulled(feed: Feed, held: str, condition: str) -> str:
 
 # --- Statements ------------------------------------------------------------------------------------------
 BELOW = "i.id < %(below)s"
-# No window is told when a sender is suspended or follows back, so windows hold what both would hide, and the reading
-# decides.
+# Windows also hold entries of suspended senders and of those who do not follow back, because no event tells windows
+# when that changes. Pages decide.
 PULL_WINDOW = f"""
     WITH {_pulled(HOME, stream_belongs(HOME.wanted), BELOW)}
     SELECT {EPOCH}, {PUSH_GENERATION}, pulled.id, pulled.sender_id
@@ -185,7 +188,7 @@ PULL_WINDOW = f"""
 
 
 def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
-    """The entries of the streams that meet the condition `stream`, with the column `item`: whether an entry is held."""
+    """Entries of the streams that meet the condition `stream`. `item`: a column that says if an entry is held."""
     shown, tag = _shown(feed, "placed", "i", "s.is_active"), ", placed.tag" if feed.tags else ""
     return f"""
     WITH {_pulled(feed, stream, BELOW)},
@@ -214,9 +217,9 @@ ABOVE = "i.id > %(since)s"
 
 
 def _pull_above(feed: Feed) -> str:
-    """Enough posts that all followers may see, found without reading every sender; else the newest entries.
+    """Whether there are enough posts for all followers, found without reading every sender; else the newest entries.
 
-    Reposts among the posts are passed, of a bounded number of entries.
+    Passes the reposts among the posts, for a bounded number of entries.
     """
     shown = _shown(feed, "pulled", "pulled", is_active("pulled.sender_id"))
     tags = feed.with_tags("AND NOT (SELECT are_enough FROM posts)")
@@ -258,11 +261,11 @@ def _around(feed: Feed) -> str:
 
 
 AROUND = statement(_around)
-"""The items around a position."""
+"""The entries around an id."""
 
 
 def any_below(feed: Feed, head: str = "true") -> str:
-    """Whether an entry stands below the parameter `below`. `head`: a condition on the newest item of each stream."""
+    """Whether an entry is below the parameter `below`. `head`: a condition on the newest item of each stream."""
     return f"""
     EXISTS (
         WITH senders AS ({feed.senders})
@@ -271,42 +274,42 @@ def any_below(feed: Feed, head: str = "true") -> str:
 
 
 class InWindow(NamedTuple):
-    """A row of `PULL_WINDOW`: an entry, and what the window that takes it is built for."""
+    """A row of `PULL_WINDOW`: an entry, and what the window must be built for."""
 
     epoch: int | None
     pushes: int
     item_id: int | None
-    """None in the only row of a reader whose windows hold nothing, and so is its sender."""
+    """None, like the sender, in the only row if there are no entries."""
     sender_id: int
 
 
 class Above(NamedTuple):
-    """A row of `PULL_ABOVE`: whether there are posts enough, else an entry."""
+    """A row of `PULL_ABOVE`: whether there are enough posts, or an entry."""
 
     are_enough: bool
     item_id: int | None
-    """None in the only row where nothing was pulled."""
+    """None in the only row if nothing was pulled."""
     repost_of: int | None
     is_shown: bool
 
 
 class Pulled(NamedTuple):
-    """A row of `PULL_BODIES`: an entry, with its body if it is among the first."""
+    """A row of `PULL_BODIES`: an entry, with its body if it is among the first `bodies`."""
 
     item_id: int
     sender_id: int
     is_held: bool
     is_shown: bool
-    """Whether it is no repost, or its original is shown; of an entry by hashtags alone, whether its sender is."""
+    """Whether the original is shown, if it is a repost. For an entry by hashtags alone: whether its sender is."""
     item: ItemRow | None
     inbox_from: int
-    """The policy's."""
+    """The policy's value."""
     tag: str = ""
-    """The hashtag by which alone it is an entry."""
+    """The hashtag that alone makes it an entry."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Pulled":
-        """The entry of a row of the pull's columns."""
+        """Parse a row."""
         item_id, sender_id, is_held, is_shown = row[:4]
         columns, (inbox_from, *tag) = row[4 : 4 + WIDTH], row[4 + WIDTH :]
         item = None if id_of(columns) is None else ItemRow.of(columns)
@@ -314,12 +317,12 @@ class Pulled(NamedTuple):
 
     @property
     def shown(self) -> ItemRow | None:
-        """The item, if the reader is shown it."""
+        """The item, if the reader may see it."""
         return self.item if self.is_held and self.is_shown else None
 
 
 class Candidate(NamedTuple):
-    """An entry of a reader's home: what it reposts, if it is a repost, and whether it is shown (`Pulled.is_shown`)."""
+    """An entry of a home: the item it reposts, if any, and whether it is shown (`Pulled.is_shown`)."""
 
     item_id: int
     repost_of: int | None
@@ -327,8 +330,9 @@ class Candidate(NamedTuple):
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], list[Entry], int]:
-    """The newest `count` entries that belong into a reader's window, as ((policy.EPOCH, policy.PUSH_GENERATION),
-    entries, floor), in one snapshot.
+    """The newest `count` entries for a reader's window in one snapshot.
+
+    Returns ((policy.EPOCH, policy.PUSH_GENERATION), entries, floor).
     """
     params = {"reader": reader_id, "below": INFINITY, "count": count + 1}
     rows = fetch(PULL_WINDOW, params, into=InWindow._make)
@@ -338,8 +342,9 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
 
 
 def pull_bodies(scope: Scope, *, below: int, count: int, bodies: int, for_window: bool = False) -> list[Pulled]:
-    """`count` entries below an id, newest first, the first `bodies` of them hydrated; `for_window` those that belong
-    into the reader's windows. Of the others only the ids are meaningful.
+    """`count` entries below an id, newest first. The first `bodies` of them have bodies, the others only ids.
+
+    `for_window`: entries that belong into the reader's windows.
     """
     params = {"below": below, "count": count, "bodies": bodies}
     if for_window:
@@ -353,8 +358,9 @@ def pull_below(scope: Scope, *, below: int, count: int) -> list[Candidate]:
 
 
 def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Candidate] | None:
-    """The newest `count` entries above an id, newest first; None where at least `enough` posts stand there, which costs
-    less to find out.
+    """The newest `count` entries above an id, newest first. None if there are at least `enough` posts.
+
+    Finding that out costs less.
     """
     rows: list[Above] = PULL_ABOVE.rows({"since": since, "count": count, "enough": enough}, scope, Above._make)
     if rows[0].are_enough:
@@ -363,8 +369,6 @@ def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Can
 
 
 def around(scope: Scope, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
-    """The entries next to a position, newest first, and what they repost: `above` of them with ids from `last_id` up,
-    `below` with smaller ones.
-    """
+    """Entries around an id, newest first, with what they repost: `above` from `last_id` up, `below` under it."""
     params = {"last_id": last_id, "above": above, "below": below}
     return [(item_id, repost_of) for item_id, repost_of in AROUND.rows(params, scope)]

@@ -1,11 +1,10 @@
-"""Reading the windows of a page: the reader's inbox or the tail below it, and the outboxes that the page merges.
+"""Reads the windows of a page: the inbox or the tail below it, and the outboxes to merge.
 
-They are read before PostgreSQL is asked (timeline.truth), so what they are worth is known afterwards: whether they were
-built for the epochs that the truth names, and whether an outbox is lacking. Which big-Vs and hashtags a reader follows
-is a hint in Redis, which the truth corrects.
+The windows are read before PostgreSQL is asked (timeline.truth). The answer says whether they have the right epochs and
+whether an outbox is missing. A hint in Redis says which outboxes to read; the answer corrects it.
 
-Readers who follow hashtags read no tail, as those who merge outboxes. No delivery tells a tail of a hashtag that an
-edit gives to an item below the inbox's floor.
+Readers who follow hashtags use no tail, like those who merge outboxes. An edit may add a hashtag to an item below the
+inbox's floor, and no delivery would add that item to a tail.
 """
 
 import re
@@ -23,22 +22,22 @@ from timeline.senders import Scope
 from timeline.truth import Truth
 
 OUTBOXES_MOST = 32
-"""Up to so many outboxes are always merged, and read a whole page deep at once."""
+"""Up to this many outboxes are always merged, and read a full page deep."""
 GLANCE = 3
-"""Entries that are read first of each of more outboxes; few of them reach into the page (`_look_deeper`)."""
+"""Entries to read first from each outbox if there are more. Few of them reach into the page (`_look_deeper`)."""
 FOLLOWEES_FOR_ONE = 8
-"""Readers of many followees and hashtags merge more of them: one for so many. Beyond it one pull is cheaper. An outbox
-costs a page 0.055 ms, and a followee costs a pull 0.0065 ms.
+"""Readers with many followees and hashtags merge one more outbox for each 8 of them. Beyond that a pull is cheaper: an
+outbox costs a page 0.055 ms, and a followee costs a pull 0.0065 ms.
 """
 TOO_MANY_SECONDS = 300
-"""The life of a hint of too many outboxes, once a page believed it: that page pulls, and the truth corrects nothing."""
+"""TTL of a hint of too many outboxes once a page used it. That page only pulls, so it cannot correct the hint."""
 SOURCE = re.compile(rb"-?[1-9][0-9]{0,17}")
-"""Of a hint: an id, or minus an id."""
+"""A part of a hint: an id, or minus an id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of a reader's windows below the id `before`: up to `count` entries each."""
+    """What a reader's windows hold below the id `before`, up to `count` entries each."""
 
     before: int
     count: int
@@ -47,16 +46,16 @@ class Reading:
     """By source (timeline.outbox)."""
     tail: Slice | None = None
     token: str = ""
-    """The token under which the tail may be written, if reading it left a mark."""
+    """Token needed to write the tail. Empty if the tail was found."""
 
     @property
     def parts(self) -> list[Slice]:
-        """The slices that the page is merged from."""
+        """The slices to merge into the page."""
         return [self.tail] if self.tail and self.uses_tail else [self.inbox, *self.outboxes.values()]
 
     @property
     def uses_tail(self) -> bool:
-        """Whether the page begins where the inbox ends, so that the tail, if there is one, serves it alone."""
+        """Whether the page begins at or below the inbox's floor, so that the tail alone serves it."""
         return self.tail is not None and self.before <= self.inbox.floor + 1
 
     @property
@@ -66,26 +65,25 @@ class Reading:
 
     @property
     def bound(self) -> int:
-        """All parts are complete above it."""
+        """The id above which all parts are complete."""
         return max(part.bound for part in self.parts)
 
     def candidates(self, pending: Iterable[int] = (), bound: int = 0) -> list[int]:
-        """The newest `count` ids of all parts and of what is pending, above the bound of the parts and `bound`, that
-        of the pending.
-        """
+        """The newest `count` ids of all parts and of `pending`, above the bounds of both."""
         bound = max(bound, self.bound)
         found = set(pending).union(*(part.entries for part in self.parts))
         return sorted((item_id for item_id in found if bound < item_id < self.before), reverse=True)[: self.count]
 
     def below(self, ids: Sequence[int], bound: int = 0) -> int:
-        """The id below which only PostgreSQL knows what follows these candidates, if they are all that the windows
-        hold. 0: the windows hold more, or are complete to the end of the timeline.
+        """The id below which only PostgreSQL knows more, if these candidates are all that the windows hold.
+
+        0 if the windows hold more, or are complete to the end of the timeline.
         """
         bound = max(bound, self.bound)
         return bound + 1 if bound > 0 and len(ids) < self.count else 0
 
     def sources(self, ids: Sequence[int], pending: set[int]) -> Iterator[str]:
-        """The names of what a page of these ids comes from; what the tail holds was pulled by SQL."""
+        """Names of what serves a page of these ids. A tail counts as `sql`, which filled it."""
         yield "sql" if self.uses_tail else "inbox"
         if self.outboxes:
             yield "outbox"
@@ -93,21 +91,20 @@ class Reading:
             yield "pending"
 
     def is_current(self, truth: Truth) -> bool:
-        """Whether no delivery was completed since, every outbox was read that belongs to it, and the tail is of the
-        reader's epoch.
-        """
+        """Whether no delivery was completed since, all needed outboxes were read, and the tail has the right epoch."""
         if truth.has_moved or (self.tail and self.uses_tail and self.tail.epoch != truth.epoch):
             return False
         return truth.outboxes.keys() <= self.outboxes.keys()
 
     def is_whole(self, truth: Truth) -> bool:
-        """Whether inbox and outboxes together hold what big-Vs published: the truth named the outboxes to be merged,
-        or the inbox takes the pushes.
+        """Whether inbox and outboxes together have all items of big-Vs.
+
+        Either the truth named the outboxes to merge, or the inbox takes the pushes.
         """
         return truth.names_big_vs or self.inbox.pushes == truth.push_generation
 
     def missing(self, reader_id: int, truth: Truth) -> list[tuple[Inbox | Outbox, int]]:
-        """The windows that cannot be used, each with the epoch that it is wanted for."""
+        """The unusable windows, each with the epoch it is needed for."""
         wanted: list[tuple[Inbox | Outbox, Slice, int | None]] = [(Inbox(reader_id), self.inbox, truth.epoch)]
         for source, epoch in truth.outboxes.items():
             wanted.append((Outbox(source), self.outboxes.get(source, NO_SLICE), epoch))
@@ -118,7 +115,7 @@ class Reading:
         ]
 
     def of(self, truth: Truth) -> "Reading":
-        """The reading without the outboxes that do not belong to it."""
+        """The reading without outboxes that it does not need."""
         needed = truth.outboxes
         if self.outboxes.keys() == needed.keys():
             return self
@@ -128,10 +125,10 @@ class Reading:
 def look(
     scope: Scope, *, before: int, count: int, sources: Collection[int], epoch: int = 0, newest: int = INFINITY
 ) -> Reading:
-    """Read the inbox and the outboxes of these sources below the id `before`, and not above `newest`, up to `count`
-    entries each, in one round trip; one more where a page reaches deeper into many. Raises FeedsUnavailableError.
+    """Read the inbox and these outboxes below the id `before`, not above `newest`, up to `count` entries each.
 
-    Where no outbox is merged, the tail is read too: of this epoch, or of any (0).
+    One round trip, or two if the page reaches deeper into many outboxes. Without outboxes it reads the tail too, of
+    this epoch or of any (0). Raises FeedsUnavailableError.
     """
     reader_id = scope.reader_id
     depth = count if len(sources) <= OUTBOXES_MOST else GLANCE
@@ -153,8 +150,9 @@ def look(
 
 
 def hint_of(reader_id: int) -> set[int] | None:
-    """The sources of the outboxes that the reader's page merges, as the hint says; None where there is none, or a key
-    of another type. Raises FeedsUnavailableError.
+    """The outboxes that the reader's page merges, from the hint. None if there is no hint or the key has another type.
+
+    Raises FeedsUnavailableError.
     """
     try:
         with feeds_errors():
@@ -167,13 +165,13 @@ def hint_of(reader_id: int) -> set[int] | None:
 
 
 def are_too_many(sources: Collection[int], reader: User) -> bool:
-    """Whether a pull costs less than to merge so many outboxes."""
+    """Whether a pull costs less than merging these outboxes."""
     probes = reader.following_count + reader.followed_tag_count
     return len(sources) > max(OUTBOXES_MOST, probes // FOLLOWEES_FOR_ONE)
 
 
 def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: int) -> None:
-    """Read those of many outboxes a page deep whose glance ended above what the page can reach."""
+    """Read a full page from each outbox whose first entries end above what the page may reach."""
     newest = sorted({item_id for one in [read, *outboxes.values()] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [source for source, one in outboxes.items() if one.is_truncated and one.bound >= reach]
@@ -183,13 +181,14 @@ def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: in
 
 
 def hinting(reader_id: int, sources: Iterable[int]) -> Command:
-    """Write the hint that `hint_of` reads, for as long as a window lives. Written by pages whose truth differs from
-    the hint, and when a level is lowered; a hint may be wrong at any time.
+    """Write the hint for `hint_of`, with the TTL of a window. A hint may be wrong without harm.
+
+    Pages write it if it differs from the truth, and so does lowering a level.
     """
     hint = ",".join(map(str, sorted(sources)))
     return ("SET", keys.merged_outboxes(reader_id), hint, "EX", Window.ttl)
 
 
 def doubting(reader_id: int) -> Command:
-    """Have a hint of too many outboxes end soon, so that the truth is asked again."""
+    """Shorten the life of a hint of too many outboxes, so that a page asks PostgreSQL again soon."""
     return ("EXPIRE", keys.merged_outboxes(reader_id), TOO_MANY_SECONDS, "LT")

@@ -1,4 +1,4 @@
-"""The timelines' receivers of the signals from below."""
+"""The timelines' receivers of signals from packages below."""
 
 from functools import partial
 from typing import Any
@@ -17,24 +17,23 @@ from timeline import backfill, fanout, outbox, shortening
 
 @receiver(item_published)
 def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -> None:
-    """Inside the transaction that publishes. Replies are listed under their root and in no timeline; private mentions
-    are in no timeline either.
-    """
+    """Runs in the publishing transaction. Replies and private mentions are in no timeline."""
     if item.reply_to_id is None and not item.is_private:
         fanout.deliver_anew(item=item, again=again)
 
 
 @receiver(item_imported)
 def write_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Inside the transaction that brings it in: windows that reach down to its time take it."""
+    """Runs in the importing transaction. Windows that reach back to the item's time take it."""
     if item.reply_to_id is None:
         fanout.deliver_anew(item=item, again=False)
 
 
 @receiver(item_tagged)
 def write_tag_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Inside the transaction that edits. Homes of those who follow the hashtag have the item from now on; the outbox of
-    the hashtag may have forgotten it, as windows may an item that is published again.
+    """Runs in the editing transaction. Homes of the hashtag's followers get the item.
+
+    Its outbox may have forgotten the item, like the windows of an item published again.
     """
     if item.reply_to_id is None and item.visibility == Visibility.PUBLIC:
         fanout.deliver_anew(item=item, again=True)
@@ -42,43 +41,43 @@ def write_tag_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
 
 @receiver(item_published)
 def announce_publication(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Once it is committed, replies too: pages of one item are told of them."""
+    """After the commit. Replies too, for open pages of one item."""
     transaction.on_commit(partial(events.announce, events.Published(item.pk)))
 
 
 @receiver(item_edited)
 def announce_edit(sender: type[Item], item: Item, visibility_before: str, **kwargs: Any) -> None:
-    """Once it is committed."""
+    """After the commit."""
     transaction.on_commit(partial(events.announce, events.Edited(item.pk, visibility_before)))
 
 
 @receiver(item_withdrawn)
 def announce_withdrawal(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Once it is committed."""
+    """After the commit."""
     transaction.on_commit(partial(events.announce, events.Withdrawn(item.pk, item.visibility)))
 
 
 @receiver(big_v_demotion_requested)
 def start_backfill(sender: type[User], user: User, **kwargs: Any) -> bool:
-    """Inside the transaction that asks for it; True if none was under way."""
+    """Runs in the transaction that requests it; True if no demotion was running."""
     return backfill.start(sender=user)
 
 
 @receiver(big_v_made)
 def cancel_backfill(sender: type[User], user: User, **kwargs: Any) -> bool:
-    """Inside the transaction that makes the user big-V, or leaves them so; True if a demotion was under way."""
+    """Runs in the transaction that makes or keeps the user big-V; True if a demotion was running."""
     return backfill.cancel(sender=user)
 
 
 @receiver(big_v_made)
 def begin_outbox(sender: type[User], user: User, **kwargs: Any) -> None:
-    """Once it is committed."""
+    """After the commit."""
     transaction.on_commit(partial(outbox.begin, user.pk))
 
 
 @receiver(levels_raised)
 def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> None:
-    """By the workers. A deepening that is lost, for want of a broker, is asked for by the next page."""
+    """Enqueues tasks. If the broker is down, the next page asks for the deepening again."""
     for user_id in user_ids:
         if not enqueue("timeline.rise", user_id):
             break

@@ -1,20 +1,21 @@
-"""The rules of a reader's home, as SQL text for the statements that fill windows, read past them, verify and explain.
+"""The rules of a reader's home as SQL, for the statements that fill windows, pull, verify and explain.
 
-An item is asked four things, each a part with a name. It is of a **kind** that timelines hold (`IN_TIMELINE`). It
-**belongs** to the reader (`BELONGS`): it is the reader's own, or of a followee whose posts, or posts and reposts, the
-reader wants at home. It is **held** just now (`HELD`): its sender is active, and follows back where the item is for
-mutuals. Its original, where it is a repost, is **shown** (`original_shown`). An item is `i`, its sender `s`.
+Each item must pass four checks:
+- It is of a **kind** that timelines hold (`kinds`).
+- It **belongs** to the reader (`BELONGS`): the reader's own, or from a followee whose posts, or posts and reposts, the
+  reader wants at home.
+- It is **held** now (`HELD`): its sender is active and, if the item is for mutuals, follows back.
+- If it is a repost, its original is **shown** (`original_shown`).
 
-The constants are for home and one reader, the parameter `reader`. The functions take an expression of the reader's id,
-which may be a column of many readers, and `wanted`, the condition on senders: a list asks less than home
-(timeline.senders.Feed).
+An item is `i`, its sender `s`. The constants are for home and the parameter `reader`. The functions take an expression
+for the reader's id, which may be a column of many readers, and `wanted`, the condition on senders. A list requires less
+than home (timeline.senders.Feed).
 
-A public post with a hashtag that the reader follows is an entry too, whoever its sender is (`carried`). By that alone
-it is shown if its sender is active and wanted at home (`welcome`). Else it is a hidden entry, as is a repost whose
-original is hidden.
+A public post with a followed hashtag is an entry too, from any sender (`carried`). By that alone it is shown if its
+sender is active and wanted at home (`welcome`). Otherwise it is a hidden entry, like a repost with a hidden original.
 
-`timeline/pull.py` asks the same of streams, in which items of one sender and circle stand in order.
-`timeline/oracle.py` says it in Python, and the tests of properties compare every page with that.
+`timeline/pull.py` applies the rules to streams (the items of one sender and circle, in order). `timeline/oracle.py`
+states them again, and the property tests compare every page with it.
 
 See docs/decisions.md: Windows first, then one statement.
 See docs/decisions.md: Windows keep what may come back without an event.
@@ -41,7 +42,7 @@ def _all(conditions: dict[str, str]) -> str:
 
 
 def kinds(reader: str = READER) -> dict[str, str]:
-    """The conditions on an item to be in a home timeline at all, by the name of what each excludes."""
+    """Conditions for an item to be in any home, by the name of what each excludes."""
     return {
         "status": is_published("i"),
         "reply": is_no_reply("i"),
@@ -51,12 +52,12 @@ def kinds(reader: str = READER) -> dict[str, str]:
 
 
 def reposts_wanted(reader: str = READER) -> str:
-    """Whether an item is a post, or the reader wants reposts of its sender at home."""
+    """Whether item `i` is a post, or the reader wants its sender's reposts at home."""
     return f"(i.repost_of_id IS NULL OR NOT {leaves_reposts_out(reader, 'i.sender_id')})"
 
 
 def belongs(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
-    """Whether one item `i` belongs into the reader's home, shown just now or not."""
+    """Whether item `i` belongs into the reader's home, shown now or not."""
     sender = "i.sender_id"
     followed = f"{follows(reader, sender)} AND {wanted(reader, sender)} AND {reposts_wanted(reader)}"
     return f"{_all(kinds(reader))} AND ({sender} = {reader} OR ({followed}))"
@@ -66,8 +67,10 @@ BELONGS = belongs()
 
 
 def belongs_among(senders: str) -> str:
-    """`belongs` of an item `i` whose sender is among an array, an expression: follows, blocks and mutes are asked once
-    for each of these. An item of another sender than these and the reader does not belong.
+    """`belongs` for an item `i` whose sender is in the SQL array `senders`.
+
+    Follows, blocks and mutes are checked once for each sender. Items of senders outside the array do not belong, except
+    the reader's own.
     """
     known = f"unnest({senders}) AS one (id)"
     circle = f"""
@@ -82,8 +85,9 @@ def belongs_among(senders: str) -> str:
 
 
 def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[str, str]:
-    """Conditions on others' items that belong into the reader's home, to be entries of it just now. OFFSET 0: a
-    probe, not a hash of all who follow the reader.
+    """Conditions for others' items that belong into the home to be entries now.
+
+    OFFSET 0 forces an index probe instead of a hash of all followers of the reader.
     """
     return {
         "inactive": is_active,
@@ -92,12 +96,12 @@ def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[s
 
 
 def holds(reader: str = READER) -> dict[str, str]:
-    """The conditions on another's item `i` to be an entry just now, by the name of what each excludes."""
+    """Conditions for another's item `i` to be an entry now, by the name of what each excludes."""
     return _holds("i.sender_id", "s.is_active", f"({for_mutuals('i')})", reader)
 
 
 def held(reader: str = READER) -> str:
-    """Whether an item `i` that belongs into the reader's home is an entry of it just now."""
+    """Whether an item `i` that belongs into the home is an entry now."""
     return f"(i.sender_id = {reader} OR {_all(holds(reader))})"
 
 
@@ -105,19 +109,20 @@ HELD = held()
 
 
 def original_shown(entry: str, reader: str = READER) -> str:
-    """Whether an entry is no repost, or its original may be seen by the reader, who does not mute its sender."""
+    """Whether an entry is no repost, or the reader may see its original and does not mute the original's sender."""
     return original_visible(entry, reader, also=f"AND NOT {mutes(reader, 'o.sender_id')}")
 
 
 def shown(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
-    """Whether an item `i` belongs into the reader's home, and the reader is shown it just now."""
+    """Whether an item `i` belongs into the home and is shown now."""
     return f"{belongs(reader, wanted)} AND ({held(reader)} AND {original_shown('i', reader)})"
 
 
-# --- Hashtags that the reader follows: of statements with the CTE `tags` -----------------------------------
+# --- Followed hashtags: for statements with the CTE `tags` -------------------------------------------------
 def carried(item: str) -> str:
-    """The hashtags of an item that the reader follows, in order, if it is a public post and has any; else NULL. IS
-    TRUE: each hashtag of the item is looked up in a hash.
+    """The followed hashtags of a public post, in order. NULL if there are none or it is no public post.
+
+    IS TRUE makes PostgreSQL look the hashtags up in a hash.
     """
     return f"""(
         SELECT array_agg(t.tag ORDER BY t.tag) FROM items_itemtag t
@@ -126,18 +131,18 @@ def carried(item: str) -> str:
 
 
 def welcome(sender: str, is_active: str) -> str:
-    """Whether the reader is shown what a sender's public posts bring by a hashtag alone."""
+    """Whether the reader sees a sender's public posts that are entries by a hashtag alone."""
     return f"({is_active} AND {is_wanted_at_home(READER, sender)})"
 
 
 def welcome_among(senders: str) -> str:
-    """`welcome` of an item `i` and its sender `s`, asked once for each sender of an array, an expression."""
+    """`welcome` for an item `i` and its sender `s`, checked once for each sender in the SQL array `senders`."""
     wanted = f"SELECT one.id FROM unnest({senders}) AS one (id) WHERE {is_wanted_at_home(READER, 'one.id')}"  # noqa: S608
     return f"(s.is_active AND i.sender_id = ANY (ARRAY({wanted})))"
 
 
 def is_active(user: str) -> str:
-    """Whether a user is active; a probe."""
+    """Whether a user is active, by an index probe."""
     return f"EXISTS (SELECT FROM accounts_user u WHERE u.id = {user} AND u.is_active OFFSET 0)"
 
 
@@ -148,6 +153,6 @@ def stream_belongs(wanted: Wanted) -> str:
 
 
 def stream_held(wanted: Wanted) -> str:
-    """Whether the entries of a `stream` belong into the reader's windows, and are in the reader's home just now."""
+    """Whether the entries of a `stream` belong into the reader's windows and are in the home now."""
     conditions = _holds("stream.id", is_active("stream.id"), "(stream.circle = 'mutuals')", READER)
     return f"{stream_belongs(wanted)} AND (stream.id = {READER} OR {_all(conditions)})"

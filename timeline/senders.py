@@ -1,7 +1,7 @@
-"""The senders and hashtags that a page reads: those of the reader's home, or the members of one of the reader's lists.
+"""The senders and hashtags of a page: those of the reader's home, or the members of a list.
 
-A list is read by the same statements as home, and so is the home of a reader who follows hashtags. Each is built three
-times, once for each `Feed`.
+Home, home with followed hashtags, and lists use the same statements. Each statement is built three times, once for each
+`Feed`.
 
 See docs/decisions.md: Lists have no windows.
 See docs/decisions.md: A followed hashtag is an outbox.
@@ -22,17 +22,17 @@ from relations.rules import (
 )
 from storage.connections import fetch
 
-# IS TRUE: ids are looked up in a hash, which is empty for most readers.
+# IS TRUE makes PostgreSQL look ids up in a hash, which is empty for most readers.
 POSTS_ONLY = f"IN ({followees_without_reposts(READER)})"
 
 
 class Scope(NamedTuple):
-    """Whose home a statement is about, or which list of theirs."""
+    """A reader's home, or one of the reader's lists."""
 
     reader_id: int
     list_id: int = 0
     has_tags: bool = False
-    """Whether the reader's home has what followed hashtags bring."""
+    """Whether the reader follows hashtags."""
 
     @classmethod
     def home_of(cls, reader: User) -> "Scope":
@@ -41,23 +41,21 @@ class Scope(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """The parts of a statement that differ between home and a list."""
+    """The parts of a statement that differ between home and lists."""
 
     senders: str
-    """A query of the senders, as (id, posts_only). Blocks and mutes are checked later, for the few on a page."""
+    """A query of the senders, as (id, posts_only). Blocks and mutes are checked later, only for senders on a page."""
     wanted: Callable[[str, str], str]
-    """The condition of relations.rules on a reader and a sender, blocks and mutes included."""
+    """The condition of relations.rules on a reader and a sender, including blocks and mutes."""
     tags: str = ""
-    """A query of the hashtags that the reader follows, as (id, name, epoch), which ends with a condition; empty where
-    the statement knows of none.
-    """
+    """A query of the followed hashtags, as (id, name, epoch). It ends with a condition. Empty if there are none."""
 
     def with_tags(self, also: str = "") -> str:
-        """The CTE `tags`, before others. `also`: a further condition."""
+        """The CTE `tags`, to be followed by others. `also`: a further condition."""
         return f"tags AS MATERIALIZED ({self.tags} {also}),\n    " if self.tags else ""
 
     def with_tags_alone(self) -> str:
-        """The WITH clause of a statement that has no other."""
+        """The WITH clause of a statement that has no other CTE."""
         return f"WITH tags AS MATERIALIZED ({self.tags})" if self.tags else ""
 
 
@@ -71,18 +69,18 @@ HOME = Feed(
 TAGGED = HOME._replace(tags=followed_tags(READER, "g.id, g.name, g.epoch"))
 """The home of a reader who follows hashtags."""
 LIST = Feed(members("%(list)s", f"member_id AS id, (member_id {POSTS_ONLY}) IS TRUE AS posts_only"), is_wanted)
-"""Members are followed. The list also shows those whom an exclusive list takes out of home."""
+"""Members are followed. Lists also show senders whom an exclusive list removes from home."""
 
 
 class Statement(NamedTuple):
-    """A statement about a reader's home, the same with followed hashtags, and about one of the reader's lists."""
+    """The three versions of a statement: for home, for home with hashtags, and for lists."""
 
     of_home: str
     of_tagged: str
     of_list: str
 
     def rows(self, params: dict[str, Any], scope: Scope, into: Any = None) -> list[Any]:
-        """The rows about this home or list; `into` makes an object of each."""
+        """The rows for this home or list. `into` converts each row."""
         params["reader"] = scope.reader_id
         if scope.list_id:
             return fetch(self.of_list, params | {"list": scope.list_id}, into=into)
@@ -90,5 +88,5 @@ class Statement(NamedTuple):
 
 
 def statement(build: Callable[[Feed], str]) -> Statement:
-    """Build a statement for homes without and with hashtags, and for lists."""
+    """Build all three versions of a statement."""
     return Statement(build(HOME), build(TAGGED), build(LIST))

@@ -1,4 +1,4 @@
-"""Inboxes of readers whose level has been lowered: what a lower level does not hold goes."""
+"""Shortens the inboxes of readers whose level was lowered."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,9 @@ from timeline.truth import followed_big_vs
 
 
 def shorten(user_ids_by_level: Mapping[int, list[int]]) -> None:
-    """Give back the memory of inboxes that are longer than the level holds, and note whose outboxes the next page will
-    merge.
+    """Trim inboxes to the cap of the new level, and write hints of the outboxes that the next page will merge.
 
-    An inbox that cannot be trimmed now, for want of Redis, is trimmed by the next delivery or expires.
+    If Redis does not answer, the next delivery trims the inbox, or it expires.
     """
     commands: list[Command] = []
     for level, user_ids in user_ids_by_level.items():

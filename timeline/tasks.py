@@ -1,4 +1,4 @@
-"""The workers' tasks for the timelines: they take ids and tokens, or nothing, and call what does the work."""
+"""The workers' tasks for the timelines."""
 
 from contextlib import suppress
 
@@ -31,24 +31,24 @@ def fan_out_range(range_id: int) -> None:
 @shared_task(name="timeline.sweep")
 @asks("timeline.sweep", f"{deliveries.due(Delivery)} UNION ALL {backfill.DUE}")
 def sweep() -> None:
-    """Enqueue deliveries and backfills again that were lost."""
+    """Enqueue lost deliveries and backfills again."""
     deliveries.sweep(Delivery)
     backfill.sweep()
 
 
 @shared_task(name="timeline.backfill")
 def run_backfill(backfill_id: int) -> None:
-    """Fill inboxes for a demotion, and finish it."""
+    """Run a demotion."""
     backfill.run(backfill_id)
 
 
 @shared_task(name="timeline.materialise_inbox")
 def materialise_inbox(user_id: int, token: str) -> None:
-    """Build an inbox, for the construction that `token` names. An error of Redis drops the inbox and is raised."""
+    """Build an inbox for `token`. On an error of Redis, drop the inbox and raise the error."""
     try:
         inbox.materialise(user_id, token)
     except redis.RedisError:
-        # Another node than the inbox's may have failed. Pages can begin anew then, before this construction expires.
+        # The error may come from another node than the inbox's. Dropping lets pages begin again before the TTL ends.
         with suppress(redis.RedisError):
             pipelined(feeds_for_tasks(), [inbox.Inbox(user_id).drop()])
         raise
@@ -62,25 +62,25 @@ def rise(user_id: int) -> None:
 
 @shared_task(name="timeline.deepen_inbox")
 def deepen_inbox(user_id: int, token: str) -> None:
-    """Deepen an inbox, for the depth that `token` names."""
+    """Deepen an inbox for `token`."""
     inbox.deepen(user_id, int(token))
 
 
 @shared_task(name="timeline.materialise_outbox")
 def materialise_outbox(source: int, token: str) -> None:
-    """Build an outbox, for the construction that `token` names."""
+    """Build an outbox for `token`."""
     outbox.materialise(source, token, settings.OUTBOX_CAP)
 
 
 @shared_task(name="timeline.build_active_fans")
 def build_active_fans(user_id: int) -> None:
-    """Build the sets of a big-V's active followers."""
+    """Build the sets of a big-V's active fans."""
     active_fans.build(user_id)
 
 
-# Tests check their own data, this task the site's. It repairs nothing, which would hide the cause.
+# Repairs nothing, because that would hide the cause.
 @shared_task(name="timeline.check_sample")
 def check_sample() -> None:
-    """Compare the windows of a few random readers with PostgreSQL; without Redis nothing is checked."""
-    with suppress(FeedsUnavailableError):  # windows that do not answer are not used
+    """Compare the windows of a few random readers with PostgreSQL."""
+    with suppress(FeedsUnavailableError):  # no page uses windows that do not answer
         check.sampled(count=settings.CHECK_READERS, seconds=CHECK_SECONDS)

@@ -1,7 +1,7 @@
-"""The truth: one statement to PostgreSQL about a page whose windows have been read.
+"""The truth: the one SQL statement that decides what a page shows, after its windows were read.
 
-It says in one snapshot what the reader's windows must have been built for, which outboxes belong to them, which
-deliveries are pending, and, of the candidates and of what is pending, what may be shown, with the bodies.
+In one snapshot it returns the epochs that the windows need, the outboxes to merge, the pending deliveries and, for all
+candidates and pending items, whether the reader may see them, with their bodies.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -28,7 +28,7 @@ FOLLOWED_BIG_VS = f"""
     SELECT one.reader, array_agg(followed.id) FROM unnest(%(readers)s::bigint[]) AS one (reader)
     CROSS JOIN LATERAL ({rules.followed_big_vs("one.reader")}) followed GROUP BY one.reader
 """  # noqa: S608 (constants)
-# Whether a delivery `d` is of a public post with a hashtag that the reader follows.
+# Whether a delivery `d` is of a public post with a followed hashtag.
 BY_TAG = """EXISTS (
     SELECT FROM items_itemtag t
     WHERE t.item_id = d.item_id AND t.is_public_post AND (t.tag IN (SELECT name FROM tags)) IS TRUE OFFSET 0)
@@ -36,9 +36,7 @@ BY_TAG = """EXISTS (
 
 
 def _pending(feed: Feed) -> str:
-    """The newest deliveries of the site, and of those the newest that are pending for the reader: from followed
-    senders, and with followed hashtags.
-    """
+    """The newest deliveries of the site, and the newest of them for the reader (followed senders and hashtags)."""
     by_tag = f" OR {BY_TAG}" if feed.tags else ""
     return f"""
     SELECT count(*) AS seen, min(item_id) AS lowest,
@@ -68,7 +66,7 @@ TAGS = """,
 
 
 def _about(feed: Feed) -> str:
-    """The columns of `_About`. OFFSET 0: computed once, however often they are named."""
+    """The columns of `_About`. OFFSET 0 makes PostgreSQL compute the subquery's columns once."""
     tags = TAGS if feed.tags else ""
     return f"""
     SELECT reader.level, reader.has_inbox, reader.epoch, reader.push_generation, reader.push_level, reader.inbox_from,
@@ -85,9 +83,7 @@ def _about(feed: Feed) -> str:
 
 
 class _About(NamedTuple):
-    """The columns about the reader and PostgreSQL, which one row of the statement has; the last two only that of a
-    reader who follows hashtags.
-    """
+    """The columns about the reader and PostgreSQL, in one row. The last two only if the reader follows hashtags."""
 
     level: int
     has_inbox: bool
@@ -116,7 +112,7 @@ IDS, SENDERS = (
 
 
 def _ask(feed: Feed, older: str) -> str:
-    """One row about the reader, and one for each candidate and for each that is pending."""
+    """One row about the reader, and one for each candidate and each pending item."""
     width = ALONE_WIDTH + (TAG_COLUMNS if feed.tags else 0)
     about = len(_About._fields) - (0 if feed.tags else TAG_COLUMNS)
     return f"""
@@ -132,36 +128,37 @@ ASK_TAGGED, ASK_TAGGED_LAST = _ask(TAGGED, NOT_ASKED), _ask(TAGGED, older(TAGGED
 
 
 class Missed(StrEnum):
-    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`, told by timeline.explain.
-    The name is for programs, in metrics and JSON: a new one needs a text in explain.SENTENCES and a line in
-    docs/metrics.md.
+    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`, explained by
+    timeline.explain.
+
+    A new value needs a text in explain.SENTENCES and a line in docs/metrics.md.
     """
 
     DORMANT = "dormant"
     """The reader's level has no inbox."""
     FEW = "few"
-    """By the policy no reader with so few followees has an inbox."""
+    """The policy gives no inbox to readers with so few followees."""
     MISSING = "missing"
-    """A window is absent, under construction, or of another epoch or run."""
+    """A window is missing, under construction, or of another epoch or run."""
     FLOOR = "floor"
     """The page reaches below the floor of a window."""
     HIDDEN = "hidden"
-    """Most of the entries may not be seen just now."""
+    """Most of the entries are hidden now."""
     OUTBOXES = "outboxes"
-    """To merge so many outboxes costs more than a pull."""
+    """Merging the outboxes costs more than a pull."""
     REDIS = "redis"
-    """No answer."""
+    """Redis does not answer."""
 
 
 @dataclass(slots=True)
 class Expected:
-    """The policy as this process met it last. It decides what a page tries first, never what it shows."""
+    """The policy that this process saw last. It decides what a page tries first, never what it shows."""
 
     push_level: int = 0
     inbox_from: int = 0
 
     def forget(self) -> None:
-        """Expect nothing: the next page tries the windows."""
+        """Expect nothing, so that the next page tries the windows."""
         self.push_level = self.inbox_from = 0
 
     def has_inbox(self, reader: User) -> bool:
@@ -169,7 +166,7 @@ class Expected:
         return cap_of(reader.level) > 0 and reader.following_count >= self.inbox_from
 
     def merges(self, reader: User) -> bool:
-        """Whether a page of the reader's may merge outboxes."""
+        """Whether a page of the reader may merge outboxes."""
         return self.push_level == 0 or reader.level < self.push_level
 
 
@@ -178,49 +175,47 @@ expected = Expected()
 
 @dataclass(slots=True)
 class Truth:
-    """PostgreSQL's word on a reader and on candidates for a page."""
+    """PostgreSQL's answer about a reader and the candidates of a page."""
 
     level: int
     has_inbox: bool
-    """Whether fan-out serves the reader."""
+    """Whether the reader receives deliveries."""
     epoch: int | None
-    """The epoch that the reader's windows must have been built for (policy.EPOCH); None: no window is to be used."""
+    """The epoch that the reader's windows must have (policy.EPOCH). None if no window may be used."""
     push_generation: int
-    """The reader's, if they take pushes from big-Vs; 0: their pages merge the outboxes."""
+    """The reader's push generation. 0 if the reader takes no pushes from big-Vs and merges outboxes."""
     names_big_vs: bool
-    """Whether `outboxes` has those of the followed big-Vs, which an inbox that takes their pushes does not need."""
+    """Whether `outboxes` has those of followed big-Vs. Not if the inbox takes their pushes."""
     outboxes: dict[int, int | None]
-    """The outboxes that belong to the reader's inbox, each with the epoch that it must have been built for; by their
-    sources (timeline.outbox).
-    """
+    """The outboxes to merge, each with the epoch it must have, by source (timeline.outbox)."""
     tags: dict[int, str]
-    """The followed hashtags by the sources of their outboxes."""
+    """Followed hashtags by the source of their outbox."""
     pending_bound: int
     """The pending deliveries are complete above this id."""
     newest: int
-    """No item that PostgreSQL knew has a higher id."""
+    """The highest item id that PostgreSQL knew."""
     has_moved: bool
     """Whether a delivery may have been completed since the windows were read (timeline.completions)."""
     rows: dict[int, Verified]
-    """The candidates and what is pending by id, as far as they exist; of reposts without their originals."""
+    """Existing candidates and pending items by id. Reposts lack their originals."""
     pending: set[int]
-    """The ids of them whose delivery is pending."""
+    """The ids whose delivery is pending."""
 
     @property
     def hint(self) -> set[int] | None:
-        """The outboxes that the reader's next page will merge; None where that is none, whatever comes."""
+        """The outboxes that the reader's next page will merge. None if the page needs no hint."""
         if self.push_generation == 0 and self.names_big_vs:
             return {*self.outboxes}
         return {*self.tags} or None
 
     @property
     def has_windows(self) -> bool:
-        """Whether the reader has an inbox, and a generation counts that it can be of."""
+        """Whether the reader has an inbox, and windows may be used."""
         return self.has_inbox and self.epoch is not None
 
     @property
     def why_no_windows(self) -> Missed:
-        """The reason, where `has_windows` is false."""
+        """The reason if `has_windows` is false."""
         if self.has_inbox:
             return Missed.MISSING
         return Missed.FEW if self.level else Missed.DORMANT
@@ -237,11 +232,10 @@ def ask(
     below: int = 0,
     has_tags: bool = False,
 ) -> Truth:
-    """Ask PostgreSQL about the candidates `ids` and the newest `count` items that are pending below `before`. `senders`
-    has the senders of all candidates: another's item does not belong.
+    """Ask PostgreSQL about the candidates `ids` and the newest `count` pending items below `before`.
 
-    `pushes` is the push generation that the inbox names. The rows say what follows below `below`, unless that is 0.
-    `has_tags`: the reader follows hashtags.
+    `senders`: the senders of all candidates; items of others do not belong. `pushes`: the inbox's push generation.
+    `below`: if not 0, the rows say what kind of items is below it. `has_tags`: the reader follows hashtags.
     """
     params = {
         "reader": reader_id,
@@ -281,5 +275,5 @@ def ask(
 
 
 def followed_big_vs(reader_ids: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """Which big-Vs each of these readers follows, without those who follow none."""
+    """The big-Vs that each of these readers follows, without readers who follow none."""
     return [(reader_id, ids) for reader_id, ids in fetch(FOLLOWED_BIG_VS, {"readers": id_array(reader_ids)})]

@@ -1,4 +1,4 @@
-"""The addresses of home and of the timelines of lists."""
+"""The addresses of home and list timelines."""
 
 from django.urls import include, path
 

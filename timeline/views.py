@@ -1,4 +1,4 @@
-"""The home page: composer, timeline, the pill that says how many posts came since, and where the reader was."""
+"""The home page, its count of new posts, a new member's first steps, and the reading position."""
 
 from collections.abc import Iterable
 
@@ -30,16 +30,16 @@ from web.pages import INVALID, PageRequest, limited, show, wants_part
 from web.rest import PAGE, parse_id, position
 
 FOUND = 20
-"""Users whom the page of people proposes."""
+"""Users that the page of people suggests."""
 
 
 @require_safe
 @signed_in
 def home(request: PageRequest, reader: User) -> HttpResponse:
-    """Items of the reader and of followed users, newest first.
+    """Home, newest first.
 
-    htmx asks for a following page by its `last_id`, and without one for the beginning again. Where the page is opened
-    is where the reader is, until site.js knows better. `late` is the time since which arrivals are marked.
+    htmx asks for the next page by `last_id`, and for the beginning without one. A page opened directly sets the reading
+    position until site.js knows better. `late`: the time since which late arrivals are marked as new.
     """
     last_id, late = position(request), position(request, "late")
     place = place_of(reader)
@@ -65,7 +65,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     if top and place.is_due and request.method == "GET" and not wants_part(request):
         note_position(reader=reader, item_id=top)
     part = "timeline/_beginning.html" if first else "items/_more.html"
-    if request.htmx.target == "held":  # of the whole page htmx takes the strip of held posts
+    if request.htmx.target == "held":  # htmx takes the strip of held posts out of the whole page
         part = ""
     response = show(request, "timeline/home.html", context, part=part)
     response["X-Feed-Source"] = ",".join(page.sources)
@@ -73,7 +73,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def cards_of(request: PageRequest, page: Page, arrived: Iterable[int]) -> list[Card]:
-    """The entries of home, or of a list; `arrived` are the ids of those that reached the open page late."""
+    """The cards of home or a list. `arrived`: ids that came late to the open page."""
     late = {str(item_id) for item_id in arrived}
     cards = Cards(request.user, page.items)
     return [
@@ -84,12 +84,12 @@ def cards_of(request: PageRequest, page: Page, arrived: Iterable[int]) -> list[C
 
 
 SETTLED = 5
-"""Followees from which on home proposes no users any more."""
+"""From this number of followees on, home suggests no users."""
 PROPOSED, PROPOSED_TO_NEWCOMERS = 3, 6
 
 
 def _proposed(reader: User) -> int:
-    """How many users home proposes to follow."""
+    """How many users home suggests."""
     if reader.following_count >= SETTLED:
         return 0
     return PROPOSED if reader.following_count else PROPOSED_TO_NEWCOMERS
@@ -100,7 +100,7 @@ def _proposed(reader: User) -> int:
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: PageRequest, reader: User) -> HttpResponse:
-    """The page for a new member: a name to show, and hashtags that interest them. Both may be skipped."""
+    """A new member's first page: a display name and interesting hashtags. Both are optional."""
     tags = subjects(reader)
     form = WelcomeForm(tags, request.POST or None, initial={"display_name": reader.display_name})
     if form.is_valid():
@@ -117,7 +117,7 @@ def welcome(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
-    """Whom a new member may follow: those first who use the hashtags of the query."""
+    """People to follow for a new member. Those who use the query's hashtags come first."""
     asked = (canonical_tag(tag) for tag in request.GET.getlist("tag")[:PEOPLE])
     people = people_for(reader, [tag for tag in asked if tag])
     return show(request, "timeline/welcome_people.html", {"people": people})
@@ -126,16 +126,14 @@ def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def find_people(request: PageRequest, reader: User) -> HttpResponse:
-    """Whom the reader may follow, the most followed first, and a search for others."""
+    """People to follow, the most followed first, and a search for others."""
     return show(request, "timeline/find_people.html", {"people": suggestions(reader, count=FOUND)})
 
 
 @require_safe
 @signed_in
 def news(request: PageRequest, reader: User) -> HttpResponse:
-    """How many posts came since the top of an open page, and below it since the time of the page; 204 while it is as
-    many as that page `shows`.
-    """
+    """New posts above an open page's top, and late arrivals below. 204 if the page already `shows` the number."""
     since_id, at = position(request, "since_id"), position(request, "at")
     new = new_count(reader, since_id=since_id or 0)
     count, capped = with_late(new, Scope.home_of(reader), since=at, top=since_id)
@@ -157,7 +155,7 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
 @signed_in
 @limited("write")
 def keep_position(request: PageRequest, reader: User) -> HttpResponse:
-    """Where the reader is (`item_id`, as site.js sees it), or that they do not want to go on (`forget`)."""
+    """Save where the reader is (`item_id`, from site.js), or stop offering the place (`forget`)."""
     if "forget" in request.POST:
         forget_place(reader=reader)
         return HttpResponse() if wants_part(request) else redirect("home")

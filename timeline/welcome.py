@@ -1,4 +1,4 @@
-"""The first steps of a new member: whom to follow who writes of what interests them."""
+"""A new member's first steps: people who write about their interests."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -11,13 +11,13 @@ from relations.suggestions import suggestions
 from storage.connections import fetch
 
 PEOPLE = 12
-"""Users who are proposed, and at most so many interests are heard."""
+"""The most users to suggest, and the most interests to use."""
 NEWEST = 200
-"""The newest items of each hashtag whose senders are proposed."""
+"""Newest items of each hashtag whose senders are suggested."""
 
 
 def people_for(reader: User, tags: Sequence[str]) -> list[User]:
-    """At most `PEOPLE` users whom the reader may follow: those who use the hashtags most, then the most followed."""
+    """At most `PEOPLE` users to follow: those who use the hashtags most, then the most followed."""
     found: list[User] = []
     if tags:
         params = {"reader": reader.pk, "tags": list(tags[:PEOPLE])}

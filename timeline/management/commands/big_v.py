@@ -1,4 +1,4 @@
-"""`big_v USERNAME on|off`: make a big-V, or demote one and wait until every follower's inbox is filled."""
+"""`big_v USER on|off`: promotes a user to big-V, or demotes them and waits for the backfill."""
 
 import time
 from typing import Any
@@ -13,11 +13,11 @@ from timeline.models import Backfill
 
 POLL_SECONDS = 0.2
 WORKER_SECONDS = 3.0
-"""When nothing has moved for so long no worker is there, and the command does the work itself."""
+"""If nothing moves for this long, no worker is running, and the command does the work itself."""
 
 
 class Command(BaseCommand):
-    """`big_v USER STATE`: promotes or demotes a sender."""
+    """Promotes or demotes a user."""
 
     help = (
         "Make a user big-V (on), or demote them (off): fills the inboxes of all followers, then flips the flag. "
@@ -25,12 +25,12 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The user and the wanted state."""
+        """Add USERNAME and STATE."""
         parser.add_argument("username")
         parser.add_argument("state", choices=["on", "off"])
 
     def handle(self, *args: Any, username: str, state: str, **options: Any) -> None:
-        """Promote or demote the user. Raises CommandError if there is no such user or the user is deactivated."""
+        """Raises CommandError for an unknown or deactivated user, and if the demotion is cancelled."""
         user = User.objects.named(username.removeprefix("@")).first()
         if user is None:
             raise CommandError(f"There is no user {username}.")

@@ -1,4 +1,4 @@
-"""`explain_home USER`: the windows of a home, what would serve its next page, and why an item is, or is not, in it."""
+"""`explain_home USER`: explains a home's windows, what serves its next page, and why an item is in it or not."""
 
 from typing import Any
 
@@ -12,18 +12,18 @@ from web.rest import parse_id
 
 
 class Command(BaseCommand):
-    """`explain_home USER`: explains a home, and an item in it."""
+    """Prints the explanation of a home."""
 
     help = "Explain a reader's home: windows, outboxes, pending deliveries, what serves the next page. Changes nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The reader, an item, and the form of the output."""
+        """Add USER, --item and --json."""
         parser.add_argument("username", metavar="USER")
         parser.add_argument("--item", metavar="ID", help="why the reader does, or does not, see this item")
         parser.add_argument("--json", action="store_true", help="one line of JSON")
 
     def handle(self, *args: Any, username: str, item: str | None, json: bool, **options: Any) -> None:
-        """Print the explanation. Raises CommandError for an unknown user or a wrong id."""
+        """Raises CommandError for an unknown user or an invalid id."""
         reader = User.objects.named(username.removeprefix("@")).first()
         if reader is None:
             raise CommandError(f"There is no user {username}.")

@@ -12,12 +12,12 @@ from timeline.check import repair as drop
 
 
 class Command(BaseCommand):
-    """`timeline_check`: compares windows with PostgreSQL."""
+    """Compares windows with PostgreSQL."""
 
     help = "Compare inboxes and outboxes with PostgreSQL: missing, extra, order, floor. Exit code 1 on a difference."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The users, and whether windows that differ are dropped."""
+        """Add USER and --repair."""
         parser.add_argument("users", nargs="*", metavar="USER", help="usernames; everybody if none is given")
         parser.add_argument(
             "--repair",
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, users: list[str], repair: bool, **options: Any) -> None:
-        """Print the differences, and exit with 1 if there are any."""
+        """Print the differences; exit code 1 if there are any."""
         ids = self._ids(users)
         found = []
         try:
