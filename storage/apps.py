@@ -6,13 +6,13 @@ from django.db.backends.signals import connection_created
 
 
 class StorageConfig(AppConfig):
-    """The label is the one under which version 0.1.0 applied this package's migrations."""
+    """The label is that of version 0.1.0, so that applied migrations stay known."""
 
     name = "storage"
     label = "feedsite"
 
     def ready(self) -> None:
-        """Connect the clean-up of ended database sessions to each request, and traces to each session."""
+        """Drop ended database sessions at each request, and trace each session."""
         from runtime import traces
         from storage.connections import drop_ended_sessions, trace_statements
 

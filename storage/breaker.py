@@ -13,28 +13,27 @@ import redis
 from runtime import metrics
 
 BREAKER_SECONDS = 1.0
-"""How long a server that failed is left alone."""
+"""How long a failed server is not asked."""
 SLOW_SHARE = 0.2
-"""The share of the patience beyond which an answer is slow."""
+"""An answer that takes more than this share of the time-out is slow."""
 FAILURES: tuple[type[Exception], ...] = (redis.ConnectionError, redis.TimeoutError, OSError)
-"""The exceptions of a server of the Redis protocol that does not answer; its errors are answers."""
+"""A Redis server does not answer. Its error replies are answers."""
 
 
 class UnavailableError(Exception):
-    """A server other than PostgreSQL, without which a request has no answer, does not answer: pages and API say 503."""
+    """A server other than PostgreSQL that a request needs does not answer. Pages and API reply 503."""
 
 
 class OpenError(ConnectionError):
-    """The server failed a moment ago, or another thread is finding out whether it answers: it was not asked."""
+    """The server was not asked: it failed a moment ago, or another thread is testing it."""
 
 
 class Breaker:
-    """Stops asking a server for a while (a second) after it failed to answer, so that an outage costs one wait, not
-    one a request. One a process and server; threads share it.
+    """Stops asking a failed server for a second, so that an outage costs one wait, not one per request.
 
-    `asking` is the way to ask. When the while is over one thread asks, and the others are turned away until it has an
-    answer; that closes the breaker. A server that answers slowly is asked by one thread at a time, until an answer is
-    quick again: so it never holds all threads of a process.
+    One for each process and server; threads share it. Ask inside `asking`. After the second one thread tests the
+    server, and the others are refused until it answers. A slow server is asked by one thread at a time until it is fast
+    again, so it never blocks all threads of a process.
     """
 
     def __init__(
@@ -45,36 +44,36 @@ class Breaker:
         failures: tuple[type[Exception], ...] = FAILURES,
         slow_share: float = SLOW_SHARE,
     ) -> None:
-        """`slow_share` infinite: no answer within the patience is slow."""
+        """`slow_share` infinite: no answer counts as slow."""
         self._seconds = seconds
         self._slow_share = slow_share
         self._name = name
         self._failures = failures
         self._lock = threading.Lock()
         self._open_until = 0.0
-        """0: closed. Once it is past, one thread may ask, and has its patience and as long before another may."""
+        """0: closed. After this time one thread may ask, and another only after its time-out and as long again."""
         self._asker: int | None = None
         """The thread that may ask."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the server is being left alone just now; only to tell of it, `asking` decides by itself."""
+        """Whether the server is left alone now. For information only: `asking` decides itself."""
         return time.monotonic() < self._open_until
 
     @contextmanager
     def asking(self, patience_seconds: float = float("inf")) -> Iterator[None]:
-        """Stand around one question to the server, which the body gives up after `patience_seconds`. Raises OpenError
-        instead of running the body while the server is left alone.
+        """Wraps one question to the server, which the body gives up after `patience_seconds`. Raises OpenError instead
+        of running the body while the server is left alone.
 
-        Errors of the body pass on. One of the `failures` opens the breaker; another error of redis-py is an answer of
-        the server; any other error says nothing about the server.
+        Errors of the body pass on. `failures` open the breaker. Another error of redis-py counts as an answer. Any
+        other error says nothing about the server.
         """
         if not self._admits(patience_seconds):
             raise OpenError(f"{self._name or 'the server'} failed a moment ago")
         began = time.monotonic()
         try:
             yield
-        except OpenError:  # of another server's breaker, or of this one's in a body that asks twice
+        except OpenError:  # of another server's breaker, or of this one in a nested question
             self._let_go()
             raise
         except self._failures:
@@ -90,7 +89,7 @@ class Breaker:
             self._answered(time.monotonic() - began, patience_seconds)
 
     def trip(self) -> None:
-        """Leave the server alone from now on, for the breaker's seconds."""
+        """Leave the server alone for a while."""
         with self._lock:
             self._open_until = time.monotonic() + self._seconds
             self._asker = None
@@ -99,7 +98,7 @@ class Breaker:
             metrics.breaker_open_until.labels(self._name).set(time.time() + self._seconds)
 
     def reset(self) -> None:
-        """Ask the server again at once, from all threads."""
+        """Let all threads ask again at once."""
         with self._lock:
             self._open_until = 0.0
             self._asker = None
@@ -126,7 +125,7 @@ class Breaker:
             self.reset()
 
     def _let_go(self) -> None:
-        """Let another thread find out."""
+        """Let another thread test the server."""
         with self._lock:
             if self._asker == threading.get_ident():
                 self._asker, self._open_until = None, time.monotonic()

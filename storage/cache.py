@@ -1,9 +1,9 @@
-"""Django's cache: django-redis on the cache server (`CACHE_URL`), as far as it is to be trusted.
+"""Django's cache: django-redis on the cache server (`CACHE_URL`). All values are hints.
 
-All that it holds is a hint, and its keys are in storage/keys.py. It shares the breaker of the rate counters: a server
-that hangs costs a process one wait of `REDIS_TIMEOUT_SECONDS` seconds, and is left alone for a second then. Where it
-does not answer, or refuses (it is full, or the key is of another type), reading finds nothing and writing does nothing;
-neither raises. Values are JSON: who can write to the server runs no code here, as they would by a pickle.
+Keys are in storage/keys.py. It shares the breaker of the rate counters: a hanging server costs a process one wait of
+`REDIS_TIMEOUT_SECONDS`, then it is left alone for a second. If the server does not answer or refuses (it is full, or
+the key has another type), reads find nothing and writes do nothing, without an error. Values are JSON, not pickle, so
+nobody can run code by writing to the server.
 """
 
 from functools import cache
@@ -29,12 +29,10 @@ class Factory(ConnectionFactory):  # type: ignore[misc]
 
 
 class Guarded(redis.Redis):
-    """A client whose single commands go through the breaker. Pipelines do not, so `set_many` and `incr_version` are not
-    for requests.
-    """
+    """A client whose single commands go through the breaker. Pipelines do not: requests must not use `set_many`."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send a command, within the breaker. Raises redis.ConnectionError while the server is left alone."""
+        """Send a command. Raises redis.ConnectionError while the server is left alone."""
         try:
             with traces.span("redis cache"), cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
@@ -51,14 +49,14 @@ def _client(url: str, timeout: float) -> Guarded:
 
 
 class Serializer(BaseSerializer):  # type: ignore[misc]
-    """JSON. Bytes that are none, such as the value of another program, read as None: as an entry that is not there."""
+    """JSON. Invalid JSON, for example another program's value, reads as None."""
 
     def dumps(self, value: Any) -> bytes:
-        """The value as JSON. Raises TypeError for what JSON cannot hold."""
+        """Raises TypeError if JSON cannot hold the value."""
         return msgspec.json.encode(value)
 
     def loads(self, value: bytes) -> Any:
-        """The value of the JSON; None if it is none."""
+        """The value, or None if it is not JSON."""
         try:
             return msgspec.json.decode(value)
         except (ValueError, RecursionError):

@@ -1,7 +1,6 @@
-"""Rows of long work: workers claim one, do it part by part, and note in each part's transaction how far they came.
+"""Rows of long work. A worker claims a row, works part by part, and saves its progress in each part's transaction.
 
-A worker that was killed claims its row no longer after `CLAIM_LIFE`, and another goes on. A sweep sends the rows that
-no worker is at, and forgets old ones.
+The claim of a killed worker ends after `CLAIM_LIFE`. `sweep` sends unclaimed rows to workers and deletes old ones.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """
@@ -16,17 +15,17 @@ from django.db.models.functions import Now
 from storage.queue import enqueue
 
 CLAIM_LIFE = timedelta(seconds=60)
-"""A worker that has not come further for so long is taken for dead."""
+"""A worker without progress for this long is taken for dead."""
 FRESH = timedelta(seconds=10)
-"""A row is left to the task that was sent with it for so long."""
+"""A new row is left to its own task for this long."""
 SWEPT, FORGOTTEN = 100, 1_000
-"""Rows that one sweep sends, and deletes."""
+"""Rows that one sweep sends, and that it deletes."""
 KEPT = timedelta(days=30)
-"""A finished row is kept for so long: its user finds the report."""
+"""How long a finished row stays, so that its user finds the report."""
 
 
 class ClaimedRow(models.Model):
-    """The part of a row that says whether a worker is at it. A part that came further sets `attempts` to 0."""
+    """Columns that say whether a worker has the row. A part that made progress sets `attempts` to 0."""
 
     attempts = models.SmallIntegerField(default=0, help_text="Since a worker last came further.")
     tried_at = models.DateTimeField(null=True, help_text="When a worker last took it, or came further.")
@@ -37,16 +36,16 @@ class ClaimedRow(models.Model):
         abstract = True
 
     def claim(self) -> bool:
-        """Take the row, unless it is finished or a worker is at it; counts as an attempt."""
+        """Take the row unless it is finished or claimed. Counts as an attempt."""
         return bool(_free(type(self)).filter(pk=self.pk).update(tried_at=Now(), attempts=F("attempts") + 1))
 
     def release(self) -> None:
-        """Let any worker go on with the row at once. That it came further stays known, to a minute."""
+        """Let any worker continue at once. `tried_at` stays right to a minute."""
         _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() - CLAIM_LIFE)
 
 
 def sweep(model: type[ClaimedRow], task: str) -> int:
-    """Send the rows that no worker is at to `task`, and forget old ones; how many were to be sent."""
+    """Enqueue unclaimed rows and delete old ones. Returns how many were unclaimed."""
     waiting = _free(model).filter(created_at__lt=Now() - FRESH)
     ids = list(waiting.order_by("pk").values_list("pk", flat=True)[:SWEPT])
     for pk in ids:
@@ -62,10 +61,10 @@ def _rows(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
 
 
 def unclaimed() -> Q:
-    """The condition that no living worker is at a row, by the clock of PostgreSQL."""
+    """The condition that no living worker has the row, by PostgreSQL's clock."""
     return Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM_LIFE)
 
 
 def _free(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
-    """Unfinished rows that no living worker is at."""
+    """Unfinished rows that no living worker has."""
     return _rows(model).filter(unclaimed(), finished_at=None)

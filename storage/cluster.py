@@ -1,10 +1,10 @@
-"""The client of a Redis Cluster: redis-py's `RedisCluster` and its pipeline, with one deadline for each trip.
+"""The client of a Redis Cluster: redis-py's `RedisCluster` and pipeline, with one deadline for each trip.
 
-`connections.client_of` makes one where the address names a cluster. It is used as the client of one server is:
-`connections.borrowed` gives a `Trip`, which sends what is written to it through the pipeline of redis-py.
+`connections.client_of` makes one if the address names a cluster. It is used like the client of one server:
+`connections.borrowed` gives a `Trip`, which sends commands through redis-py's pipeline.
 
-redis-py waits for each node in turn, and for a new map of the slots after an error. So a thread makes the trip, and the
-caller waits for it no longer than the time-out. Only primaries are asked: a replica may lack what was acknowledged.
+redis-py waits for one node after the other, and for a new slot map after an error. So a thread makes the trip, and the
+caller waits no longer than the time-out. Only primaries are asked, because replicas may lack acknowledged writes.
 
 See docs/decisions.md: Redis Cluster uses redis-py's client.
 """
@@ -31,11 +31,11 @@ from runtime.cluster_address import parse
 T = TypeVar("T")
 
 OUTAGES = (redis.ConnectionError, redis.TimeoutError, OSError, ClusterDownError, RedisClusterException)
-"""Errors of redis-py that mean: a node does not answer, or no node answers for a slot."""
+"""Errors of redis-py for a node that does not answer, or a slot without a node."""
 
 
 class Plain(NamedTuple):
-    """A node's client for the pipeline, which gives replies as the server sends them."""
+    """A node's client for the pipeline. Gives replies as the server sends them."""
 
     connection_pool: redis.ConnectionPool
     connection: None = None
@@ -47,7 +47,7 @@ class Plain(NamedTuple):
 
 
 class Pipeline(ClusterPipeline):
-    """redis-py's pipeline, whose replies are plain."""
+    """redis-py's pipeline with plain replies."""
 
     def __init__(self, cluster: RedisCluster) -> None:
         super().__init__(
@@ -63,10 +63,9 @@ class Pipeline(ClusterPipeline):
         return Plain(super().get_redis_connection(node).connection_pool)
 
     def run(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The replies in the order of the commands, errors in their places. Raises what `OUTAGES` has.
+        """The replies in the order of the commands, with errors in their places. Raises `OUTAGES`.
 
-        A command that a node refuses because its slot is elsewhere was not run. It is sent to the other node, after all
-        other commands.
+        A command that a node refused because its slot moved goes to the other node, after all other commands.
         """
         stack = [PipelineCommand(command, None, place) for place, command in enumerate(commands)]  # type: ignore[no-untyped-call]
         self.send_cluster_commands(stack, raise_on_error=False, allow_redirections=False)  # type: ignore[no-untyped-call]
@@ -94,9 +93,9 @@ class Pipeline(ClusterPipeline):
 
 
 class Cluster(redis.Redis):
-    """The client of a cluster. Threads may share it, and a forked process may keep it.
+    """The client of a cluster. Threads may share it, and it survives a fork. Connects at the first trip.
 
-    It connects at the first trip. redis-py's own methods work, but for pipelines, scans and transactions.
+    redis-py's own methods work, except pipelines, scans and transactions.
     """
 
     def __init__(self, url: str, timeout: float) -> None:
@@ -124,8 +123,9 @@ class Cluster(redis.Redis):
             return self._cluster
 
     def _within(self, ask: Callable[[RedisCluster], T]) -> T:
-        """The answer of the cluster, within the time-out. Raises redis.ConnectionError and redis.TimeoutError; then it
-        is not known what was done.
+        """The cluster's answer within the time-out.
+
+        Raises redis.ConnectionError or redis.TimeoutError. The commands may or may not have run then.
         """
         if self._pid != os.getpid():
             self._forget()
@@ -138,14 +138,14 @@ class Cluster(redis.Redis):
             raise redis.TimeoutError("not every node has answered in time") from error
 
     def _answer(self, ask: Callable[[RedisCluster], T], answer: "Future[T]") -> None:
-        with suppress(InvalidStateError):  # the caller waits no more
+        with suppress(InvalidStateError):  # the caller has given up
             try:
                 try:
                     answer.set_result(ask(self._connected()))
                 except redis.AuthenticationError:
                     raise
                 except OUTAGES:
-                    self._look()  # another node may have the slots by now
+                    self._look()  # another node may have the slots now
                     if not answer.cancelled():
                         answer.set_result(ask(self._connected()))
             except OUTAGES as error:
@@ -155,13 +155,13 @@ class Cluster(redis.Redis):
                 answer.set_exception(error)
 
     def _look(self) -> None:
-        """Ask for the map of the slots again."""
+        """Refresh the slot map."""
         if self._cluster is not None:
             with suppress(*OUTAGES):
                 self._cluster.nodes_manager.initialize()
 
     def ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The replies to commands of one key each, in their order; an error stands in the place of its reply."""
+        """The replies to commands of one key each, in order. An error takes the place of its reply."""
         return self._within(lambda cluster: Pipeline(cluster).run(commands))
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -169,7 +169,7 @@ class Cluster(redis.Redis):
         return self._within(lambda cluster: cluster.execute_command(*args, **options))  # type: ignore[no-untyped-call]
 
     def owner_url(self, key: str) -> str:
-        """The address of the primary that has a key, as the cluster says now. Raises redis.ConnectionError."""
+        """The address of the primary that has a key now. Raises redis.ConnectionError."""
 
         def owner(cluster: RedisCluster) -> ClusterNode:
             cluster.nodes_manager.initialize()
@@ -180,13 +180,13 @@ class Cluster(redis.Redis):
         return self.address.url_of(node.host, node.port)
 
     def close(self) -> None:
-        """Give the connections up; the client can go on."""
+        """Close the connections. The client stays usable."""
         if self._cluster is not None:
             self._cluster.close()
 
 
 class Trips(redis.ConnectionPool):
-    """In the place of a pool of connections: each is a trip to all nodes."""
+    """Replaces a pool of connections: each is a trip to all nodes."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(protocol=2)
@@ -197,21 +197,21 @@ class Trips(redis.ConnectionPool):
         return Trip(self._ask)
 
     def release(self, connection: Any) -> None:
-        """Nothing is kept."""
+        """Nothing to release."""
 
 
 class Trip:
-    """In the place of a connection: what is sent goes to the nodes at once, and the replies wait here."""
+    """Replaces a connection: commands go to the nodes at once, and their replies wait here."""
 
     def __init__(self, ask: Callable[[Sequence[Sequence[Any]]], list[Any]]) -> None:
         self._ask = ask
         self._replies: deque[Any] = deque()
 
     pack_command = HiredisRespSerializer().pack
-    """A command as RESP."""
+    """Encodes a command as RESP."""
 
     def send_packed_command(self, packed: Sequence[bytes]) -> None:
-        """Send commands that are RESP."""
+        """Send RESP-encoded commands."""
         reader = hiredis.Reader()
         reader.feed(b"".join(packed))
         commands = []
@@ -220,17 +220,17 @@ class Trip:
         self._replies += self._ask(commands)
 
     def read_response(self, timeout: float | None = None) -> Any:
-        """The next reply. Raises the error that a node replied."""
+        """The next reply. Raises an error reply."""
         reply = self._replies.popleft()
         if isinstance(reply, redis.RedisError):
             raise reply
         return reply
 
     def replies(self) -> Iterator[Any]:
-        """The replies, errors among them, without end."""
+        """The replies, including errors, without end."""
         while True:
             yield self._replies.popleft()
 
     def disconnect(self) -> None:
-        """Forget the replies that nobody has read."""
+        """Discard unread replies."""
         self._replies.clear()

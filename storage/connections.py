@@ -1,4 +1,4 @@
-"""The clients of the servers: Redis for the feeds (with a short patience) and prepared SQL for the hot paths.
+"""Clients of the servers: Redis with short time-outs, and prepared SQL for the hot paths.
 
 See docs/decisions.md: Own code in place of a library.
 See docs/decisions.md: PgBouncer gets no prepared statements.
@@ -35,34 +35,34 @@ from storage.breaker import FAILURES, Breaker
 from storage.cluster import Cluster
 
 TASK_TIMEOUT_SECONDS = 5.0
-"""Seconds that workers and commands wait for the feeds server."""
+"""How long workers and commands wait for the feeds server."""
 LEAST_WAIT_SECONDS = 0.001
-"""Seconds for a reply that may be there already."""
+"""The least wait for a reply, which may already be there."""
 LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
-"""A condition of a statement whose commit need not wait for the disk: what a crash undoes is done again."""
+"""An SQL condition that lets a commit not wait for the disk. Only for work that is repeated after a crash."""
 
 
 class FeedsUnavailableError(Exception):
-    """The feeds server did not answer in time; the answer must come from PostgreSQL."""
+    """The feeds server did not answer in time. PostgreSQL must serve the request."""
 
 
 class FeedsRefusedError(FeedsUnavailableError):
-    """The feeds server answered, but would not do this: something is wrong with a key or a command, not with it."""
+    """The feeds server answered with an error: something is wrong with a key or a command."""
 
 
 feeds_breaker = Breaker(name="feeds", slow_share=math.inf)
 cache_breaker = Breaker(name="cache")
 BROKER_FAILURES: tuple[type[Exception], ...] = (KombuError, AMQPError, redis.RedisError, OSError)
-"""The exceptions of a broker, Redis or RabbitMQ, that did not take a message. kombu passes those of AMQP on."""
+"""Errors of a broker (Redis or RabbitMQ) that did not take a message. kombu passes AMQP's on."""
 broker_breaker = Breaker(name="broker", failures=BROKER_FAILURES)
 
 
 def client_of(url: str, timeout: float) -> redis.Redis:
-    """A client whose every call answers within `timeout` seconds or raises; it has a pool of its own."""
+    """A client with its own pool. Each call answers within `timeout` seconds or raises."""
     if names_cluster(url):
         return Cluster(url, timeout)
-    # RESP2 keeps scores as bytes, which the windows compare without parsing a double a delivery. A connection that
-    # the server closed (a restart) is replaced once; a time-out is never tried again.
+    # RESP2 keeps scores as bytes, which windows compare without parsing a double for each delivery. A connection that
+    # the server closed (after a restart) is replaced once. A time-out is never retried.
     return redis.Redis.from_url(
         url,
         protocol=2,
@@ -75,39 +75,37 @@ def client_of(url: str, timeout: float) -> redis.Redis:
 
 @cache
 def feeds() -> redis.Redis:
-    """The feeds server for pages: every call answers within `REDIS_TIMEOUT_SECONDS` seconds or raises."""
+    """The feeds server for pages. Each call answers within `REDIS_TIMEOUT_SECONDS` or raises."""
     return client_of(settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS)
 
 
 @cache
 def feeds_for_tasks() -> redis.Redis:
-    """The feeds server for workers and commands, which may wait longer than a page."""
+    """The feeds server for workers and commands, with a longer time-out."""
     return client_of(settings.REDIS_URL, TASK_TIMEOUT_SECONDS)
 
 
 @contextmanager
 def feeds_errors() -> Iterator[None]:
-    """Turn every way in which the feeds server can fail a page into `FeedsUnavailableError`.
-
-    While the breaker is open the body is not run at all.
+    """Turn every error of the feeds server into `FeedsUnavailableError`. While the breaker is open, the body does not
+    run.
     """
     try:
         with feeds_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
             yield
     except FAILURES as error:
         raise FeedsUnavailableError(str(error)) from error
-    except (redis.OutOfMemoryError, redis.ReadOnlyError) as error:  # it will do it again when it can
+    except (redis.OutOfMemoryError, redis.ReadOnlyError) as error:  # these states pass
         raise FeedsUnavailableError(str(error)) from error
     except redis.RedisError as error:
         raise FeedsRefusedError(str(error)) from error
 
 
 def drop_ended_sessions(**_: Any) -> None:
-    """Close the sessions of this thread that PostgreSQL has ended (it was restarted), so that the request that begins
-    gets a new one instead of the error.
+    """Close this thread's sessions that PostgreSQL has ended (it was restarted), so that a request gets a new one.
 
-    A session that is idle has nothing to read, unless the server said goodbye. Looking costs 3 µs; asking, as Django's
-    health checks do, a round trip.
+    An idle session has something to read only if the server ended it. Checking that costs 3 µs; Django's health checks
+    cost a round trip.
 
     See docs/decisions.md: PostgreSQL gets a deadline of our own.
     """
@@ -148,13 +146,11 @@ def fetch(
     into: Callable[[tuple[Any, ...]], Any] | None = None,
     on: str = DEFAULT_DB_ALIAS,
 ) -> list[Any]:
-    """Rows of one prepared statement, inside Django's connection and transaction: what `into` makes of the tuple of
-    each, else the tuples. `on` is the alias of the database: another than the primary only where storage.replica names
-    it, for reads that may lag.
+    """The rows of one prepared statement in Django's connection and transaction, converted by `into`.
 
-    The hot paths use it instead of the ORM: planning the verifying query costs more than running it, and a page
-    needs no model instances. Errors are Django's (`django.db.OperationalError`, ...). A statement that a deadlock ended
-    is asked once more, unless it stands in a transaction, which is its caller's to repeat.
+    Hot paths use it instead of the ORM: planning the verifying query costs more than running it, and pages need no
+    model instances. `on`: the database's alias; only storage.replica names another than the primary. Raises Django's
+    errors. Repeats a statement after a deadlock, unless it is in a transaction, which only the caller can repeat.
     """
     wrapper = connections[on]
     wrapper.ensure_connection()
@@ -164,7 +160,7 @@ def fetch(
 
 @dataclass(slots=True)
 class Asked:
-    """Counts of requests to the servers: statements by `fetch`, round trips by `pipelined`."""
+    """Counts of statements by `fetch` and round trips by `pipelined`."""
 
     statements: int = 0
     round_trips: int = 0
@@ -175,7 +171,7 @@ _asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 @contextmanager
 def count_asked() -> Iterator[Asked]:
-    """Count what the block asks in its own thread."""
+    """Count the requests of the block in its own thread."""
     asked = Asked()
     token = _asked.set(asked)
     try:
@@ -185,16 +181,16 @@ def count_asked() -> Iterator[Asked]:
 
 
 def is_of_another_version(error: Exception) -> bool:
-    """Whether a statement met a database that lacks what this version's migrations make."""
+    """Whether the database lacks something that this version's migrations make."""
     return isinstance(error.__cause__, (UndefinedTable, UndefinedColumn, UndefinedFunction))
 
 
 @contextmanager
 def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Callable[[], list[tuple[Any, ...]]]]]:
-    """`fetch` for those who have something else to do while PostgreSQL works: asks, and gives a function that waits for
-    the rows.
+    """`fetch` in a thread, for callers with other work meanwhile. Yields a function that starts a statement and returns
+    a function that waits for its rows.
 
-    A thread reads them in the caller's session, which serves one statement at a time: another of the caller's waits.
+    The thread uses the caller's session, which runs one statement at a time.
     """
     wrapper = connections[DEFAULT_DB_ALIAS]
     wrapper.ensure_connection()
@@ -217,7 +213,7 @@ def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -
             _name_statement(span, query)
         try:
             cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
-        except DeadlockDetected:  # a migration that locks two tables ends a page so; by itself it did nothing yet
+        except DeadlockDetected:  # for example with a migration that locks two tables; a lone statement did nothing yet
             if wrapper.in_atomic_block or not wrapper.get_autocommit():
                 raise
             cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
@@ -225,7 +221,7 @@ def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -
 
 
 def trace_statements(connection: Any, **_: Any) -> None:
-    """Have what Django sends through a session make spans, as `fetch` does."""
+    """Make spans for statements that Django sends through a session."""
     if _trace_statement not in connection.execute_wrappers:
         connection.execute_wrappers.append(_trace_statement)
 
@@ -248,9 +244,9 @@ PLACEHOLDER = re.compile(r"%(?:s|%|\((\w+)\)s)")
 
 @lru_cache(512)
 def numbered(query: str) -> tuple[bytes, list[str]]:
-    """A statement with PostgreSQL's own placeholders ($1, ...), and the names that they stand for, if they have any.
+    """A statement with PostgreSQL's own placeholders ($1, ...), and the names of its parameters.
 
-    psycopg converts what is longer than 4,096 characters anew at every call: a seventh of what a page cost its process.
+    Cached, because psycopg converts statements over 4,096 characters at every call: a seventh of a page's CPU time.
     """
     names: dict[str, int] = {}
     count = itertools.count(1)
@@ -264,7 +260,7 @@ def numbered(query: str) -> tuple[bytes, list[str]]:
 
 
 def database_now() -> datetime:
-    """The time by PostgreSQL's clock. Workers decide by it, so a machine whose clock is wrong changes nothing."""
+    """The time by PostgreSQL's clock. Workers use it, so a machine's wrong clock does not matter."""
     now: datetime = fetch("SELECT clock_timestamp()")[0][0]
     return now
 
@@ -272,9 +268,9 @@ def database_now() -> datetime:
 def stream(
     query: str, params: Sequence[Any] | Mapping[str, Any] = (), *, size: int = 2000
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of one statement through a server-side cursor, `size` at a time: memory does not grow with their number.
+    """Rows of one statement through a server-side cursor, `size` at a time, so memory does not grow with their number.
 
-    Only within a transaction, and read to the end before it ends.
+    Only inside a transaction. Read to the end before it ends.
     """
     with connections[DEFAULT_DB_ALIAS].chunked_cursor() as cursor:
         cursor.execute(query, params)
@@ -283,9 +279,9 @@ def stream(
 
 
 def id_array(ids: Iterable[int]) -> str:
-    """Ids as PostgreSQL writes an array, for a parameter that is cast to bigint[].
+    """Ids in PostgreSQL's array notation, for a parameter cast to bigint[].
 
-    psycopg dumps a list element by element, in Python.
+    psycopg would dump a list element by element in Python.
     """
     return f"{{{','.join(map(str, ids))}}}"
 
@@ -295,7 +291,7 @@ _scripts: dict[str, str] = {}
 
 
 def script(source: str) -> str:
-    """Register a Lua script of one slot; its digest, for EVALSHA in `pipelined`."""
+    """Register a Lua script for one slot. Returns its digest for EVALSHA in `pipelined`."""
     digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     _scripts[digest] = source
     return digest
@@ -304,14 +300,13 @@ def script(source: str) -> str:
 def pipelined(
     client: redis.Redis, commands: Iterable[Command | bytes], *, patience_seconds: float | None = None
 ) -> list[Any]:
-    """The replies to commands of one key each, in one round trip; raises the first error among them. A command may be
-    RESP already.
+    """The replies to commands of one key each, in one round trip. Raises the first error among them.
 
-    All replies of one server are there within `patience_seconds`, or TimeoutError is raised. Without it each reply has
-    the client's time-out.
+    `patience_seconds` bounds the wait for all replies of one server (TimeoutError). Without it each reply has the
+    client's time-out. A command may be RESP already. After an error it is unknown what was done.
 
-    Scripts that a server does not know (it was restarted) are loaded, and everything is sent again. So the commands
-    must be idempotent. After an error it is not known what was done.
+    Scripts that a restarted server does not know are loaded, and everything is sent again. So commands must be
+    idempotent.
     """
     commands = list(commands)
     if not commands:
@@ -330,7 +325,7 @@ def pipelined(
 
 
 def _name_commands(span: Any, commands: Sequence[Command | bytes]) -> None:
-    """Name a span by the words of its commands, without any key."""
+    """Name a span by the words of its commands, without keys."""
     words = {str(each[0]) for each in commands if not isinstance(each, bytes)} or {"RESP"}
     span.update_name(f"redis {' '.join(sorted(words))}")
     span.set_attributes({"db.system.name": "redis", "db.operation.batch.size": len(commands)})
@@ -351,7 +346,7 @@ def _packed(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]
 
 
 def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
-    """The replies to commands in one round trip, an error in its command's place. A command may be RESP already."""
+    """The replies to commands in one round trip, with errors in their places. A command may be RESP already."""
     commands = list(commands)
     if not commands:
         return []
@@ -380,10 +375,9 @@ def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
 
 @contextmanager
 def borrowed(client: redis.Redis) -> Iterator[Any]:
-    """A connection of the client's pool, for RESP by hand: a pipeline object costs more CPU a page.
+    """A connection of the client's pool, for RESP by hand. A pipeline object costs more CPU per page.
 
-    The pool reconnects one that the server has closed. After an error replies may still be under way, so the connection
-    is closed.
+    The pool reconnects a closed one. After an error the connection is closed, because replies may still arrive.
     """
     pool = client.connection_pool
     connection = pool.get_connection()

@@ -1,7 +1,6 @@
-"""The construction of a window that is missing: begun by the first who misses it, done by a task from a snapshot of
-PostgreSQL. storage/window.py says how it stays exact when its builder dies.
+"""Builds missing windows: the first reader who misses one begins it, and a task fills it from a snapshot of PostgreSQL.
 
-Home and the live feed share this, but each has a page loop of its own: these have little in common.
+storage/window.py says how a window stays exact if its builder dies.
 """
 
 import secrets
@@ -16,30 +15,32 @@ class BuiltWindow(Window):
     """A window that a task fills."""
 
     builder: ClassVar[str]
-    """The task, of the window's owner and the token of the construction."""
+    """The task that fills it. Its arguments are the owner and the token."""
     __slots__ = ("owner",)
 
     def __init__(self, owner: int, key: str) -> None:
         super().__init__(key)
         self.owner = owner
-        """Whose window it is: a user's id, or the source of an outbox (timeline.outbox)."""
+        """A user's id, or the source of an outbox (timeline.outbox)."""
 
 
 class Snapshot(NamedTuple):
-    """The entries that belong into a window, complete above `floor`, and what of its owner they were read for."""
+    """The entries of a window, complete above `floor`, and the epoch that they were read for."""
 
     epoch: int
     floor: int
     entries: list[Entry]
     cap: int
-    """Entries that the window keeps."""
+    """The most entries to keep."""
     pushes: int = 0
-    """The push generation under which the window takes big-Vs' pushes; 0: none."""
+    """The push generation of an inbox that takes big-Vs' posts, else 0."""
 
 
 def begin(window: BuiltWindow, epoch: int) -> bool:
-    """Begin a window; True if workers have been asked to fill it. Not if it is built, or being built, for this epoch,
-    nor where Redis does not answer: the next reader who misses it begins it.
+    """Begin a missing window; True if a task to fill it is enqueued.
+
+    False if the window is built or being built for this epoch, and if Redis does not answer. Then the next reader
+    tries.
     """
     token = secrets.token_hex(8)
     try:
@@ -51,16 +52,17 @@ def begin(window: BuiltWindow, epoch: int) -> bool:
 
 
 def is_under_way(window: Window, token: str) -> bool:
-    """Whether the construction that `token` began is still to be completed.
+    """Whether the construction that `token` began still waits for its builder.
 
-    Builders ask first. After a flush, builds that nobody waits for any more would feed the backlog.
+    Builders check first, because after a flush most builds in the queue are useless.
     """
     return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 
 
 def finish(window: Window, token: str, snapshot: Snapshot) -> bool:
-    """Complete the construction that `token` began, and trim the window; True if it is in use now. What was delivered
-    meanwhile comes on top of the snapshot.
+    """Complete the construction that `token` began, and trim; True if the window is in use now.
+
+    Deliveries made meanwhile are kept.
     """
     complete = window.complete(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes)
     return bool(pipelined(feeds_for_tasks(), [complete, window.settle(snapshot.cap)])[0])

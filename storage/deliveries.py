@@ -1,9 +1,9 @@
-"""Deliveries: the rows that are a fan-out's queue of record, whatever it delivers.
+"""Deliveries: a table that is the queue of a fan-out.
 
-A row is inserted in the transaction that makes something to deliver, and deleted when every window that should hold it
-does. Celery only says when: a lost, doubled, late or reordered message changes nothing, and `sweep` repeats what was
-lost. A worker that claims a row counts the attempt before the work, so that an attempt that kills the worker counts
-too. After FAN_OUT_ATTEMPTS the row is parked, until an admin has it tried again.
+The transaction that makes something to deliver inserts a row. The row is deleted when all its windows have it. Celery
+tasks only start the work: lost, doubled, late or reordered messages change nothing, and `sweep` repeats lost ones. A
+claim counts the attempt before the work, so that an attempt that kills the worker counts. After FAN_OUT_ATTEMPTS the
+row is parked until an admin retries it.
 """
 
 import logging
@@ -37,10 +37,10 @@ SWEEP = """
 
 
 class DeliveryQuerySet(models.QuerySet[Any]):
-    """Verbs for reading a table of deliveries."""
+    """Reads of a table of deliveries."""
 
     def parked(self) -> Self:
-        """Given up after too many attempts; read all the same, until an admin retries."""
+        """Given up after too many attempts. Pages still show the items."""
         return self.filter(parked_at__isnull=False)
 
     def pending(self) -> Self:
@@ -49,10 +49,9 @@ class DeliveryQuerySet(models.QuerySet[Any]):
 
 
 class AbstractDelivery(models.Model):
-    """Something whose fan-out is not complete. Readers add it to their pages, so no page waits for a worker.
+    """Something whose fan-out is not complete. Pages read it from this table, so no page waits for a worker.
 
-    `revision` is drawn by every INSERT and every ON CONFLICT: a fan-out deletes only the revision that it worked for,
-    never what a later one has to do.
+    Each INSERT and ON CONFLICT draws a `revision`. A fan-out deletes only the revision that it worked for.
     """
 
     task: ClassVar[str]
@@ -78,21 +77,20 @@ class AbstractDelivery(models.Model):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a delivery; the claim of the row has counted it."""
+    """One attempt at a claimed delivery."""
 
     name: str
-    """The name of the delivered thing, for logs."""
+    """What is delivered, for logs."""
     row: models.QuerySet[Any]
-    """The row; nothing where that is not what was claimed any more."""
+    """The row. Empty if another revision has replaced it."""
     number: int
     is_counted: bool = True
-    """Whether this attempt was counted on the row; the parts of a split one were not."""
+    """Whether the row counts this attempt. It does not count the parts of a split delivery."""
 
     def run(self, work: Callable[[], bool]) -> bool:
-        """The work's result; False where it fails, which is noted on the row: the fault of one delivery must not stop
-        the others.
+        """Run the work. On an error, record it in the row and return False, so that other deliveries go on.
 
-        An outage of the feeds server is no failure of the delivery: the count of the attempt is taken back.
+        An outage of the feeds server does not count as an attempt.
         """
         try:
             with feeds_errors():
@@ -100,7 +98,7 @@ class Attempt:
         except FeedsRefusedError as error:
             self._failed(str(error))
         except FeedsUnavailableError as error:
-            # An admin may have set the count to 0 in the meantime.
+            # At least 0: an admin may have reset the count meanwhile.
             attempts = Greatest(F("attempts") - int(self.is_counted), 0)
             self.row.update(attempts=attempts, sweep_at=Now() + OUTAGE_PAUSE, last_error=str(error))
         except Exception as error:
@@ -109,7 +107,7 @@ class Attempt:
         return False
 
     def park(self) -> None:
-        """Give up, until an admin retries."""
+        """Give up until an admin retries."""
         logger.error("delivery of %s is parked after %s attempts", self.name, settings.FAN_OUT_ATTEMPTS)
         metrics.deliveries_given_up.inc()
         self.row.update(parked_at=Now())
@@ -122,12 +120,12 @@ class Attempt:
 
 
 def due(model: type[AbstractDelivery]) -> str:
-    """The query of what `sweep` would enqueue."""
+    """The SQL query of rows that `sweep` would enqueue."""
     return f"(SELECT FROM {model._meta.db_table} WHERE sweep_at <= now() AND parked_at IS NULL)"
 
 
 def sweep(model: type[AbstractDelivery]) -> int:
-    """Enqueue due deliveries again (lost by the broker, a dead worker or an outage); returns their number."""
+    """Enqueue due deliveries again (lost by the broker, a dead worker or an outage). Returns their number."""
     meta = model._meta
     query = SWEEP.format(table=meta.db_table, key=meta.pk.column)
     due = fetch(query, {"retry": settings.FAN_OUT_RETRY_AFTER, "count": SWEEP_LENGTH})
@@ -138,7 +136,7 @@ def sweep(model: type[AbstractDelivery]) -> int:
 
 
 def retry(rows: models.QuerySet[Any]) -> int:
-    """Take deliveries out of the park and start them anew; how many."""
+    """Start parked deliveries again. Returns how many."""
     keys = list(rows.values_list("pk", flat=True))
     rows.model.objects.filter(pk__in=keys).update(attempts=0, enqueued=0, parked_at=None, sweep_at=Now())
     for key in keys:

@@ -1,9 +1,7 @@
-"""Drawn numbers: random, from 1 to 2^52 - 1, made by PostgreSQL (storage/sql/draws.sql) and compared for
-equality only.
+"""Random numbers from 1 to 2^52 - 1, drawn by PostgreSQL (storage/sql/draws.sql) and only compared for equality.
 
-Epochs of windows, generations of the policy and revisions of deliveries are drawn. A counter or a sequence would repeat
-after a failover to a standby that lacks the newest transactions, and after a restore. A drawn number is exact as a
-double (a ZSET score), and so is the XOR of two.
+Epochs of windows, generations of the policy and revisions of deliveries are drawn, because a sequence repeats after a
+failover or restore. A drawn number, and the XOR of two, is exact as a double (a ZSET score).
 
 See docs/decisions.md: Windows are valid for one epoch.
 """
@@ -12,7 +10,7 @@ from django.db import models
 
 
 class Draw(models.Func):
-    """A new number, drawn at each use."""
+    """A new number at each use."""
 
     function = "feedsite_draw"
     arity = 0
@@ -20,7 +18,7 @@ class Draw(models.Func):
 
 
 class DrawRevision(models.Func):
-    """Draws a number of 31 bits, for columns that are integers."""
+    """A number of 31 bits, for integer columns."""
 
     template = "(feedsite_draw() >> 21)::integer"
     arity = 0

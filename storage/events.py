@@ -1,7 +1,7 @@
-"""Events for open pages: one capped stream on the feeds server, for any number of followers.
+"""Events for open pages: one capped Redis stream.
 
-Every piece of news is one XADD. The hub, which holds the open connections (stream.hub), decides which readers may hear
-of it. The stream is a hint: an open page finds out lost events when it asks.
+Each event is one XADD. stream.hub decides which readers may hear of it. The stream is a hint: an open page that asks
+the site again sees what it missed.
 
 See docs/decisions.md: One event stream, one question for all connections.
 """
@@ -30,7 +30,7 @@ from storage.connections import (
 logger = logging.getLogger(__name__)
 
 LENGTH = 10_000
-"""Entries that the stream keeps, about: how far back a connection can resume."""
+"""About how many entries the stream keeps: how far back a connection can resume."""
 FIELD = b"event"
 
 
@@ -41,53 +41,53 @@ class Published(msgspec.Struct, tag="published", frozen=True):
 
 
 class Edited(msgspec.Struct, tag="edited", frozen=True):
-    """An item says something else, or is shown to others than before."""
+    """An item's content or audience changed."""
 
     item: int
     visibility_before: str
 
 
 class Withdrawn(msgspec.Struct, tag="withdrawn", frozen=True):
-    """An item that was published is not any more."""
+    """A published item is no longer published."""
 
     item: int
     visibility_before: str
 
 
 class SessionChanged(msgspec.Struct, tag="session", frozen=True):
-    """A live session was made, or is not what it was; `was_hidden`: until now only its host saw it."""
+    """A live session is new or changed. `was_hidden`: until now only its host saw it."""
 
     session: int
     was_hidden: bool = False
 
 
 class Notified(msgspec.Struct, tag="notified", frozen=True):
-    """A user has a notification; `payload` is what their pages are told."""
+    """A user has a notification. `payload` is sent to their pages."""
 
     user: int
     payload: dict[str, Any]
 
 
 class ManyNotified(msgspec.Struct, tag="notified-many", frozen=True):
-    """Many users have a notification at once; `payloads` by user."""
+    """Many users have a notification. `payloads` by user."""
 
     payloads: dict[int, dict[str, Any]]
 
 
 class FiltersChanged(msgspec.Struct, tag="filters", frozen=True):
-    """A user's filters are others."""
+    """A user's filters changed."""
 
     user: int
 
 
 class Revoked(msgspec.Struct, tag="revoked", frozen=True):
-    """Something that a user's connections may rest on is gone: a session, a token, the password, the account."""
+    """A user's session, token, password or account is gone, so connections may have to end."""
 
     user: int
 
 
 class Gap(msgspec.Struct, tag="gap", frozen=True):
-    """News may have been lost just before this: the feeds server did not answer, or came back empty."""
+    """Events before this may be lost: the feeds server did not answer, or came back empty."""
 
 
 Event = Published | Edited | Withdrawn | SessionChanged | Notified | ManyNotified | FiltersChanged | Revoked | Gap
@@ -98,7 +98,7 @@ _decode = msgspec.json.Decoder(Event).decode
 
 
 class Position(NamedTuple):
-    """The id of an entry of the stream: Redis' clock in milliseconds, and a number within it."""
+    """An entry's id in the stream: Redis's clock in milliseconds, and a number within it."""
 
     milliseconds: int
     number: int
@@ -108,7 +108,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | bytes) -> "Position":
-        """Raises ValueError for what is not one."""
+        """Raises ValueError."""
         text = text.decode("ascii", "replace") if isinstance(text, bytes) else text
         parts = text.split("-")
         if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) <= 20 for part in parts):
@@ -117,11 +117,11 @@ class Position(NamedTuple):
 
 
 Entry = tuple[Position, Event | None]
-"""An entry of the stream: its place, and its event, or None if another version of the program wrote it."""
+"""A position and its event. The event is None if another version of the program wrote it."""
 
 
 class Listener(NamedTuple):
-    """An open connection: its reader, and the item or the live session whose page it shows, or 0."""
+    """An open connection: its reader, and the item or live session whose page it shows, else 0."""
 
     reader: int
     item: int = 0
@@ -134,7 +134,7 @@ def entry(event: Event) -> Command:
 
 
 def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
-    """The event of an entry's fields; None if another version of the program wrote it."""
+    """Parse an entry's fields. None if another version of the program wrote them."""
     pairs = fields if isinstance(fields, Mapping) else dict(zip(fields[::2], fields[1::2], strict=False))
     with suppress(msgspec.DecodeError, KeyError):
         event: Event = _decode(pairs[FIELD])
@@ -143,10 +143,10 @@ def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
 
 
 def announce(*events: Event) -> None:
-    """Append the events, in one round trip. Call it when what they tell of is committed.
+    """Append the events in one round trip, after the commit of what they tell.
 
-    It waits for Redis as briefly as a page does, and never fails. For what is lost a `Gap` follows, as soon as the
-    server takes one.
+    Never fails, and waits for Redis no longer than a page does. If events are lost, a `Gap` follows when the server
+    answers again.
     """
     try:
         with feeds_errors():
@@ -158,10 +158,9 @@ def announce(*events: Event) -> None:
 
 
 class Gaps:
-    """Appends a `Gap` for what this process could not append, as soon as the server takes it. No other process knows of
-    the loss: the server was slow, or one connection was gone.
+    """Appends a `Gap` for events that this process could not append. Only this process knows of the loss.
 
-    A thread tries once a second, while there is something to tell.
+    A thread tries once a second until the server takes it.
     """
 
     def __init__(self) -> None:
@@ -172,11 +171,11 @@ class Gaps:
 
     @property
     def is_owed(self) -> bool:
-        """Whether there is a loss that is not told of yet."""
+        """Whether a `Gap` is still to be appended."""
         return self._thread is not None
 
     def owe(self) -> None:
-        """Something was lost just now."""
+        """Something was lost."""
         with self._lock:
             self._owed = True
             if self._thread is None:
@@ -200,7 +199,7 @@ class Gaps:
                 logger.info("The stream of events takes no gap: %s", error)
                 continue
             with self._lock:
-                if not self._owed:  # by what was lost since
+                if not self._owed:  # nothing was lost since
                     self._thread = None
                     return
 

@@ -1,9 +1,8 @@
-"""Item ids: 53-bit integers that are sort key, ZSET score and cursor at once.
+"""Item ids: 53-bit integers that serve as sort key, ZSET score and cursor.
 
-41 bits of milliseconds since 2000-01-01 UTC (good until 2069) and 12 bits of a sequence. An id is exact as a double
-(a ZSET score) and as a JavaScript number. PostgreSQL makes the ids of published items (`feedsite_next_id()`,
-storage/sql/ids.sql); an import composes them from the original time. Uniqueness rests on the sequence and the primary
-key, not on the clock.
+41 bits are milliseconds since 2000-01-01 UTC (until 2069), 12 bits a sequence. An id is exact as a double and as a
+JavaScript number. PostgreSQL makes the ids of new items (`feedsite_next_id()`, storage/sql/ids.sql). Imports compose
+them from the original time. The sequence and the primary key keep ids unique, not the clock.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -12,12 +11,12 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 SEQUENCE_BITS = 12
 MAX_ID = 2**53 - 1
 NO_BOUND = MAX_ID + 1
-"""Above every id, of rows of any table too: where a page begins that has no cursor, and where the last part ends."""
+"""Above the ids of all tables: where a page without a cursor begins, and where the last part ends."""
 MILLISECOND = timedelta(milliseconds=1)
 
 
 def compose(moment: datetime, sequence: int) -> int:
-    """The id of something that happened at `moment` (aware; millisecond precision), `sequence` in 0..4095."""
+    """The id for a `moment` (aware; precise to the millisecond) and a `sequence` in 0..4095."""
     if not 0 <= sequence < 2**SEQUENCE_BITS:
         raise ValueError(f"sequence {sequence} does not fit {SEQUENCE_BITS} bits")
     item_id = ((moment - EPOCH) // MILLISECOND << SEQUENCE_BITS) | sequence
@@ -27,5 +26,5 @@ def compose(moment: datetime, sequence: int) -> int:
 
 
 def moment(item_id: int) -> datetime:
-    """The time an id was made at, to the millisecond."""
+    """The time of an id, to the millisecond."""
     return EPOCH + (item_id >> SEQUENCE_BITS) * MILLISECOND

@@ -1,4 +1,4 @@
-"""Operations of migrations that build indexes beside those who write."""
+"""A migration operation that builds an index while others write."""
 
 from typing import Any
 
@@ -6,14 +6,13 @@ from django.contrib.postgres import operations
 
 
 class AddIndexConcurrently(operations.AddIndexConcurrently):
-    """Builds an index while its table is written to; for migrations with `atomic = False`, which may be begun anew.
+    """Builds an index while its table is written to. For migrations with `atomic = False`, which may run again.
 
-    An index of the name that is valid stays: the migration was interrupted after it, or had another form when it was
-    applied. One that is not valid was left by an interrupted build, and is dropped first.
+    Keeps a valid index of that name, because an interrupted migration may have built it. Drops an invalid one first.
     """
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
-        """Build the index, unless a valid one of its name stands; an invalid one is dropped first."""
+        """Build the index unless a valid one exists."""
         self._ensure_not_in_transaction(schema_editor)
         name = schema_editor.quote_name(self.index.name)
         with schema_editor.connection.cursor() as cursor:

@@ -1,94 +1,92 @@
-"""Every Redis key of the project: builder, type, member, score, life. No other module spells a key.
+"""Every Redis key of the site. No other module spells a key.
 
-| key | type | member -> score | bound | lost: |
+| key | type | member -> score | bound | if lost |
 |---|---|---|---|---|
-| `inbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | level cap; 30 days | rebuilt from SQL |
-| `outbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 1000; 30 days | rebuilt from SQL |
-| `outbox:tag:{id}` | ZSET | the same, of a hashtag (relations.models.Tag) | 1000; 30 days unread | rebuilt from SQL |
-| `tail:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 100; 5 minutes | pulled from SQL again |
-| `big_vs:{uid}` | STRING | sources of merged outboxes, by commas | readers who merge outboxes; 30 days | asked of SQL |
-| `fans:active:{uid}:{shard}` | SET | follower id, and `complete:{generation}` | big-V only; a day | rebuilt from SQL |
-| `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
-| `bf:global:{YYYYMMDD}:{shard}:{nth}` | bitmap | what had no room there | 3 a day and shard; 7 days | likewise |
-| `bf:over:{YYYYMMDD}:{shard}` | STRING | that it was reported to be over its capacity | 7 days | reported again |
+| `inbox:{uid}` | ZSET | window (storage/window.py) | level cap; 30 days | rebuilt from SQL |
+| `outbox:{uid}` | ZSET | window | 1000; 30 days | rebuilt from SQL |
+| `outbox:tag:{id}` | ZSET | window, of a hashtag (relations.models.Tag) | 1000; 30 days unread | rebuilt from SQL |
+| `tail:{uid}` | ZSET | window | 100; 5 minutes | pulled again from SQL |
+| `big_vs:{uid}` | STRING | sources of merged outboxes, by commas | readers who merge outboxes; 30 days | read from SQL
+| | `fans:active:{uid}:{shard}` | SET | follower id, and `complete:{generation}` | big-V only; a day | rebuilt from SQL
+| | `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
+| `bf:global:{YYYYMMDD}:{shard}:{nth}` | bitmap | overflow of the filter | 3 a day and shard; 7 days | the same |
+| `bf:over:{YYYYMMDD}:{shard}` | STRING | the overflow was reported | 7 days | reported again |
 | `feed:cache:{uid}` | LIST | item ids | 30 minutes | recalled again |
-| `feed:reasons:{the list's key}` | LIST | `item:reason`, beside each of them | 30 minutes | shown without a reason |
+| `feed:reasons:{the list's key}` | LIST | `item:reason`, for each of them | 30 minutes | shown without a reason |
 | `user:views:topic:{uid}` | LIST | item ids, newest first, unique | 10; 7 days | viewed items may come again |
-| `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | likewise, with their threads |
+| `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | the same, with their threads |
 | `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
 | `played:recent:{uid}` | ZSET | item id -> ms since 1970 of the play | 10,000; until merged | **plays are lost** |
-| `played:kept` | STRING | that a user played something | 7 months from the last play | written by the next play |
-| `played:early:{uid}` | STRING | that an early merge of the user was asked for | 5 seconds | asked for again |
-| `played:user:{node}:{shard}` | SET | user ids | until merged | marked again by the daily look |
+| `played:kept` | STRING | a user played something | 7 months from the last play | written by the next play |
+| `played:early:{uid}` | STRING | an early merge of the user was requested | 5 seconds | requested again |
+| `played:user:{node}:{shard}` | SET | user ids | until merged | the daily task adds them again |
 | `issued:{uid}` | LIST | item ids, newest first | 100; 30 days | issued items may come again |
 | `played:filter:{month}:{uid}` | STRING | seen/filters.py | the sixth month after | **plays are lost** |
 | `played:filter:{shelf}:{uid}` | STRING | 0 to 2: seen/migration | during a migration | **old plays are lost** |
-| `played:months` | HASH | `{month}:filters`, `{month}:size` -> number | | counted anew from then on |
+| `played:months` | HASH | `{month}:filters`, `{month}:size` -> number | | counts restart |
 | `live:lineup:{uid}` | ZSET | session -> ± start in ms; `version:{generation}` | 100; 30 days | rebuilt from SQL |
-| `live:replays:{uid}` | ZSET | `host:position` -> position, a window's own members | 300; 30 days | rebuilt from SQL |
-| `live:snapshot:{uid}:{digest}` | LIST | live/snapshot.py | 10 a reader; 30 minutes | readers are told to begin anew |
+| `live:replays:{uid}` | ZSET | window of `host:position` -> position | 300; 30 days | rebuilt from SQL |
+| `live:snapshot:{uid}:{digest}` | LIST | live/snapshot.py | 10 a reader; 30 minutes | readers must start again |
 | `live:snapshots:{uid}` | ZSET | digest -> last use, µs since 1970 | 10; 30 minutes | snapshots expire by themselves |
 | `events` | STREAM | `event` -> JSON (storage/events.py) | about 10,000 entries | open pages are told to ask |
-| `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
-| `credential:{digest}` | STRING | id of its user (a token or session) | 7 days from its last call | it is an attempt |
-| `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/signing_in) | an hour | read from its row |
-| `cache:1:tags:popular` | STRING | hashtags, each with items (items/popular.py) | 5 minutes | counted anew |
-| `cache:1:tags:days` | STRING | uses of popular hashtags a day (items/trending.py) | 10 minutes | counted anew |
-| `cache:1:page:{digest}` | STRING | a page for strangers (items/open_pages.py) | 15 seconds | rendered anew |
-| `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | looked for anew |
-| `cache:1:notice:{user}` | STRING | that a task will announce acts (notifications/actions.py) | 1 second | done twice |
-| `cache:1:mail:turn` | STRING | that a worker sends letters (accounts/mail) | 90 seconds | several send at once |
-| `cache:1:mail:pause` | STRING | that the mail server is left alone | 30 seconds | it is asked sooner |
-| `cache:1:observed` | STRING | when beat was last at work (operation/gauges.py) | a day | written again in 20 s |
-
-A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in storage/window.py.
+| `rate:{scope}:{who}` | STRING | calls in the current slot | one slot | the slot starts again |
+| `credential:{digest}` | STRING | id of its user (a token or session) | 7 days from its last call | counts as an
+attempt | | `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/signing_in) | an hour | read from
+its row | | `cache:1:tags:popular` | STRING | hashtags, each with items (items/popular.py) | 5 minutes | counted again |
+| `cache:1:tags:days` | STRING | daily uses of popular hashtags (items/trending.py) | 10 minutes | counted again |
+| `cache:1:page:{digest}` | STRING | a page for strangers (items/open_pages.py) | 15 seconds | rendered again |
+| `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | found again |
+| `cache:1:notice:{user}` | STRING | a task will announce acts (notifications/actions.py) | 1 second | done twice |
+| `cache:1:mail:turn` | STRING | a worker sends letters (accounts/mail) | 90 seconds | several send at once |
+| `cache:1:mail:pause` | STRING | the mail server is left alone | 30 seconds | it is asked sooner |
+| `cache:1:observed` | STRING | when beat last worked (operation/gauges.py) | a day | written again in 20 s |
 """
 
 from datetime import date
 
 
 def inbox(user_id: int) -> str:
-    """Window of the items that a reader follows."""
+    """A reader's inbox."""
     return f"inbox:{user_id}"
 
 
 def outbox(user_id: int) -> str:
-    """Window of the items that a sender published."""
+    """A big-V's outbox."""
     return f"outbox:{user_id}"
 
 
 def tag_outbox(tag_id: int) -> str:
-    """Window of the public posts with a hashtag."""
+    """A hashtag's outbox."""
     return f"outbox:tag:{tag_id}"
 
 
 def tail(user_id: int) -> str:
-    """Window of what a reader pulled last from below the inbox's floor."""
+    """A reader's tail."""
     return f"tail:{user_id}"
 
 
 def merged_outboxes(user_id: int) -> str:
-    """A hint of which outboxes a reader's pages merge."""
+    """The hint of which outboxes a reader's pages merge."""
     return f"big_vs:{user_id}"
 
 
 def active_fans(user_id: int, shard: int) -> str:
-    """One shard of a big-V's followers whose level takes pushes."""
+    """One shard of a big-V's active fans."""
     return f"fans:active:{user_id}:{shard}"
 
 
 def impressions(day: date, shard: int) -> str:
-    """Bloom filter of what one shard of the users was shown on a day (UTC)."""
+    """The Bloom filter of what one shard of the users was shown on a day (UTC)."""
     return f"bf:global:{day:%Y%m%d}:{shard}"
 
 
 def further_impressions(key: str, nth: int) -> str:
-    """The nth filter after the first one of a day and shard, for what that has no room for; 0: the first itself."""
+    """The nth overflow filter of a day and shard. 0: the first filter itself."""
     return f"{key}:{nth}" if nth else key
 
 
 def impressions_over(day: date, shard: int) -> str:
-    """Mark that such a filter was reported to hold more than it was made for."""
+    """Mark that a filter's overflow was reported."""
     return f"bf:over:{day:%Y%m%d}:{shard}"
 
 
@@ -98,7 +96,7 @@ def candidates(user_id: int) -> str:
 
 
 def reasons(user_id: int) -> str:
-    """Why each of a reader's candidates was recalled; in their slot, or one may be written without the other."""
+    """Why each candidate was recalled. In the candidates' slot, so that both are written or none."""
     return f"feed:reasons:{{{candidates(user_id)}}}"
 
 
@@ -113,31 +111,31 @@ def reply_views(user_id: int) -> str:
 
 
 def view_times(views_key: str) -> str:
-    """When each entry of a list of views was viewed. The hash tag is the list's whole key: one slot has both."""
+    """When each entry of a list of views was viewed. The hash tag is the list's key, so both share a slot."""
     return f"user:views:times:{{{views_key}}}"
 
 
 PLAYS = ("played:recent:*", "played:user:*", "issued:*", "played:kept")
-"""Patterns of what a backup takes along: plays that no filter has, what was issued, and that there are plays."""
+"""Key patterns for a backup: plays that no filter has, issued items, and the mark that there are plays."""
 
 
 def played_recent(user_id: int) -> str:
-    """Plays of a user that no filter holds yet."""
+    """A user's plays that no filter has yet."""
     return f"played:recent:{user_id}"
 
 
 def played_kept() -> str:
-    """Mark of a site with plays: set by any play, for the life of a filter (seen.usage)."""
+    """Mark of a site with plays, which lives as long as a filter (seen.usage)."""
     return "played:kept"
 
 
 def played_early(user_id: int) -> str:
-    """Mark that an early merge of a user's plays was asked for."""
+    """Mark that an early merge of a user's plays was requested."""
     return f"played:early:{user_id}"
 
 
 def played_users(node: int, shard: int) -> str:
-    """The users of a shard with plays in the hour of a node of the time ring."""
+    """The users of a shard with plays in the hour of a node of the ring."""
     return f"played:user:{node}:{shard}"
 
 
@@ -147,52 +145,52 @@ def issued(user_id: int) -> str:
 
 
 def played_filter(user_id: int, month: int) -> str:
-    """A user's filter of a month, where a server keeps them."""
+    """A user's filter of a month, if filters are kept in Redis."""
     return f"played:filter:{month}:{user_id}"
 
 
 def played_months() -> str:
-    """How many filters and bytes such a server keeps of each month."""
+    """The number and bytes of those filters by month."""
     return "played:months"
 
 
 def lineup(user_id: int) -> str:
-    """The sessions that a host has live or upcoming (live/lineup.py)."""
+    """A host's live and upcoming sessions (live/lineup.py)."""
     return f"live:lineup:{user_id}"
 
 
 def replays(user_id: int) -> str:
-    """Window of the replays of whom a reader follows."""
+    """The window of replays by hosts that a reader follows."""
     return f"live:replays:{user_id}"
 
 
 def snapshot(user_id: int, digest: str) -> str:
-    """The frozen order of a reader's walks through live sessions; `digest` is of that order."""
+    """The frozen order of a walk through live sessions. `digest` is of that order."""
     return f"live:snapshot:{{{user_id}}}:{digest}"
 
 
 def snapshots(user_id: int) -> str:
-    """Which of them a reader has; in their slot, for one script writes both."""
+    """A reader's snapshots. In the same slot, because one script writes both."""
     return f"live:snapshots:{{{user_id}}}"
 
 
 def events() -> str:
-    """Stream of what happened, for open connections."""
+    """The stream of events for open connections."""
     return "events"
 
 
 def rate(scope: str, who: str) -> str:
-    """Counter of one caller's calls within the running slot of a rate limit."""
+    """Counts a caller's calls in the current slot of a rate limit."""
     return f"rate:{scope}:{who}"
 
 
 def credential(digest: str) -> str:
-    """Mark of a token or session that was good (web/rates.py)."""
+    """Mark of a token or session that was valid (web/rates.py)."""
     return f"credential:{digest}"
 
 
 def cached(name: str, prefix: str, version: int) -> str:
-    """An entry of Django's cache. Another version of its values is another key."""
+    """An entry of Django's cache. Another version of its values has another key."""
     return f"cache:{version}:{name}"
 
 
@@ -202,40 +200,40 @@ def session(digest: str) -> str:
 
 
 def suggestions(user_id: int, count: int) -> str:
-    """The users that a reader is proposed to follow, in Django's cache."""
+    """The users suggested to a reader, in Django's cache."""
     return f"suggestions:{user_id}:{count}"
 
 
 def popular_tags() -> str:
-    """The hashtags that several people use of late, in Django's cache."""
+    """Popular hashtags, in Django's cache."""
     return "tags:popular"
 
 
 def tag_days() -> str:
-    """How often popular hashtags were used on each of the last days, in Django's cache."""
+    """Daily uses of popular hashtags, in Django's cache."""
     return "tags:days"
 
 
 def page(digest: str) -> str:
-    """A page as strangers are shown it, in Django's cache."""
+    """A page for strangers, in Django's cache."""
     return f"page:{digest}"
 
 
 def mail_turn() -> str:
-    """The mark that a worker sends letters, in Django's cache."""
+    """Mark that a worker sends letters, in Django's cache."""
     return "mail:turn"
 
 
 def late_notice(user_id: int) -> str:
-    """The mark that a task will announce a user's news of the meantime, in Django's cache."""
+    """Mark that a task will announce a user's acts, in Django's cache."""
     return f"notice:{user_id}"
 
 
 def mail_pause() -> str:
-    """The mark that the mail server is left alone for a while, in Django's cache."""
+    """Mark that the mail server is left alone, in Django's cache."""
     return "mail:pause"
 
 
 def observed() -> str:
-    """When beat was last at work."""
+    """When beat last worked."""
     return "observed"

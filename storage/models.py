@@ -1,10 +1,10 @@
-"""What the site notes of itself, for every process on every machine."""
+"""What the site records about itself, for all processes on all machines."""
 
 from django.db import models
 
 
 class SiteKey(models.Model):
-    """The fingerprint of the site's secret key (storage.site_key). One row, from the first start on."""
+    """The fingerprint of the site's secret key (storage.site_key), in one row."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     fingerprint = models.CharField(max_length=64)

@@ -1,7 +1,7 @@
-"""Pages of a list by positions: which rows a page asks for, and where it ends.
+"""Pages of a list: which rows a page reads, and where it ends.
 
-A position is an id that falls down the list. A page begins below `last_id`, the position up to which the page before
-it has looked, and asks for one row more than it shows: that one proves that there is more.
+A position is an id that falls down the list. A page begins below `last_id`, the last position that the page before
+checked. It reads one row more than it shows, which proves that there is more.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ Row = TypeVar("Row")
 
 
 class Part(NamedTuple, Generic[Row]):
-    """The rows of a page. `has_more`: there are more rows, or may be beyond the bound of the page's work."""
+    """The rows of a page. `has_more`: more rows exist, or may exist beyond the bound of the page's work."""
 
     shown: Sequence[Row]
     last_id: int | None
@@ -21,14 +21,12 @@ class Part(NamedTuple, Generic[Row]):
 
 
 def below(last_id: int | None) -> int:
-    """The position below which a page begins: that of its reader, or the top of the list."""
+    """The position below which a page begins: `last_id`, or the top of the list."""
     return NO_BOUND if last_id is None else last_id
 
 
 def part_of(found: Sequence[Row], limit: int, position: Callable[[Row], int], *, bound: int | None = None) -> Part[Row]:
-    """The page of at most `limit` rows of those that were found. `bound`: the position up to which the page has looked,
-    where it was not allowed to look further.
-    """
+    """A page of at most `limit` of the found rows. `bound`: the position at which the search had to stop."""
     shown = found[:limit]
     if bound is not None and len(found) <= limit:
         return Part(shown, bound, has_more=True)

@@ -1,4 +1,4 @@
-"""Tasks for the workers. The broker is a hint: what has to be done stands in PostgreSQL before a task is sent."""
+"""Sends tasks to the workers. The broker is a hint: PostgreSQL has the work before its task is sent."""
 
 import logging
 from collections.abc import Callable
@@ -12,25 +12,25 @@ from storage.connections import BROKER_FAILURES, broker_breaker
 logger = logging.getLogger(__name__)
 
 CONFIRM_SECONDS = 0.5
-"""How long RabbitMQ may take to say that it has a message. Redis answers each command."""
+"""How long RabbitMQ may take to confirm a message. Redis confirms by its reply."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 QUESTIONS: dict[str, str] = {}
-"""Periodic task → the query that has a row when there is something to do (storage.quiet)."""
+"""Periodic task → the query that has a row if there is work (storage.quiet)."""
 
 
 def asks(task: str, query: str) -> Callable[[Function], Function]:
-    """Have beat send the task of that name only when the query has a row."""
+    """Make beat send this task only if the query has a row."""
     QUESTIONS[task] = query
     return lambda function: function
 
 
 def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
-    """Send a task to the workers, by name, to be run at once or later; False if the broker did not take it.
+    """Send a task by name, to run now or later; False if the broker did not take it.
 
-    The caller has written what is to be done into PostgreSQL already, or can do without the task: a dead broker is
-    logged, costs at most a second in a second, and never reaches a user.
+    The work is already in PostgreSQL, or can be skipped. So a dead broker is only logged. It costs at most one wait in
+    a second and never reaches a user.
     """
     try:
         with broker_breaker.asking():

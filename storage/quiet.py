@@ -1,13 +1,11 @@
-"""Beat's scheduler: it asks PostgreSQL whether there is something to do before it sends a task for it.
+"""Beat's scheduler: asks PostgreSQL whether there is work before it sends a periodic task.
 
-Most periodic tasks find nothing most of the time, and a task costs ten times the processor time of a question: a
-message through the broker, a process that wakes up, a session with PostgreSQL. A task with a question
-(`storage.queue.asks`) is sent when that query has a row. It is sent at every period while PostgreSQL does not answer,
-and once in `UNASKED_SECONDS` in any case: a query that overlooks something delays the task, and loses nothing.
+Most periodic tasks find nothing to do, and a task costs ten times the CPU of a question. A task with a question
+(`storage.queue.asks`) is sent if its query has a row. It is also sent every `UNASKED_SECONDS`, so that a query that
+misses something only delays the task, and at every period while PostgreSQL does not answer.
 
-One beat is at work on all machines. It holds a lock of PostgreSQL in the session in which it asks, so the lock goes
-with the process. Others wait for it. While PostgreSQL does not answer, the one that held the lock last goes on. Behind
-a pooler, which lends sessions, there is no lock.
+Of all machines' beats one works. It holds an advisory lock in the session of its questions, so the lock ends with the
+process. The others wait. While PostgreSQL does not answer, the last holder goes on. Behind a pooler there is no lock.
 
 See docs/decisions.md: Beat asks PostgreSQL before it sends a task.
 See docs/decisions.md: Own code in place of a library.
@@ -29,12 +27,12 @@ starts = logging.getLogger("feedsite.starts")
 
 UNASKED_SECONDS = 600.0
 WAIT_SECONDS = 2.0
-"""Seconds that a question waits for PostgreSQL: a frozen server must not hold up beat."""
+"""How long a question waits for PostgreSQL. A frozen server must not block beat."""
 TURN_SECONDS = 2.0
-"""How often a beat that waits asks for the lock."""
+"""How often a waiting beat asks for the lock."""
 LOCK = 0x62656174
-"""The advisory lock of the beat at work."""
-# PostgreSQL notices within half a minute that the machine of a session is gone.
+"""The advisory lock of the working beat."""
+# With these settings PostgreSQL notices within half a minute that a session's machine is gone.
 TAKE_LOCK = f"""
     SELECT pg_try_advisory_lock({LOCK}), set_config('tcp_keepalives_idle', '10', false),
         set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)
@@ -47,18 +45,18 @@ HOLDER = f"""
 
 
 class Scheduler(PersistentScheduler):
-    """Celery's scheduler, with the question before the task."""
+    """Celery's scheduler with a question before each task."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.sent_at: dict[str, float] = {}
-        """The monotonic time at which each task was sent."""
+        """When each task was sent (monotonic time)."""
         self.lock_session: Any = None
         """The session that holds the lock."""
         self.is_at_work: bool | None = None
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Send what is due, if this is the beat at work; seconds until the next look."""
+        """Send what is due if this beat has the lock. Returns the seconds until the next call."""
         has_turn = settings.POOLED or self._has_lock()
         if has_turn != self.is_at_work:
             self.is_at_work = has_turn
@@ -66,7 +64,7 @@ class Scheduler(PersistentScheduler):
         return float(super().tick(*args, **kwargs)) if has_turn else TURN_SECONDS
 
     def _has_lock(self) -> bool:
-        """Whether this beat holds the lock, or held it when PostgreSQL went away. It is asked for once a session."""
+        """Whether this beat has the lock, or had it when PostgreSQL went away. Asks once a session."""
         try:
             if self.lock_session is None or connection.connection is not self.lock_session:
                 is_mine = fetch(TAKE_LOCK)[0][0]
@@ -78,16 +76,14 @@ class Scheduler(PersistentScheduler):
         return self.lock_session is not None
 
     def sync(self) -> None:
-        """Note when what was last sent. On a full disk beat goes on without the note, and sends everything once at its
-        next start.
-        """
+        """Save when tasks were sent. On a full disk beat goes on without, and sends everything once after a restart."""
         try:
             super().sync()
         except OSError as error:
             logger.warning("beat cannot note what it has sent: %s", error)
 
     def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
-        """Send the task of an entry that is due, if there is something to do."""
+        """Send a due task if there is work."""
         task, now = str(entry.task), time.monotonic()
         query = QUESTIONS.get(task)
         if query and now < self.sent_at.get(task, -UNASKED_SECONDS) + UNASKED_SECONDS and not is_wanted(query):
@@ -97,7 +93,7 @@ class Scheduler(PersistentScheduler):
 
 
 def _holder() -> str:
-    """Where the beat at work runs, and since when, as far as PostgreSQL says it."""
+    """Where and since when the working beat runs. Empty if unknown."""
     try:
         found = fetch(HOLDER)
     except Error:
@@ -107,12 +103,10 @@ def _holder() -> str:
 
 
 def is_wanted(query: str) -> bool:
-    """Whether the query has a row; True where PostgreSQL does not answer, or does not understand it: before the
-    migration that makes its table, for example.
-    """
+    """Whether the query has a row. True on an error, for example before the migration that makes its table."""
     try:
         return bool(fetch(f"SELECT EXISTS ({query})")[0][0])
     except Error as error:
-        connection.close()  # the next question begins anew
+        connection.close()  # the next question gets a new session
         logger.info("PostgreSQL does not say what there is to do: %s", error)
         return True

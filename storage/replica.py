@@ -1,15 +1,14 @@
 """Reads that may lag, from a replica of PostgreSQL if the site has one (FEEDSITE_REPLICA_URL).
 
-The primary is the truth. A replica *proposes*: which items fit a query, whom to follow, what to recommend. A proposal
-is shown after the primary has verified and hydrated it, so hidden or deleted items are gone at once. The router leaves
-every other read on the primary: only `lagging` asks it for the replica.
+A replica *proposes*: which items fit a query, whom to follow, what to recommend. The primary verifies and hydrates each
+proposal, so hidden or deleted items never show. Only `lagging` uses the replica; all other reads go to the primary.
 
-Members find their own writes. After a request that may have written, the position of the primary's log is noted
-(`note_write`), and the member reads the primary until the replica has replayed the log up to there. The note is a row
-of an unlogged table. PostgreSQL empties that table when it crashes, and then the row of user 0 is missing too. The
-request that finds no row of user 0 writes one, which stands for all notes before it.
+Members see their own writes. After a request that may have written, `note_write` stores the position of the primary's
+log. The member reads the primary until the replica has replayed that position. The notes are in an unlogged table,
+which a crash of PostgreSQL empties, including the row of user 0. A request that finds no row of user 0 writes one,
+which stands for all lost notes.
 
-A replica that is more than `REPLICA_LAG_SECONDS` behind is not read. If it fails a read, the primary does it again.
+A replica more than `REPLICA_LAG_SECONDS` behind is not read. If it fails a read, the primary repeats it.
 
 See docs/decisions.md: Only reads that say so go to a replica.
 """
@@ -37,8 +36,8 @@ PRIMARY = DEFAULT_DB_ALIAS
 
 SERVED = "replica"
 AWAY, FAILED, FOREIGN, BEHIND, OWN = "away", "failed", "foreign", "behind", "own"
-"""Why the primary reads: the replica failed a moment ago; just now; is not a replica of this primary; is too far
-behind; has not what the reader wrote.
+"""Why the primary serves a read. The replica: failed a moment ago; failed now; is not of this primary; is too far
+behind; lacks the reader's own writes.
 """
 
 NOTE = """
@@ -55,15 +54,15 @@ STANDING = """
         coalesce(extract(epoch FROM pg_last_xact_replay_timestamp()), 0)::float8
 """
 CONFLICTS = frozenset({"40001", "40P01"})
-"""The states of reads that a replica has cancelled for its replay."""
+"""SQL states of reads that the replica cancelled for its replay."""
 SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 
 
 # --- How far it is ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a replica has replayed the log: up to `position` in bytes, and to a commit of the time `committed` (Unix,
-    by the primary's clock; 0 where it has replayed none since it started).
+    """How far a replica has replayed the log: `position` in bytes, `committed` the Unix time of the last replayed
+    commit by the primary's clock, or 0 if there was none since its start.
     """
 
     is_replica: bool
@@ -73,8 +72,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """How far a replica should be. The primary's log was at `position` at the time `now`; the replica may lack
-    `REPLICA_LAG_SECONDS` of that, but nothing up to `own`.
+    """How far a replica should be. The primary's log was at `position` at the time `now`.
+
+    A replica may be `REPLICA_LAG_SECONDS` behind, but must have everything up to `own`.
     """
 
     position: int
@@ -82,7 +82,7 @@ class Needed:
     own: int
 
     def hindrance(self, standing: Standing) -> str:
-        """The reason why a replica of that standing cannot serve the read; empty if it can."""
+        """Why a replica cannot serve the read. Empty if it can."""
         if not standing.is_replica or standing.position > self.position:
             return FOREIGN
         if standing.position < self.own:
@@ -90,8 +90,9 @@ class Needed:
         return BEHIND if self.lag(standing) > settings.REPLICA_LAG_SECONDS else ""
 
     def lag(self, standing: Standing) -> float:
-        """Seconds that it is behind at most. While the first write after a pause travels, that is the whole pause.
-        Infinite where the replica has replayed no commit since it started.
+        """The most seconds that it may be behind. Includes a pause without writes, while the next write travels.
+
+        Infinite if the replica has replayed no commit since its start.
         """
         if standing.position >= self.position:
             return 0.0
@@ -102,7 +103,7 @@ def _needed(reader_id: int) -> Needed:
     ((position, now, of_all, own),) = fetch(NEEDED, {"reader": reader_id})
     if not reader_id:
         return Needed(position, now, 0)
-    if of_all is None:  # the notes were lost in a crash: replicas must have the log up to now
+    if of_all is None:  # a crash lost the notes: replicas must have the log up to now
         ((of_all,),) = fetch(NOTE, [0])
     return Needed(position, now, max(of_all, own or 0))
 
@@ -118,13 +119,13 @@ def is_configured() -> bool:
 
 
 class Router:
-    """Django's router: the replica for reads that may lag, the primary for everything else."""
+    """Django's router: the replica for reads that may lag, else the primary."""
 
     def db_for_read(self, model: object, *, reader: int | None = None, **hints: Any) -> str:
-        """`reader`: the read may lag, but must find what this user wrote; 0 without such a user."""
+        """`reader`: the read may lag but must find this user's writes. 0: of no user."""
         if reader is None:
             return PRIMARY
-        standing = _standing()  # first: no replica is ahead of what the primary says later
+        standing = _standing()  # first, so that the replica is not ahead of the primary's answer
         hindrance = _needed(reader).hindrance(standing)
         if hindrance:
             metrics.replica_reads.labels(hindrance).inc()
@@ -135,16 +136,16 @@ class Router:
         return PRIMARY
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
-        """The replica has the tables of the primary."""
+        """Migrations run on the primary only."""
         return db == PRIMARY
 
 
 def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float = 0) -> T:
-    """The answer of `read` from the database whose alias it is given: the replica's, or the primary's.
+    """The answer of `read`, called with the alias of the replica or of the primary.
 
-    `reader_id` is the reader whose writes it must find; None without such a reader. `read` only reads, and may be
-    called twice: the primary is asked if the replica fails, or has not answered within `seconds`
-    (`REPLICA_TIMEOUT_SECONDS`). On the replica it does not find what its own request has written.
+    `reader_id`: the reader whose writes it must find, or None. `read` must only read, and may be called twice: the
+    primary repeats it if the replica fails or takes longer than `seconds` (`REPLICA_TIMEOUT_SECONDS`). On the replica
+    it does not see what its own request wrote.
 
     See docs/decisions.md: Only reads that say so go to a replica.
     """
@@ -167,11 +168,12 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
 
 @contextmanager
 def _replica(seconds: float = 0) -> Iterator[None]:
-    """The thread's connection to the replica, whose statements may take `seconds` (`REPLICA_TIMEOUT_SECONDS`) each. An
-    outage keeps all reads away for a while. A read that the replica has cancelled for its replay keeps none away.
+    """The thread's connection to the replica. Each statement may take `seconds` (`REPLICA_TIMEOUT_SECONDS`).
+
+    An outage trips the breaker. A read that the replica cancelled for its replay does not.
     """
     wrapper: Any = connections[REPLICA]
-    if seconds:  # such reads are few: a connection of their own
+    if seconds:  # such reads are rare: they get a connection of their own
         wrapper.close()
     wrapper.bound(seconds or settings.REPLICA_TIMEOUT_SECONDS)
     try:
@@ -193,7 +195,7 @@ def _state(error: Error) -> str | None:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def note_write(user_id: int | None) -> None:
-    """After the last commit of a request that may have written: `user_id` finds it from now on.
+    """Record that `user_id` may have written, after the request's last commit.
 
     See docs/decisions.md: Only reads that say so go to a replica.
     """
@@ -202,18 +204,18 @@ def note_write(user_id: int | None) -> None:
     try:
         try:
             fetch(NOTE, [user_id])
-        except OperationalError:  # the connection may be all that was lost
+        except OperationalError:  # perhaps only the connection is gone
             connections[PRIMARY].close()
             fetch(NOTE, [user_id])
     except Error as error:
-        # A primary that crashed has an empty table, which says so. Else they may miss it for `REPLICA_LAG_SECONDS`.
+        # If the primary crashed, the empty table says so. Otherwise they may miss the write for `REPLICA_LAG_SECONDS`.
         logger.warning("It is not noted that user %s has written: %s", user_id, error)
 
 
 # --- Looking after it ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`lag` in seconds, infinite where it is unknown."""
+    """`lag` in seconds, infinite if unknown."""
 
     is_replica: bool
     lag: float
@@ -221,7 +223,7 @@ class Condition:
 
 
 def condition() -> Condition:
-    """Asked now. Raises django.db.Error."""
+    """Ask replica and primary now. Raises django.db.Error."""
     needed = _needed(0)
     with _replica():
         standing, system = _standing(), fetch(SYSTEM, on=REPLICA)

@@ -1,5 +1,5 @@
-"""Replies of Redis read in bulk: a fan-out has two for each follower, and redis-py's own reading, one by one, costs the
-client as much as all the rest of a delivery.
+"""Reads Redis replies in bulk. A fan-out has two for each follower, and redis-py's reading doubles a delivery's CPU
+cost.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -12,21 +12,21 @@ import redis
 from redis.connection import DefaultParser
 
 RECEIVED_BYTES = 2**16
-"""Bytes that are taken from the socket at once."""
+"""Bytes to read from the socket at once."""
 
 
 def replies(connection: Any) -> Iterator[Any]:
-    """The replies that a connected connection of redis-py owes for what was sent by hand, without end. An error that
-    the server replied is one of them: not raised.
+    """The replies to what was sent by hand on a redis-py connection, without end. Yields error replies, does not raise
+    them.
 
-    Each wait is as long as the connection's own. Raises redis.ConnectionError and redis.TimeoutError, after which the
-    connection is closed. No reply may be left unread when the connection goes back to its pool.
+    Each wait has the connection's time-out. Raises redis.ConnectionError and redis.TimeoutError, and closes the
+    connection then. Read all replies before the connection returns to its pool.
     """
     socket = connection._get_socket()
     reader = hiredis.Reader(replyError=DefaultParser.parse_error, protocolError=redis.InvalidResponse)
     while True:
         reply = reader.gets()
-        while reply is False:  # not all of it is there
+        while reply is False:  # incomplete
             try:
                 received = socket.recv(RECEIVED_BYTES)
             except TimeoutError as error:

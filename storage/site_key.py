@@ -1,7 +1,7 @@
-"""The site's secret key, told from others by its fingerprint in PostgreSQL.
+"""Checks that all machines have the site's secret key, by its fingerprint in PostgreSQL.
 
-A machine with another key signs everybody out and opens no second factor, and nothing else about it looks wrong. So
-every program compares its key at its start, `/readyz` and `doctor` too.
+A machine with another key signs everybody out and cannot read second factors, and nothing else shows it. So every
+program, `/readyz` and `doctor` compare it.
 """
 
 from collections.abc import Iterable
@@ -28,20 +28,21 @@ class WrongKeyError(Exception):
 
 
 def fingerprint(key: str) -> str:
-    """Tells nothing of the key."""
+    """A fingerprint that does not reveal the key."""
     return salted_hmac("storage.site_key", "fingerprint", secret=key, algorithm="sha256").hexdigest()
 
 
 def compare(noted: str | None) -> None:
-    """Raise WrongKeyError if the note is of another key. An earlier one counts until a program has started."""
+    """Raise WrongKeyError if the fingerprint is of another key. Fallback keys are accepted."""
     if noted not in (None, *_fingerprints([settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
         raise WrongKeyError
 
 
 @transaction.atomic
 def check() -> None:
-    """Compare this process's key with the note, which the first start makes, and the first with a changed key
-    replaces. Raises WrongKeyError.
+    """Compare this process's key with the stored fingerprint. Raises WrongKeyError.
+
+    The first start stores the fingerprint, and so does the first start after a key change.
     """
     noted = SiteKey.objects.values_list("fingerprint", flat=True).first()
     if noted == fingerprint(settings.SECRET_KEY):
@@ -56,7 +57,7 @@ def check() -> None:
 
 
 def forget() -> None:
-    """Have the next program that starts note its own key."""
+    """Delete the fingerprint. The next program that starts stores its own."""
     SiteKey.objects.all().delete()
 
 

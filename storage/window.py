@@ -1,39 +1,34 @@
 """A window: a ZSET of the newest entries of a timeline that knows down to where it is complete.
 
-Members of a window:
-
-| member | score | what |
+| member | score | meaning |
 |---|---|---|
 | `{sender}:{item}` | the item's id | an entry |
-| `floor` | an id | the window is complete above it; nothing at or below it counts |
-| `epoch` | minus the epoch | what it was built for, a drawn number (storage.draws); readers of another do not use it |
-| `pushes` | minus a number | under which push generation it takes big-Vs' pushes (timeline.inbox); absent: none |
-| `deepen` | minus a number | the token of a deepening under way (timeline.inbox) |
-| `run:{id}` | +infinity | the run of the server in which it was built (see `RUN`) |
-| `build:{token}` | +infinity | somebody builds the window; `floor` stands at +infinity till they are done |
+| `floor` | an id | the window is complete above it; entries at or below it do not count |
+| `epoch` | minus the epoch | what it was built for (storage.draws); readers with another epoch do not use it |
+| `pushes` | minus a number | the push generation under which it takes big-Vs' items (timeline.inbox) |
+| `deepen` | minus a number | the token of a running deepening (timeline.inbox) |
+| `run:{id}` | +infinity | the server's run in which it was built (see `RUN`) |
+| `build:{token}` | +infinity | the window is under construction; `floor` is +infinity until then |
 
-A key without `floor` is no window. Ids are positive, so negative scores keep the window's own members below every
-entry.
+A key without `floor` is no window. Ids are positive, so the negative scores are below all entries.
 
-How a window stays exact when a builder dies at any point:
+How a window stays exact if its builder dies at any point:
 
-- `begin` comes before the builder's SQL snapshot, and a window under construction takes deliveries. So an item
-  committed after the snapshot is delivered into it, and one committed before is in the snapshot.
-- `complete` needs the token of `begin`: a window that was dropped, flushed or begun anew in between is not completed.
-- A server that was restarted from a snapshot, a replica that took over, or a server to which a window moved, may lack
-  deliveries that were completed. There it is another run, so the window is not used.
-- Trimming raises the floor in the step that removes the entries.
-- Every trim, and every step that takes out entries below the floor, takes out `deepen` too: an entry that a deepening
-  would need may be among them, and its snapshot may be older.
-- What a delivery put below the floor, or into a key that is no window, is taken out by `settle`; readers do not see
-  it in between, because they look above the floor only.
-- `forget` (lazy delete) is refused for another epoch, or later than `FORGET_SECONDS` after the reading that asks for
-  it: a slow reader cannot take out what has become visible, and been delivered again, in the meantime.
+- `begin` comes before the builder's snapshot, and a window under construction takes deliveries. So an item is in the
+  snapshot, or it is committed later and delivered.
+- `complete` needs the token of `begin`. It refuses a window that was dropped, flushed or begun again in between.
+- A server may lack completed deliveries after a restart from a snapshot, a failover or a move of the slot. That is
+  another run, so the window is not used.
+- Trimming raises the floor in the same step.
+- Every step that removes entries at or below the floor also removes `deepen`, because a deepening with an older
+  snapshot may need one of them.
+- `settle` removes what a delivery put below the floor or into a key that is no window. Readers never see it, because
+  they read above the floor.
+- `forget` (lazy delete) is refused for another epoch, or later than `FORGET_SECONDS` after its reading. So a slow
+  reader cannot remove an item that became visible again and was delivered again.
 
-The windows of today are timeline.inbox, timeline.outbox and live.replays; CONTRIBUTING.md lists what a new kind needs,
-under "How to add".
-
-A change of what the members above mean raises policy.FORMAT.
+Windows are in timeline.inbox, timeline.outbox and live.replays. CONTRIBUTING.md lists what a new kind needs under "How
+to add". A change of what a member means raises policy.FORMAT.
 
 See docs/decisions.md: Windows are valid for one epoch.
 """
@@ -53,24 +48,23 @@ from storage.connections import Command, borrowed, pipelined, script
 from storage.replies import replies
 
 INFINITY = 2**53
-"""Above every id: the floor of a window that holds nothing to rely on, and where a first page begins."""
+"""Above every id: the floor of an unusable window, and where a first page begins."""
 BUILD_SECONDS = 60
 FORGET_SECONDS = 2.0
-"""Seconds within which a reading may lead to a lazy delete. Delivering again waits longer (fanout.AGAIN_AFTER)."""
+"""How long after a reading a lazy delete may follow. Delivering again waits longer (fanout.AGAIN_AFTER)."""
 MEASURE_EVERY = 8
-"""Items of which one asks how long the windows have become; the slack has room for the others."""
+"""A delivery measures the windows for one item in this many. The slack has room for the others."""
 READ_MOST = 32
-"""Windows that one script reads, which nothing else passes meanwhile."""
+"""Windows read per script call. Redis is blocked while it runs."""
 PIPELINE_LENGTH = 500
-"""Deliveries in one chunk of a pipeline; two chunks are under way at once."""
+"""Deliveries in one chunk of a pipeline. Two chunks are under way at once."""
 
 OWN_MEMBERS = 3
-"""Members of every complete window that are no entries; an inbox may have two more."""
+"""Members of a complete window that are no entries. An inbox may have two more."""
 
-# A script's function for the run of the server in which it is: the time in which no other server was the primary of
-# its data. The replication id is another one after each restart and each time that a replica takes over, also
-# where it was the primary before and got back, as a replica, what others lacked. A node of a cluster has the same one
-# all along, but takes a higher epoch with a slot that comes to it: what was elsewhere in between is of another run.
+# A Lua function for the server's run: the time in which one server was the primary of its data. The replication id
+# changes at each restart and failover, also if a former primary returns. A cluster node keeps its id but takes a higher
+# epoch with each slot that moves to it, so a moved window is of another run.
 RUN = """
     local function run()
         local info = redis.call('INFO', 'replication', 'cluster')
@@ -79,7 +73,7 @@ RUN = """
         return 'run:' .. id .. '.' .. string.match(redis.call('CLUSTER', 'INFO'), 'cluster_my_epoch:(%d+)')
     end
 """
-# ARGV: from (exclusive), seconds to live or 0: as long as before, then how many entries of each of the KEYS
+# ARGV: from (exclusive), TTL in seconds or 0 to keep the old one, then the number of entries for each of KEYS
 READING = (
     RUN
     + """
@@ -117,7 +111,7 @@ BEGIN = script(
     return 1
     """
 )
-# ARGV: token, epoch, floor, seconds to live, push generation or 0, then score and member by turns
+# ARGV: token, epoch, floor, TTL in seconds, push generation or 0, then score and member in turn
 COMPLETE = script(
     RUN
     + """
@@ -144,7 +138,7 @@ FORGET = script(
     return redis.call('ZREM', KEYS[1], unpack(ARGV, 3))
     """
 )
-# ARGV: cap. Entries lie between `floor` and the member of the run.
+# ARGV: cap. Entries are between `floor` and the run's member.
 SETTLE = script(
     """
     local key = KEYS[1]
@@ -163,14 +157,14 @@ SETTLE = script(
     return over
     """
 )
-# ARGV: seconds to live
+# ARGV: TTL in seconds
 KEEP = script(
     """
     local floor = redis.call('ZSCORE', KEYS[1], 'floor')
     return floor and floor ~= 'inf' and redis.call('EXPIRE', KEYS[1], ARGV[1]) or 0
     """
 )
-# ARGV: floor of what is merged, then score and member by turns, newest first
+# ARGV: floor of the merged entries, then score and member in turn, newest first
 MERGE = script(
     """
     local key = KEYS[1]
@@ -192,23 +186,23 @@ MERGE = script(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item in a timeline, and who sent it."""
+    """An item in a timeline, and its sender."""
 
     item_id: int
     sender_id: int
 
     @property
     def member(self) -> str:
-        """The entry's member in the ZSET: `sender:item`."""
+        """The ZSET member `sender:item`."""
         return f"{self.sender_id}:{self.item_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Entries that were read of a window, newest first, complete above `bound`.
+    """Entries read from a window, newest first, complete above `bound`.
 
-    `bound` is the window's floor, or just below the last entry where more entries follow. `read_at` is the server's
-    clock in ms. A slice of no window (lost, never built, under construction) has bound `INFINITY` and no entries.
+    `bound` is the window's floor, or just below the last entry if more follow. `read_at`: the server's clock in ms. For
+    a missing or unbuilt window `bound` is `INFINITY` and there are no entries.
     """
 
     entries: tuple[int, ...]
@@ -218,16 +212,16 @@ class Slice:
     epoch: int
     read_at: int
     pushes: int
-    """The push generation under which the window takes big-Vs' pushes; 0: it lacks them."""
+    """The push generation under which the window takes big-Vs' items. 0: it lacks them."""
 
     @property
     def is_usable(self) -> bool:
-        """Whether there was a window that is built."""
+        """Whether the window is built."""
         return self.floor < INFINITY
 
     @property
     def is_truncated(self) -> bool:
-        """Whether the slice ends above the window's floor, because it was full."""
+        """Whether the slice was full and ends above the window's floor."""
         return self.bound > self.floor
 
 
@@ -235,17 +229,17 @@ NO_SLICE = Slice((), (), INFINITY, INFINITY, 0, 0, 0)
 
 
 def to_score(reply: bytes) -> int:
-    """An id from a score's text; infinity becomes `INFINITY`."""
+    """The id in a score's text. Infinity becomes `INFINITY`."""
     return INFINITY if reply == b"inf" else int(float(reply))
 
 
 def to_number(reply: bytes | None) -> int:
-    """The number of a member that has minus the number as its score (`epoch`, `pushes`); 0 of no member."""
+    """The number of a member with a negative score (`epoch`, `pushes`). 0 if the member is missing."""
     return -int(float(reply)) if reply else 0
 
 
 def to_entries(members: Iterable[bytes]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The items and the senders of entries, in their order."""
+    """The items and the senders of entries."""
     pairs = [member.split(b":") for member in members]
     return tuple(int(item) for _, item in pairs), tuple(int(sender) for sender, _ in pairs)
 
@@ -255,7 +249,7 @@ _only_looks: ContextVar[bool] = ContextVar("only_looks", default=False)
 
 @contextmanager
 def only_looking() -> Iterator[None]:
-    """Windows that the block reads live no longer for it."""
+    """Reading a window in the block does not extend its life."""
     token = _only_looks.set(True)
     try:
         yield
@@ -264,10 +258,10 @@ def only_looking() -> Iterator[None]:
 
 
 class Window:
-    """One window of one user, for entries and readers alike; the key is computed once.
+    """One window of one user.
 
-    Methods named after a command return it for `connections.pipelined`, so that a page costs one round trip whatever
-    it reads; `slice` understands the reply of `reading`.
+    Methods named after a command return it for `connections.pipelined`, so that a page costs one round trip. `slice`
+    parses the reply of `reading`.
     """
 
     ttl: ClassVar[int] = int(settings.WINDOW_TTL.total_seconds())
@@ -277,15 +271,16 @@ class Window:
         self.key = key
 
     def reading(self, last_id: int, count: int) -> Command:
-        """Read `count` entries below `last_id`, and keep the window alive for another `ttl`."""
+        """Read `count` entries below `last_id`, and renew the TTL."""
         return ("EVALSHA", READ, 1, self.key, last_id, self._ttl_read(), count)
 
     @classmethod
     def readings(
         cls, client: redis.Redis, windows: Sequence["Window"], last_id: int, counts: Sequence[int]
     ) -> list[Command]:
-        """Read of each of the windows so many entries: what `reading` does, by few scripts where one server has them
-        all, for most of what a script costs it costs once. `slices` understands the replies.
+        """`reading` for many windows in few scripts, because each script has a fixed cost. `slices` parses the replies.
+
+        A cluster gets one script for each window.
         """
         length = 1 if isinstance(client, Cluster) else READ_MOST
         commands = []
@@ -297,7 +292,7 @@ class Window:
 
     @classmethod
     def slices(cls, replies: Iterable[list[Any]], counts: Sequence[int]) -> list[Slice]:
-        """The replies to `readings`, understood, in the order of the windows."""
+        """Parse the replies of `readings`, in the order of the windows."""
         each = (one for reply in replies for one in reply)
         return [cls.slice(one, count) for one, count in zip(each, counts, strict=True)]
 
@@ -307,7 +302,7 @@ class Window:
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int, epoch: int | None = None) -> Slice:
-        """The reply to `reading`, understood, of a window of this epoch (None: of any)."""
+        """Parse the reply of `reading`. `epoch`: the one that the window must have, or None for any."""
         if reply is None or (epoch is not None and to_number(reply[1]) != epoch):
             return NO_SLICE
         floor = to_score(reply[0])
@@ -323,56 +318,52 @@ class Window:
         )
 
     def begin(self, token: str, epoch: int) -> Command:
-        """Put the window under construction, whatever other epoch or run it was of.
+        """Put the window under construction. Replaces one of another epoch or run.
 
-        Replies 1, or 0 where it is built, or being built, for this epoch.
+        Replies 1, or 0 if it is built or being built for this epoch.
         """
         return ("EVALSHA", BEGIN, 1, self.key, token, epoch)
 
     def complete(self, token: str, epoch: int, floor: int, entries: Iterable[Entry], pushes: int = 0) -> Command:
-        """Finish the construction that `token` began: the entries of a later snapshot, complete above `floor`; with
-        big-Vs' pushes under this push generation, or 0.
+        """Finish the construction that `token` began, with the entries of a snapshot, complete above `floor`.
 
-        Replies 1, or 0 where the construction is no longer `token`'s.
+        `pushes`: the push generation, or 0. Replies 1, or 0 if the token is gone.
         """
         return ("EVALSHA", COMPLETE, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
 
     def forget(self, members: Sequence[str], read: Slice) -> Command:
-        """Lazy delete of what `read` brought and the verifying query refused."""
+        """Lazy delete of members that `read` returned and the verifying query refused."""
         deadline = read.read_at + int(FORGET_SECONDS * 1000)
         return ("EVALSHA", FORGET, 1, self.key, read.epoch, deadline, *members)
 
     def settle(self, cap: int) -> Command:
-        """Take out what does not count and trim to `cap` entries, raising the floor; deletes a key that is no
-        window.
-        """
+        """Remove what does not count and trim to `cap` entries, raising the floor. Deletes a key that is no window."""
         return ("EVALSHA", SETTLE, 1, self.key, cap)
 
     def merge(self, entries: Sequence[Entry], floor: int) -> Command:
-        """Add all entries of one sender above `floor` (0: all there are), raising the window's floor to it."""
+        """Add all entries of one sender above `floor` (0: all), and raise the window's floor to it."""
         return ("EVALSHA", MERGE, 1, self.key, floor, *scored(entries))
 
     def keep(self) -> Command:
-        """Keep the window alive for another `ttl`. One under construction keeps its own end."""
+        """Renew the TTL, unless the window is under construction."""
         return ("EVALSHA", KEEP, 1, self.key, self.ttl)
 
     def drop(self) -> Command:
-        """Lose the window. Always safe: readers take PostgreSQL."""
+        """Delete the window. Always safe: pages use PostgreSQL."""
         return ("UNLINK", self.key)
 
 
 def scored(entries: Iterable[Entry]) -> list[str | int]:
-    """Score and member by turns, as ZADD takes them."""
+    """Score and member in turn, for ZADD."""
     return [part for entry in entries for part in (entry.item_id, entry.member)]
 
 
 def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Sequence[int]) -> list[int]:
-    """Deliver an entry into many windows; the positions of those that did not take it (no window, or below its floor)
-    or that are under construction.
+    """Deliver an entry to many windows. Returns the positions of those that refused it (no window, or below its floor).
 
-    ZSCORE and ZADD of one key each, and ZCARD for every `MEASURE_EVERY`th item: this works on a cluster and costs
-    half of a script. Windows that are missing, below the floor, or over their cap by the slack are settled
-    at the end, in one more round trip. Doing it twice, late or out of order changes nothing.
+    Sends ZSCORE and ZADD for each window, and ZCARD for each `MEASURE_EVERY`th item. This works on a cluster and costs
+    half as much as a script. Windows that refused, or exceed their cap by the slack, are settled in one more round
+    trip. Delivering twice, late or out of order changes nothing.
     """
     score = b"%d" % entry.item_id
     digits = len(score)
@@ -384,7 +375,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     unsettled: list[Command] = []
     with traces.span("redis deliveries"), borrowed(client) as connection:
         answer = connection.replies() if isinstance(connection, Trip) else replies(connection)
-        # Two chunks are under way: what Redis answered to one is looked at while it works on the next.
+        # Two chunks are under way: the replies to one are parsed while Redis works on the next.
         for first in range(0, len(keys) + PIPELINE_LENGTH, PIPELINE_LENGTH):
             if chunk := keys[first : first + PIPELINE_LENGTH]:
                 connection.send_packed_command([b"".join(map(template, chunk))])
@@ -392,7 +383,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
                 floor, added, length = next(answer), next(answer), next(answer) if measured else 0
                 if added.__class__ is not int or isinstance(floor, Exception) or length.__class__ is not int:
                     raise next(reply for reply in (floor, added, length) if isinstance(reply, Exception))
-                # `is_below` of scores of one length, without a call: there are as many as followers.
+                # `is_below` inlined for scores of equal length, because this runs once per follower.
                 taken = floor is not None and (floor < score if len(floor) == digits else is_below(floor, score))
                 if not taken:
                     refused.append(position)
@@ -404,14 +395,12 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
 
 
 def is_below(floor: bytes, score: bytes) -> bool:
-    """Whether one score's text is less than another's; ids of our time have equally many digits."""
+    """Whether one score's text is less than another's. Ids of our time have equal length."""
     return floor < score if len(floor) == len(score) else to_score(floor) < int(score)
 
 
 def _delivery(score: bytes, member: bytes, *, measured: bool) -> Callable[[bytes], bytes]:
-    """The commands of one delivery, by key. RESP by hand: packing them costs four times what the server needs to run
-    them.
-    """
+    """The commands of one delivery, as a function of the key. RESP by hand: packing costs four times what Redis needs."""
     form = b"*3\r\n$6\r\nZSCORE\r\n$%d\r\n%b\r\n$5\r\nfloor\r\n*4\r\n$4\r\nZADD\r\n$%d\r\n%b\r\n" + (
         b"$%d\r\n%b\r\n" * 2 % (len(score), score, len(member), member)
     )

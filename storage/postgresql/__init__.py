@@ -1,10 +1,9 @@
-"""The primary, for programs that may wait for it briefly: web, stream and gRPC.
+"""Bounds the time of statements on the primary, for programs that must answer fast: web, stream and gRPC.
 
-`bound` is called as such a program starts. Management commands and workers, which migrate and fill windows, wait for as
-long as it takes. PostgreSQL ends a bounded statement after `FEEDSITE_DATABASE_TIMEOUT_SECONDS` seconds. A server
-that is frozen, or lost on the way, ends none: the client gives up `GRACE_SECONDS` later and closes the connection. Then
-one thread at a time tries a new connection, and the others get the error at once. Whatever the reason, the error is
-django.db.OperationalError or InterfaceError (web.rest.OUTAGES).
+They call `bound` at their start. Workers and management commands wait as long as it takes. PostgreSQL ends a bounded
+statement after `FEEDSITE_DATABASE_TIMEOUT_SECONDS`. A frozen or unreachable server cannot, so the client gives up
+`GRACE_SECONDS` later and closes the connection. Then one thread at a time tries to reconnect, and the others fail at
+once. The error is always django.db.OperationalError or InterfaceError (web.rest.OUTAGES).
 """
 
 import math
@@ -18,17 +17,17 @@ from django.db import DEFAULT_DB_ALIAS, Error, connections
 from storage.postgresql.base import GRACE_SECONDS, DatabaseWrapper, milliseconds
 
 LONG_SECONDS = 60.0
-"""Seconds that one statement of an export, of a page of the admin, or of the hub's question about a batch may take."""
+"""The bound for statements of exports, of the admin's pages, and of the hub's question about a batch."""
 
 
 def bound(seconds: float) -> None:
-    """Bound each statement of this process, on the connections that it makes from now on."""
+    """Bound each statement of this process, on connections made from now on."""
     DatabaseWrapper.seconds = seconds
 
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Bound each statement of this process within the block, on the connections that it makes there."""
+    """Bound each statement of this process on connections made in the block."""
     before = DatabaseWrapper.seconds
     bound(seconds)
     try:
@@ -38,7 +37,7 @@ def bounded(seconds: float) -> Iterator[None]:
 
 
 def bound_thread_long() -> None:
-    """Bound the statements of this thread by `LONG_SECONDS`, where the process has a bound; before it connects."""
+    """Bound this thread's statements by `LONG_SECONDS` if the process has a bound. Call it before connecting."""
     wrapper = _wrapper()
     if wrapper.seconds < math.inf:
         wrapper.seconds = LONG_SECONDS
@@ -46,9 +45,10 @@ def bound_thread_long() -> None:
 
 @contextmanager
 def long_statements() -> Iterator[None]:
-    """Statements of this thread may take `LONG_SECONDS` each, where the process has a bound. Not inside a transaction.
+    """In the block, this thread's statements may take `LONG_SECONDS` each, if the process has a bound. Not in a
+    transaction.
 
-    The bound is changed under the ordinary bound, so a server that does not answer is met before the long wait.
+    The change itself runs under the ordinary bound, so a dead server is noticed fast.
     """
     wrapper = _wrapper()
     if math.isinf(wrapper.seconds):

@@ -1,7 +1,7 @@
-"""Django's backend of PostgreSQL, whose connections do not wait for ever.
+"""Django's PostgreSQL backend with connections that do not wait forever.
 
-A statement timeout is kept by the server, and a server that is frozen keeps none; TCP's own timers know neither that
-nor unix sockets. So the client keeps a deadline too.
+The server enforces its statement timeout, but a frozen server does not. TCP timers do not notice that, nor work on unix
+sockets. So the client has a deadline too.
 
 See docs/decisions.md: PostgreSQL gets a deadline of our own.
 See docs/decisions.md: PgBouncer gets no prepared statements.
@@ -21,32 +21,33 @@ from runtime.logs import outage
 from storage.breaker import BREAKER_SECONDS, Breaker, OpenError
 
 Waiting = Generator[Any, Any, Any]
-"""An operation of psycopg on a connection: it yields what it waits for and is sent what came, maybe nothing yet."""
+"""An operation of psycopg on a connection. It yields what it waits for, and is sent what came, if anything."""
 
 GRACE_SECONDS = 0.5
-"""Seconds that the client waits beyond the server's own timeout."""
+"""How much longer than the server the client waits."""
 REPLICA = "replica"
 """The alias of the replica (storage.replica)."""
 REPLICA_SECONDS = 10.0
-"""How long a replica that failed is left alone."""
+"""How long a failed replica is left alone."""
 PROBE_SECONDS = 2.0
-"""Seconds that a question whether the server is there waits for a connection, and again for the answer."""
+"""How long a probe waits for the connection, and again for the answer."""
 OUTAGES = frozenset({"25006", "25P03", "25P04"})
-"""Errors that psycopg takes for mistakes of the program, and that say what the server is at: it takes no writes
-(standby, switchover), or has ended the session.
+"""SQL states that psycopg treats as programming errors: the server takes no writes (standby, switchover), or has ended
+the session.
 """
 
 
 class Connection(psycopg.Connection[Any]):
-    """Each wait ends after `seconds`: the connection is closed then, psycopg.OperationalError raised, and the server
-    left alone (`breaker`). A connection to a server that takes no writes is closed too.
+    """Each wait ends after `seconds`: closes the connection, trips the breaker and raises psycopg.OperationalError.
+
+    Also closes a connection whose server takes no writes.
     """
 
     seconds: float = math.inf
     breaker: Breaker | None = None
 
     def wait(self, gen: Waiting, *args: Any, **kwargs: Any) -> Any:
-        """Wait for PostgreSQL, at most `seconds`. Raises psycopg.OperationalError after that."""
+        """Wait for PostgreSQL at most `seconds`. Raises psycopg.OperationalError."""
         return super().wait(self._until(time.monotonic() + self.seconds, gen), *args, **kwargs)
 
     def _until(self, deadline: float, gen: Waiting) -> Waiting:
@@ -70,12 +71,12 @@ class Connection(psycopg.Connection[Any]):
 
 
 def milliseconds(seconds: float) -> str:
-    """Seconds as PostgreSQL's settings take them: whole milliseconds, as text."""
+    """Whole milliseconds as text, for PostgreSQL's settings."""
     return str(int(seconds * 1000))
 
 
 def probe(parameters: Mapping[str, Any], question: str = "SELECT 1") -> Any:
-    """The first row of the answer on a connection of its own, by the parameters of Django's. Raises psycopg.Error."""
+    """The first row of the answer, on a new connection with Django's parameters. Raises psycopg.Error."""
     impatient = {"connect_timeout": int(PROBE_SECONDS), "tcp_user_timeout": milliseconds(PROBE_SECONDS)}
     with Connection.connect(**{**parameters, **impatient}) as session:
         session.seconds = PROBE_SECONDS
@@ -83,13 +84,13 @@ def probe(parameters: Mapping[str, Any], question: str = "SELECT 1") -> Any:
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """`seconds` bounds a statement (storage.postgresql.bound); a thread's own value wins over the process'."""
+    """`seconds` bounds a statement (storage.postgresql.bound). A thread's own value overrides the process's."""
 
     seconds: float = math.inf
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Django's parameters, with the bound of a statement in seconds as `statement_timeout`. A pooler would take it
-        for the next client's session too, so there the client's deadline is the only bound.
+        """Django's parameters with `statement_timeout`. Not behind a pooler, which would keep it for the next client's
+        session.
         """
         parameters: dict[str, Any] = super().get_connection_params()
         if self.seconds < math.inf and not settings.POOLED:
@@ -116,22 +117,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return as_ours(connection)
 
     def bound(self, seconds: float) -> None:
-        """Bound the statements of this thread, on the connection that it has and those that it makes."""
+        """Bound this thread's statements, on its open connection too."""
         self.seconds = seconds
         if self.connection is not None:
             self.connection.seconds = seconds + GRACE_SECONDS
 
 
 def as_ours(connection: Any) -> Connection:
-    """A connection that Django made. It offers no place to name the class, and how it sets one up is its business."""
+    """Change the class of a connection that Django made. Django has no setting for the class."""
     connection.__class__ = Connection
     return cast("Connection", connection)
 
 
 @cache
 def outage_of(alias: str) -> Breaker:
-    """What keeps this process from a server that does not answer: one request at a time finds out whether it is back.
-    A replica can be done without, so it is left alone for longer.
-    """
+    """The breaker of a database. A replica is left alone for longer, because the site works without it."""
     name, seconds = ("replica", REPLICA_SECONDS) if alias == REPLICA else ("postgresql", BREAKER_SECONDS)
     return Breaker(seconds, name=name, failures=(psycopg.errors.ConnectionTimeout,), slow_share=math.inf)

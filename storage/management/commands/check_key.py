@@ -1,4 +1,4 @@
-"""`check_key`: whether the secret key of this machine is the site's."""
+"""`check_key`: compares this machine's secret key with the site's."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from storage.connections import is_of_another_version
 
 
 class Command(BaseCommand):
-    """Every program begins with it."""
+    """Every program runs it at its start."""
 
     help = "Fail with exit code 2 if the secret key of this machine is not that of the site."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Compare the keys. Before the first migration, and without PostgreSQL, `/readyz` compares them later."""
+        """Compare the keys. Without PostgreSQL, or before the first migration, `/readyz` compares them later."""
         try:
             site_key.check()
         except site_key.WrongKeyError as error:
