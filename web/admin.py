@@ -1,4 +1,4 @@
-"""Common parts of the rooms' admins: rows to look at, and verbs that ask first and report what they did."""
+"""Common parts of the rooms' admins: read-only lists, and actions that confirm first and report what they did."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
@@ -20,33 +20,31 @@ from storage import deliveries
 from web.paginator import EstimatedPaginator
 
 NAMED = 100
-"""Rows that a confirmation names."""
+"""The most rows that a confirmation names."""
 
 Count = Callable[[int], str]
-"""A sentence about so many rows, with `%(count)s` for the number."""
+"""A sentence for a number of rows, with `%(count)s` for the number."""
 
 
 def counted(words: Count, count: int) -> str:
-    """Words with their number, in the singular or plural."""
+    """The sentence with its number, in singular or plural."""
     return words(count) % {"count": number_format(count, force_grouping=True)}
 
 
 def pointing(rows: QuerySet[Any], field: str) -> Coalesce:
-    """How many `rows` point at the listed one by `field`."""
+    """How many `rows` refer to the listed row by `field`."""
     counts = rows.filter(**{field: OuterRef("pk")}).order_by().values(field).values(count=CountOf("pk"))
     return Coalesce(Subquery(counts, output_field=IntegerField()), 0)
 
 
 def is_list(request: HttpRequest) -> bool:
-    """Whether a search is that of a list that is shown, whose page can tell something: not that of an action, which
-    searches anew, nor that of a field which completes.
-    """
+    """Whether a search is that of a shown list, whose page can show messages. Actions and autocomplete search too."""
     match = request.resolver_match
     return request.method == "GET" and match is not None and str(match.url_name).endswith("_changelist")
 
 
 FORMS = ("_add", "_change", "_delete", "_password_change")
-"""The ends of the names of pages with a form that writes."""
+"""Ends of the names of pages with a form that writes."""
 
 
 def is_writing(request: HttpRequest) -> bool:
@@ -56,7 +54,7 @@ def is_writing(request: HttpRequest) -> bool:
 
 
 class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """Lists that cost the same whatever their tables hold."""
+    """Lists whose cost does not grow with their tables."""
 
     show_full_result_count = False
     paginator = EstimatedPaginator
@@ -66,28 +64,28 @@ class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic
         css: ClassVar[dict[str, list[str]]] = {"all": ["feedsite/admin.css"]}
 
     def wants_proof(self, request: HttpRequest) -> bool:
-        """Whether the request is so dangerous that the site asks once more who makes it (accounts.site.AdminSite)."""
+        """Whether the request is so dangerous that the user must confirm their identity (accounts.site.AdminSite)."""
         return False
 
 
 class ReadOnlyAdmin(QuickListAdmin):
-    """Rows that are not written by hand."""
+    """Rows that nobody edits by hand."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """False: rows are only read."""
+        """False."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False: rows are only read."""
+        """False."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False: rows are only read."""
+        """False."""
         return False
 
 
 class LogAdmin(ReadOnlyAdmin):
-    """Rows to look at, newest first, however many."""
+    """Read-only rows, newest first."""
 
     ordering = ("-id",)
 
@@ -104,7 +102,7 @@ def ask(
     lines: Sequence[str],
     fields: Iterable[tuple[str, Any]],
 ) -> TemplateResponse:
-    """The page that says what would be done to which rows (`lines`); it posts `fields` and `confirmed`."""
+    """The page that names the action and its rows (`lines`). It posts `fields` and `confirmed`."""
     context = site.each_context(request) | {
         "title": title,
         "opts": opts,
@@ -118,13 +116,13 @@ def ask(
 
 
 class ActingAdmin(QuickListAdmin):
-    """Lists whose rows verbs change one by one, each in the log of the admin and told in words."""
+    """Lists with actions that change row by row, log each change and report the result."""
 
     at_once = 1000
-    """Rows that one action changes."""
+    """The most rows that one action changes."""
 
     def chosen(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
-        """The rows that an action is for, in the order of their keys; none, and a message, if they are too many."""
+        """The chosen rows in the order of their keys. If there are too many: none, and an error message."""
         rows = list(queryset.order_by("pk")[: self.at_once + 1])
         if len(rows) <= self.at_once:
             return rows
@@ -143,7 +141,7 @@ class ActingAdmin(QuickListAdmin):
         button: str,
         name: Callable[[Any], str] = str,
     ) -> TemplateResponse:
-        """Ask before `action` is done to these rows; its request comes again with `confirmed`."""
+        """Ask before `action` changes these rows. The request comes again with `confirmed`."""
         fields = [("action", action), *((ACTION_CHECKBOX_NAME, row.pk) for row in rows)]
         lines = [name(row) for row in rows]
         return ask(
@@ -151,7 +149,7 @@ class ActingAdmin(QuickListAdmin):
         )
 
     def able(self, request: HttpRequest, rows: Sequence[Any], may: Callable[[Any], bool], *, left: Count) -> list[Any]:
-        """The rows to ask about: those to which the verb would happen; of the others it is told how many and why."""
+        """The rows that the action can change. Reports how many others there are, and why (`left`)."""
         able = [row for row in rows if may(row)]
         if len(able) < len(rows):
             self.message_user(request, counted(left, len(rows) - len(able)), messages.WARNING)
@@ -167,9 +165,9 @@ class ActingAdmin(QuickListAdmin):
         done: Count,
         left: Count,
     ) -> None:
-        """Do it to each row, and tell how many it changed (`done`) and how many not (`left`, which says why not).
+        """Change each row, and report how many changed (`done`) and how many did not and why (`left`).
 
-        `logged` is what the log of the admin says, in English; pages of history say it in the reader's language.
+        `logged` is an English text for the admin's log. History pages translate it.
         """
         changed = unchanged = 0
         for row in rows:
@@ -185,24 +183,24 @@ class ActingAdmin(QuickListAdmin):
 
 
 class Deciding:
-    """A part of the admin in which moderators decide."""
+    """A part of the admin for moderators' decisions."""
 
     def has_decide_permission(self, request: HttpRequest) -> bool:
-        """Whether the request may decide cases, ban, and lift bans."""
+        """Whether the user may decide cases and ban."""
         return request.user.has_perm("moderation.decide_case")
 
 
 class ModeratedAdmin(Deciding, ActingAdmin):
-    """Rows on which moderators act without a report (moderation.by_hand), from the list and from each one's page."""
+    """Rows that moderators can act on without a report (moderation.by_hand), from the list and from each page."""
 
     change_form_template = "admin/moderated.html"
     moderated_as: str
-    """The name of such rows in moderation.by_hand."""
+    """The rows' name in moderation.by_hand."""
     moderated_at_once = 100
 
     @admin.action(description=_("Moderate: reject, ban, warn …"), permissions=["decide"])
     def moderate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """Go to the page on which moderators act on the chosen rows."""
+        """Open moderation's page for the chosen rows."""
         keys = list(queryset.order_by("pk").values_list("pk", flat=True)[: self.moderated_at_once + 1])
         if len(keys) > self.moderated_at_once:
             words = gettext("Nothing was done: these are more than %(count)s, the most that are changed at once.")
@@ -225,17 +223,17 @@ class ModeratedAdmin(Deciding, ActingAdmin):
 
 # --- Deliveries ------------------------------------------------------------------------------------------
 class ParkedFilter(admin.SimpleListFilter):
-    """Given up, or still at work."""
+    """Filter: given up, or at work."""
 
     title = _("state")
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """The choices: given up or at work."""
+        """The choices."""
         return [("parked", _("given up")), ("pending", _("at work"))]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:
-        """The deliveries of the chosen kind."""
+        """The chosen deliveries."""
         match self.value():
             case "parked":
                 queryset = queryset.parked()
@@ -245,18 +243,18 @@ class ParkedFilter(admin.SimpleListFilter):
 
 
 class DeliveryAdmin(ReadOnlyAdmin, ActingAdmin):
-    """Deliveries that are not complete, to be tried again."""
+    """Incomplete deliveries, with a retry."""
 
     list_filter = (ParkedFilter,)
     actions = ("retry",)
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
-        """Whether the request may have deliveries tried again."""
+        """Whether the user may retry deliveries."""
         return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
 
     @admin.action(description=_("Retry the fan-out"), permissions=["retry"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Have the chosen deliveries tried again."""
+        """Retry the chosen deliveries."""
         rows = self.chosen(request, queryset)
         started = deliveries.retry(queryset.model._default_manager.filter(pk__in=[row.pk for row in rows]))
         for row in rows:

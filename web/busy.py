@@ -1,6 +1,6 @@
-"""The answer to a request that is shed (runtime/shedding.py): 503 with Retry-After, by no middleware, query or session.
+"""The answer to a shed request (runtime/shedding.py): 503 with Retry-After, without middleware, query or session.
 
-It has the shape of its address, as an outage has, and the headers of trust.
+API or page, like other outages, and with the security headers.
 
 See docs/decisions.md: Requests queue in the site, not in granian.
 """
@@ -18,7 +18,7 @@ answered = HeadersMiddleware(unavailable)
 
 
 def refused(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The WSGI application of such requests. Their bodies are not read."""
+    """The WSGI application for shed requests. Does not read their bodies."""
     if content_type := environ.get("CONTENT_TYPE"):
         environ["CONTENT_TYPE"] = readable(content_type)
     response = answered(WSGIRequest(environ))

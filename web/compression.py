@@ -1,4 +1,4 @@
-"""Compression of pages, feeds and the APIs' JSON, for callers that take gzip."""
+"""Gzip for pages, feeds and the APIs' JSON."""
 
 import gzip
 import io
@@ -12,9 +12,9 @@ from django.utils.cache import patch_vary_headers
 from web.requests import READING
 
 LEVEL = 3
-"""A home page of 76 KB becomes 12.3 KB in 0.25 ms; level 6 takes three times as long for 11 KB."""
+"""A home page of 76 KB becomes 12.3 KB in 0.25 ms. Level 6 takes three times as long for 11 KB."""
 LEAST_BYTES = 860
-"""Shorter answers fit into one packet as they are."""
+"""Shorter answers fit into one packet uncompressed."""
 PADDING_BYTES = 100
 PAGES = ("text/html", "application/atom+xml")
 DATA = "application/json"
@@ -22,13 +22,13 @@ TAKES_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:,|$|;(?!\s*q=0(?:\.0*)?\s*(?:,|$))
 
 
 def takes_gzip(request: HttpRequest) -> bool:
-    """Whether the caller takes answers that are compressed."""
+    """Whether the client accepts gzip."""
     return TAKES_GZIP.search(request.headers.get("Accept-Encoding", "")) is not None
 
 
 def compressed(content: bytes) -> bytes:
-    """The bytes by gzip. A file name of random length in its header blurs the length of the answer, from which whoever
-    listens could guess what stands in it (BREACH).
+    """Gzipped content. A file name of random length in the header hides the exact length, which would let listeners
+    guess secrets in the answer (BREACH).
     """
     buffer = io.BytesIO()
     name = "a" * secrets.randbelow(PADDING_BYTES)
@@ -38,15 +38,15 @@ def compressed(content: bytes) -> bytes:
 
 
 class CompressionMiddleware:
-    """Compresses answers that are whole and of some length, unless they show secrets: pages that no cache may store,
-    and what the APIs answer to a change.
+    """Compresses answers, except streams, short ones, and ones with secrets: pages with `no-store`, and API replies to
+    changes.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request, compressed if it may be."""
+        """Compress the answer if it may be compressed."""
         response = self.get_response(request)
         if not isinstance(response, HttpResponse) or not may_compress(request, response):
             return response
@@ -59,7 +59,7 @@ class CompressionMiddleware:
 
 
 def may_compress(request: HttpRequest, response: HttpResponse) -> bool:
-    """Whether an answer is worth it, and shows no secret."""
+    """Whether compressing pays off and the answer has no secrets."""
     kind = response.headers.get("Content-Type", "").partition(";")[0]
     if kind == DATA:
         is_open = request.method in READING

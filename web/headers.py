@@ -1,8 +1,7 @@
-"""Headers of every answer about trust: Content-Security-Policy and its like.
+"""Security headers of every answer, such as Content-Security-Policy.
 
-Our own instead of django-csp, because the policy follows the answer and not the view: pages get one with a nonce of
-their own, whatever is no page (JSON, files, archives) may do nothing at all, and where the stream process has a port of
-its own (`up`) pages may listen to that port of the host that they came from.
+Not django-csp, because the policy depends on the answer, not on the view. Pages get a policy with a nonce. Everything
+else (JSON, files, archives) may do nothing. If the stream process has its own port (`up`), pages may connect to it.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -31,9 +30,9 @@ FORBIDDEN = (
     "usb",
     "xr-spatial-tracking",
 )
-"""Features of browsers that no page of the site uses."""
+"""Browser features that no page uses."""
 ALLOWED = ("fullscreen", "picture-in-picture", "publickey-credentials-create", "publickey-credentials-get")
-"""Features that its own pages use, and no frame in them."""
+"""Features that the site's own pages use, but no frame."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -41,28 +40,28 @@ HEADERS = {
     "Referrer-Policy": settings.SECURE_REFERRER_POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # Videos of the site itself may fill the screen.
+    # Videos of the site may go full screen.
     "Permissions-Policy": ", ".join(
         [*(f"{feature}=(self)" for feature in ALLOWED), *(f"{feature}=()" for feature in FORBIDDEN)]
     ),
 }
-"""On every answer of every process."""
+"""For every answer of every process."""
 
 NO_PAGE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""For whatever is not HTML: opened by itself (an SVG, a JSON text) it runs and loads nothing."""
+"""For everything but HTML: opened directly (an SVG, a JSON text) it runs and loads nothing."""
 
 NONCE_BYTES = 16
 NOT_MODIFIED = 304
 
 
 class Nonce:
-    """A page's own word for its scripts and styles, made when a template first asks for it."""
+    """A page's nonce for its scripts and styles, made when a template first uses it."""
 
     def __init__(self) -> None:
         self._text = ""
 
     def adopt(self, text: str) -> None:
-        """Be the word of a page that was rendered before."""
+        """Take the nonce of a page that was rendered before."""
         self._text = text
 
     def __str__(self) -> str:
@@ -75,19 +74,20 @@ class Nonce:
 
 
 class HeadersMiddleware:
-    """The first of all, so that static files and errors have them too. Headers that a view has set stay, but for one:
-    an answer with a cookie, which may have been added to whatever a view says, is kept by no shared cache.
+    """The first middleware, so that static files and errors get the headers too. Headers set by a view stay.
+
+    Except that an answer with a cookie is never `public`, so that no shared cache keeps it.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request, with the headers of trust."""
+        """Add the security headers."""
         request.csp_nonce = nonce = Nonce()  # type: ignore[attr-defined]
         response = self.get_response(request)
         is_page = response.get("Content-Type", "").startswith("text/html")
-        if response.status_code != NOT_MODIFIED:  # the policy of the page that the browser keeps has its nonce
+        if response.status_code != NOT_MODIFIED:  # the browser keeps the page's old policy, which has its nonce
             response.headers.setdefault("Content-Security-Policy", policy(request, nonce) if is_page else NO_PAGE)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
@@ -97,12 +97,10 @@ class HeadersMiddleware:
 
 
 def policy(request: HttpRequest, nonce: Nonce) -> str:
-    """The Content-Security-Policy of a page: it loads from the site itself, and runs scripts that carry its nonce.
+    """The Content-Security-Policy of a page: loads from the site itself, and runs scripts with the nonce.
 
-    Django's admin knows no nonces: there, scripts are files of the site.
-
-    `https:` pictures are the covers of live sessions that lie on other sites. Their servers learn readers' addresses,
-    but not the page.
+    Django's admin has no nonces: its scripts are files of the site. `https:` pictures are covers of live sessions on
+    other sites. Their servers see readers' IP addresses, but not the page.
     """
     own = f"'nonce-{nonce}'" if nonce else ""
     match = request.resolver_match
@@ -128,7 +126,7 @@ def policy(request: HttpRequest, nonce: Nonce) -> str:
 
 
 def stream_origin(request: HttpRequest) -> str:
-    """Where the stream process is reached, if that is another port than the site's."""
+    """The origin of the stream process if it has another port than the site."""
     if not (settings.STREAM and settings.STREAM_PORT):
         return ""
     try:
@@ -140,5 +138,5 @@ def stream_origin(request: HttpRequest) -> str:
 
 
 def nonce(request: HttpRequest) -> dict[str, object]:
-    """For every template: the nonce that its scripts and inline styles carry, by the name that Django 6 gives it."""
+    """For every template: the nonce, under the name that Django 6 uses."""
     return {"csp_nonce": getattr(request, "csp_nonce", "")}

@@ -1,6 +1,6 @@
-"""Is the process alive (`/healthz`), can it serve pages (`/readyz`), and what was counted (`/metrics`)?
+"""Probes: is the process alive (`/healthz`), can it serve pages (`/readyz`), and its metrics (`/metrics`).
 
-Probes ask by the machine's address, so they are answered whatever Host they name.
+Probes use the machine's address, so any Host is accepted.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -29,24 +29,24 @@ from storage import site_key
 from storage.connections import client_of
 from storage.postgresql.base import probe
 
-WAIT_SECONDS = 0.5  # seconds for one server to take a connection, and again to answer
-DEADLINE_SECONDS = 0.9  # seconds for the whole page
+WAIT_SECONDS = 0.5  # for one server to accept a connection, and again to answer
+DEADLINE_SECONDS = 0.9  # for the whole page
 SHARED_SECONDS = 1.0
-"""Seconds for which a process gives all who ask `/readyz` the same answer."""
+"""How long a process gives the same answer of `/readyz` to everybody."""
 
 
 class ProbeMiddleware:
-    """Answers probes before anything looks at the Host. A stranger's `/metrics` goes on, and is not found."""
+    """Answers probes before anything checks the Host. A stranger's `/metrics` goes on and gets 404."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer probes before everything else; other requests go on."""
+        """Answer probes; pass on other requests."""
         match = PROBES.get(request.path_info)
         if match is None or (match.func is metrics.show and not metrics.may_read(request)):
             return self.get_response(request)
-        request.resolver_match = match  # its route names the request in what is counted and logged
+        request.resolver_match = match  # names the request in metrics and logs
         response: HttpResponseBase = match.func(request)
         return response
 
@@ -61,7 +61,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """The state of every server, and of what this process needs besides, as JSON; 503 if one is not ok."""
+    """The state of each server and of this process as JSON. 503 if one is not ok."""
     servers = latest.states()
     ready = all(state == "ok" for state in servers.values())
     return JsonResponse({"ready": ready, "servers": servers}, status=200 if ready else 503)
@@ -74,10 +74,10 @@ PROBES = {
 
 
 class Latest:
-    """The states of the servers and of this process as of `SHARED_SECONDS` ago at most, and the time that a look takes.
+    """The states of the servers and of this process, at most `SHARED_SECONDS` plus one check old.
 
-    However many ask, a process looks once at a time: so no caller can make it open connections and threads without end,
-    and a frozen server holds one of its threads.
+    A process checks once at a time, however many ask. So callers cannot make it open endless connections and threads,
+    and a frozen server holds only one of its threads.
     """
 
     def __init__(self) -> None:
@@ -87,8 +87,8 @@ class Latest:
         self._has_right_key = False
 
     def states(self) -> dict[str, str]:
-        """The states by name, looked at again when they are old."""
-        # While another thread looks, its last answer is good enough; there is none at the first look only.
+        """The states by name, refreshed if they are old."""
+        # While another thread checks, its last result is good enough. Only the first check has none.
         if time.monotonic() >= self._fresh_until and self._looking.acquire(blocking=not self._states):
             try:
                 if time.monotonic() >= self._fresh_until:
@@ -100,12 +100,12 @@ class Latest:
         return self._states
 
     def _own_states(self, postgresql: str) -> dict[str, str]:
-        """What this process has wrong, by name; empty if it can serve pages. The key is compared until it was right."""
+        """This process's faults by name; empty if it can serve pages. Compares the key until it was right once."""
         found = {}
         if not self._has_right_key and postgresql == "ok":
             found = {name: state for name, state in probed({"secret key": key_check()}).items() if state != "ok"}
             self._has_right_key = not found
-        # Read at the start: without them every page is a 500.
+        # Read at the start. Without them every page is a 500.
         if not getattr(staticfiles_storage, "hashed_files", True):
             found["static files"] = "were not collected"
         return found
@@ -115,9 +115,9 @@ latest = Latest()
 
 
 def server_states() -> dict[str, str]:
-    """`ok`, or what is wrong with it, for each server; takes `DEADLINE_SECONDS` at most.
+    """`ok` or the fault of each server, within `DEADLINE_SECONDS`.
 
-    Only the kind of an error is told: this page is public, and messages name hosts and users.
+    Only the kind of an error, because this page is public and messages name hosts and users.
     """
     return probed(
         {
@@ -130,13 +130,13 @@ def server_states() -> dict[str, str]:
 
 
 def key_check() -> Callable[[], object]:
-    """A check that this process has the secret key of the site."""
+    """A check that this process has the site's secret key."""
     parameters: dict[str, Any] = connection.get_connection_params()
     return lambda: site_key.compare(*probe(parameters, site_key.QUESTION))
 
 
 def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
-    """The result of each check; they run at once, and any exception counts as a failure."""
+    """The result of each check. They run at the same time. An exception is a failure."""
     states: dict[str, str] = {}
 
     def probe(name: str, check: Callable[[], object]) -> None:
@@ -149,7 +149,7 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
         else:
             states[name] = "ok"
 
-    # Threads that no caller waits for to the end: a frozen server may hold its own for some seconds.
+    # Nobody waits for these threads to end: a frozen server may hold its own for seconds.
     probes = [threading.Thread(target=probe, args=item, daemon=True) for item in checks.items()]
     until = time.monotonic() + DEADLINE_SECONDS
     for thread in probes:
@@ -160,12 +160,12 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
 
 
 class ReadOnlyError(Exception):
-    """PostgreSQL answers, and takes no writes: a standby, or a switchover."""
+    """PostgreSQL answers but takes no writes: a standby, or a switchover."""
 
 
 def postgresql_check() -> Callable[[], object]:
-    """A check of the primary, on a connection of its own."""
-    # A connection of its own, made by its parameters: this thread's may be in use, or broken by a restart.
+    """A check of the primary, on its own connection."""
+    # This thread's connection may be in use, or broken by a restart.
     parameters: dict[str, Any] = connection.get_connection_params()
 
     def check() -> None:
@@ -177,8 +177,8 @@ def postgresql_check() -> Callable[[], object]:
 
 
 def ping(url: str) -> None:
-    """Raises what redis-py raises. A cluster is well while one of the named nodes answers: pages come from PostgreSQL
-    while another is down, so the site can take visitors.
+    """Raises redis-py's errors. A cluster is ok while one of its named nodes answers, because PostgreSQL serves the
+    pages that miss a node.
     """
     if names_cluster(url):
         address = parse(url)

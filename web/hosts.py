@@ -1,4 +1,4 @@
-"""The names under which this site is visited."""
+"""The host names of this site."""
 
 from urllib.parse import urlsplit
 
@@ -7,7 +7,7 @@ from django.http.request import split_domain_port, validate_host
 
 
 def is_own(domain: str) -> bool:
-    """Whether a domain, with or without a port, is this site's: that of SITE_URL, or one that ALLOWED_HOSTS names."""
+    """Whether a domain, with or without port, is this site's: SITE_URL's, or one in ALLOWED_HOSTS."""
     host = split_domain_port(domain)[0]
     named = [name for name in settings.ALLOWED_HOSTS if name != "*"]
     return bool(host) and (host == urlsplit(settings.SITE_URL).hostname or validate_host(host, named))

@@ -1,4 +1,4 @@
-"""The icons of the pages: symbols of one drawing (static/feedsite/icons.svg), in the colour of the text around them."""
+"""The icons of pages: symbols of static/feedsite/icons.svg in the colour of the text."""
 
 import re
 from functools import cache
@@ -12,13 +12,13 @@ from django.utils.safestring import SafeString
 
 @cache
 def icon(name: str) -> str:
-    """The icon of this name, which says nothing to those who do not see it: a word stands beside it."""
+    """An icon. Hidden from screen readers, because a word stands beside it."""
     address = static("feedsite/icons.svg")
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', address, name)
 
 
 OF_CARDS = ("reply", "repost", "like", "liked", "bookmark", "bookmarked", "more")
-"""The icons that each card has: a page carries them itself, so that a card names them in a few letters."""
+"""Icons of every card. The page itself contains them, so that each use is short."""
 
 
 @cache

@@ -1,7 +1,6 @@
-"""Letters by Unicode's properties: what is seen, what a word is made of, scripts without spaces, whole characters.
+"""Characters by Unicode properties: visible ones, letters of words, scripts without spaces, whole characters.
 
-The library `regex` knows the properties and grapheme clusters, so there are no tables of ranges here. The classes are
-parts of patterns that are compiled by `compiled`.
+The library `regex` knows the properties and grapheme clusters. The classes here are parts of patterns for `compiled`.
 """
 
 import re
@@ -11,31 +10,31 @@ from functools import lru_cache
 import regex
 
 MARKS = 30
-"""Combining marks that are looked at of one letter."""
+"""The most combining marks to keep on one letter."""
 INVISIBLE = r"[\s\p{Cc}\p{Default_Ignorable_Code_Point}\u2800\U0001D159[\p{Cf}--\p{Prepended_Concatenation_Mark}]]"
 """Characters that draw nothing. Some shape their neighbours (emoji, Persian)."""
 SHAPING = r"[\p{Join_Control}\p{Variation_Selector}[\p{Emoji_Component}&&\p{Default_Ignorable_Code_Point}]]"
-"""Invisible characters that change how their neighbours are drawn."""
+"""Invisible characters that change how their neighbours look."""
 UNSPACED = (
     r"[[\p{L}\p{M}\p{N}]&&[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Hangul}\p{scx=Bopomofo}]"
     r"--[\p{scx=Latin}\p{Default_Ignorable_Code_Point}]]"
 )
-"""Letters of Chinese, Japanese and Korean: what follows a link, or comes before a mention, may touch it."""
+"""Chinese, Japanese and Korean letters, which may touch a link before them or a mention after them."""
 COMPLEX = r"[[\p{L}\p{M}\p{N}]&&\p{Line_Break=SA}]"
-"""Letters of Thai, Lao, Khmer, Burmese and others that need a dictionary to find the end of a word."""
+"""Letters of Thai, Lao, Khmer, Burmese and others, where only a dictionary finds the end of a word."""
 LETTER = r"[\p{L}\p{M}\p{N}_]"
-"""What a word is made of. Vowel signs are marks, without which Thai or Hindi words fall apart."""
+"""Characters of words. Vowel signs are marks; without them Thai and Hindi words fall apart."""
 APOSTROPHES = "'\u2018\u2019\u201b\u02bb\u02bc\u2032\uff07`\u00b4"
 
 
 def compiled(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
-    """A pattern in which sets may be cut and joined."""
+    """A pattern with set operations."""
     return regex.compile(pattern, regex.V1 | flags)
 
 
-# Flags are spelled out: for them `\X` counts back to the first of a row, which takes time in proportion to the square.
+# Flags are spelled out: `\X` would count back to the first flag of a row, in quadratic time.
 CLUSTER = compiled(r"\p{RI}{2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*+|\X")
-"""A grapheme cluster: what readers see as one character."""
+"""A grapheme cluster: one character for readers."""
 _BLANK = compiled(f"{INVISIBLE}*+")
 _IGNORABLE = compiled(r"\p{Default_Ignorable_Code_Point}")
 # Accents and points that readers leave out. Vowel signs of other scripts stay.
@@ -55,15 +54,15 @@ _HAS_MORE = compiled(
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of a text is seen."""
+    """Whether nothing of the text is visible."""
     return _BLANK.fullmatch(text) is not None
 
 
 def beginning(text: str, most: int) -> str:
-    """The first `most` characters of a text, fewer where they would end within one that readers see as one."""
+    """The first `most` characters of a text, or fewer if they would end inside a grapheme cluster."""
     if len(text) <= most:
         return text
-    part = text[: most + 1]  # a border needs a look at the character behind it
+    part = text[: most + 1]  # the border depends on the next character
     if part.isascii():
         return part[:most]
     end = 0
@@ -75,10 +74,10 @@ def beginning(text: str, most: int) -> str:
 
 
 def stream_safe(text: str) -> str:
-    """`text` without the combining marks that follow `MARKS` others: no script writes so many on one letter.
+    """`text` with at most `MARKS` combining marks in a row. No script writes more on one letter.
 
-    Normalisation sorts the marks of a letter in a time that grows with the square of their number, so it is given none
-    but such a text (Unicode Standard Annex #15, Stream-Safe Text Format).
+    Pass only this text to normalisation, which sorts the marks of a letter in quadratic time (Unicode Standard Annex
+    #15, Stream-Safe Text Format).
 
     See docs/decisions.md: Phrases are found by one automaton.
     """
@@ -94,15 +93,15 @@ def stream_safe(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """`text` as filters and search compare it: what readers take for the same is the same.
+    """`text` for comparisons in filters and search: what looks the same is the same.
 
-    Without case, width, invisible characters, accents of Latin and Greek letters, points of Hebrew and Arabic, strokes
-    (ł is l) and the dots of ё; with one apostrophe, one quotation mark and one hyphen.
+    Removes case, width, invisible characters, accents of Latin and Greek letters, points of Hebrew and Arabic, strokes
+    (ł is l) and the dots of ё. Has one apostrophe, one quotation mark and one hyphen.
     """
     if text.isascii():
         return text.lower().replace("`", "'")
     text = stream_safe(_IGNORABLE.sub("", text))
-    for _ in range(2):  # folding may undo a normal form, and the other way round, for a few letters
+    for _ in range(2):  # folding and normalisation undo each other for a few letters
         text = unicodedata.normalize("NFKC", text).casefold()
     if not _HAS_MORE.search(text):
         return unicodedata.normalize("NFKC", text)
@@ -116,7 +115,7 @@ _STROKED = compiled(r"[\p{Latin}--\p{ASCII}]")
 
 @lru_cache(4_096)
 def _base(letter: str) -> str:
-    """The Latin letter under a stroke, by the name that Unicode gives it."""
+    """The Latin letter under a stroke, from its Unicode name."""
     name, _, stroke = unicodedata.name(letter, "").partition(" WITH ")
     if not stroke:
         return letter

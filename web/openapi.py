@@ -1,6 +1,6 @@
-"""The OpenAPI schema and its page: what the API says of itself.
+"""The OpenAPI schema of the API.
 
-Bodies that go out are msgspec structs and describe themselves; bodies that come in are DRF serializers.
+Outgoing bodies are msgspec structs, which describe themselves. Incoming bodies are DRF serializers.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -50,7 +50,7 @@ LIMIT = OpenApiParameter(
 )
 PAGED = [LAST_ID, LIMIT]
 EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
-"""The body of a call that says all by its address."""
+"""The body of a call without fields."""
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "maxLength": 255, "pattern": "^[!-~]*$"},
@@ -66,7 +66,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        """The scheme as OpenAPI describes it."""
+        """The scheme."""
         return {
             "type": "apiKey",
             "in": "header",
@@ -76,32 +76,32 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """Tokens of apps in the OpenAPI document."""
+    """Apps' tokens in the OpenAPI document."""
 
     target_class = "clientapi.bearer.BearerAuthentication"
     name = "bearer"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        """The scheme as OpenAPI describes it."""
+        """The scheme."""
         return {"type": "http", "scheme": "bearer", "description": "An app's token, which opens what its scopes say."}
 
 
 class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Structs describe themselves, so that the schema says what is sent."""
+    """msgspec structs in the OpenAPI document."""
 
     target_class = "msgspec.Struct"
     match_subclasses = True
 
     def get_name(self, auto_schema: AutoSchema, direction: Any) -> str:
-        """The name of the struct."""
+        """The struct's name."""
         return str(self.target.__name__)
 
     def get_identity(self, auto_schema: AutoSchema, direction: Any) -> str:
-        """The name of the struct."""
+        """The struct's name."""
         return str(self.target.__name__)
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        """The struct's JSON schema; structs within it become components."""
+        """The struct's JSON schema. Structs inside it become components."""
         _, components = msgspec.json.schema_components([self.target], ref_template=REFERENCE)
         own: dict[str, Any] = components.pop(self.target.__name__)
         for name, schema in components.items():
@@ -113,13 +113,13 @@ class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
 
 
 class StrictShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Bodies take no field that they do not know."""
+    """Bodies that refuse unknown fields."""
 
     target_class = "web.rest.StrictSerializer"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        """The serializer's schema, without further fields."""
+        """The serializer's schema without additional fields."""
         shape: dict[str, Any] = auto_schema._map_serializer(  # type: ignore[no-untyped-call]
             self.target, direction, bypass_extensions=True
         )
@@ -132,12 +132,12 @@ class IdShape(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
     target_class = "web.rest.IdField"
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        """An id's schema: a decimal string."""
+        """A decimal string."""
         return {"type": "string", "pattern": f"^{NUMBER.pattern}$"}
 
 
 def empty_is_absent(result: Any, **options: Any) -> Any:
-    """Say of every number of a query that it may be empty, which is as if it were absent."""
+    """Mark that an integer in a query may be empty, which means absent."""
     for methods in result["paths"].values():
         for operation in methods.values():
             for parameter in operation.get("parameters", ()):
@@ -147,7 +147,7 @@ def empty_is_absent(result: Any, **options: Any) -> Any:
 
 
 class Schema(AutoSchema):
-    """Adds to every operation the errors that it may answer with, by what it does."""
+    """Adds the possible errors to each operation."""
 
     def get_tags(self) -> list[str]:
         """The first part of the path."""
@@ -190,7 +190,7 @@ class Schema(AutoSchema):
 
 @cache
 def document() -> bytes:
-    """The schema as JSON, made once a process: it is the same for all callers."""
+    """The schema as JSON, cached because all callers get the same."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     rendered: bytes = OpenApiJsonRenderer().render(schema, renderer_context={})
     return rendered

@@ -1,4 +1,4 @@
-"""Errors that no view answers: JSON under /api/, a page elsewhere; an outage of PostgreSQL is a 503, never a 500."""
+"""Errors outside views: JSON for the APIs, pages elsewhere. An outage of a server is a 503, never a 500."""
 
 import logging
 import sys
@@ -21,13 +21,13 @@ logger = logging.getLogger(__name__)
 
 
 class OutageMiddleware:
-    """Answers 503 where a view fails because a server does not answer. Pages of the admin may ask it for longer."""
+    """Answers 503 if a server does not answer. The admin's pages may run longer statements."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request; pages of the admin may take longer statements."""
+        """Answer the request, with longer statements for the admin."""
         if request.path_info.startswith(f"/{settings.ADMIN_PATH}"):
             with long_statements():
                 return self.get_response(request)
@@ -35,7 +35,7 @@ class OutageMiddleware:
         return wrong_method(request, response) if isinstance(response, HttpResponseNotAllowed) else response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
-        """The answer to a request that a server failed: 503; None for other errors."""
+        """503 for an outage; None for other errors."""
         if not isinstance(exception, OUTAGES):
             return None
         logger.error("A server failed a request: %s", exception)
@@ -43,7 +43,7 @@ class OutageMiddleware:
 
 
 def _view(request: HttpRequest) -> type[ApiView] | None:
-    """The view of an address of the APIs; None for pages and for addresses that are none."""
+    """The API view of the address. None for pages and unknown addresses."""
     try:
         found = resolve(request.path_info, getattr(request, "urlconf", None))
     except Resolver404:
@@ -57,21 +57,21 @@ def _is_api(request: HttpRequest) -> bool:
 
 
 def _problem(request: HttpRequest, status: int, detail: str) -> HttpResponse:
-    """An error in the shape of the API that has the address."""
+    """An error in the format of the address's API."""
     return FeedResponse((_view(request) or ApiView).problem(detail), status=status)
 
 
 READ_ONLY_SECONDS = 60
-"""Seconds that a client is asked to wait in the read-only mode."""
+"""Retry-After in read-only mode."""
 
 
 def unavailable(request: HttpRequest, why: str = "") -> HttpResponse:
-    """A moment's outage: when to come back, and nothing that needs a server of ours. `why`: the site is read-only."""
+    """A 503 with Retry-After that needs no server of ours. `why`: the site is read-only."""
     if _is_api(request):
         detail = f"The site can be read, and takes no changes for now: {why}" if why else OutageError.default_detail
         response = _problem(request, 503, detail)
     else:
-        try:  # without context processors: they would ask for the session
+        try:  # no context processors: they would read the session
             page = loader.get_template("503.html").render({"why": why, **nonce(request)})
         except TemplateDoesNotExist:
             page = f"<!doctype html><title>Unavailable</title><h1>{OutageError.default_detail}</h1>"
@@ -81,30 +81,30 @@ def unavailable(request: HttpRequest, why: str = "") -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """The answer 400, as JSON or a page."""
+    """400 as JSON or a page."""
     if _is_api(request):
         return _problem(request, 400, "The request cannot be read.")
-    # Without context processors: what cannot be read of the request is not known.
+    # No context processors, because they might read the unreadable request again.
     frame = {"user": request.user if is_user_known(request) else None}
     return HttpResponse(loader.get_template("400.html").render(nonce(request) | theme(request) | frame), status=400)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """The answer 403, as JSON or a page."""
+    """403 as JSON or a page."""
     if _is_api(request):
         return _problem(request, 403, "You do not have permission to perform this action.")
     return defaults.permission_denied(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """The answer 404, as JSON or a page."""
+    """404 as JSON or a page."""
     if _is_api(request):
         return _problem(request, 404, "Not found.")
     return defaults.page_not_found(request, exception)
 
 
 def wrong_method(request: HttpRequest, response: HttpResponseNotAllowed) -> HttpResponse:
-    """The page for the address of a form that is opened like a page, with the methods that the address takes."""
+    """405 as a page, for the address of a form that somebody opens. Names the allowed methods."""
     if _is_api(request):
         return response
     page = loader.get_template("405.html").render(nonce(request), request)
@@ -112,21 +112,21 @@ def wrong_method(request: HttpRequest, response: HttpResponseNotAllowed) -> Http
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django calls it while it handles the error, so an outage that no view met (in a middleware) is known by it."""
+    """500, or 503 if the error being handled is an outage in a middleware."""
     if isinstance(sys.exc_info()[1], OUTAGES):
         return unavailable(request)
     if _is_api(request):
         return _problem(request, 500, "The server failed.")
-    try:  # without context processors, as above
+    try:  # no context processors, as above
         return HttpResponse(loader.get_template("500.html").render(nonce(request)), status=500)
     except TemplateDoesNotExist:
         return defaults.server_error(request)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """The answer 403 to a request without its CSRF token, as JSON or a page."""
+    """403 for a missing CSRF token, as JSON or a page."""
     if _is_api(request):
         return _problem(request, 403, f"CSRF Failed: {reason}")
     if "HX-Request" in request.headers and not request.user.is_authenticated:
-        return HttpResponse(status=401)  # the cookies ended with the session: the open page tells its reader
+        return HttpResponse(status=401)  # the cookies ended with the session: the open page shows that
     return render(request, "403_csrf.html", status=403)

@@ -1,6 +1,6 @@
-"""The ground of the pages: what their requests may ask for, and whole pages or parts as answers.
+"""What all pages share: reading requests, and answering with a whole page or a part.
 
-Everything works without JavaScript. Where htmx asks, the same address answers with the part of the page that changes.
+Everything works without JavaScript. For htmx the same address answers with the part that changes.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ KEYS_COOKIE = "keys"
 KEYS_OFF = "off"
 """Spelled in keys.js too."""
 INVALID = 422
-"""The status of a form that is shown again; htmx swaps it in, as base.html tells it to."""
+"""The status of a form with errors. base.html tells htmx to swap it in."""
 FORM_METHODS = ["GET", "HEAD", "POST"]
 """The methods of a page with a form."""
 
@@ -51,19 +51,17 @@ class PageRequest(HttpRequest):
 
 
 def wants_part(request: PageRequest) -> bool:
-    """Whether htmx asks for a part, and not a browser for a page."""
+    """Whether htmx asks for a part, not a browser for a page."""
     return bool(request.htmx) and not request.htmx.boosted and not request.htmx.history_restore_request
 
 
 def fetches_ahead(request: HttpRequest) -> bool:
-    """Whether a browser asks for a page ahead of its reader."""
+    """Whether a browser prefetches the page."""
     return request.headers.get("Sec-Purpose", "").startswith("prefetch")
 
 
 def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
-    """The ids, separated by commas, that the query names; none if it names none. Raises ParameterError, also for more
-    than `most`.
-    """
+    """The ids in a comma-separated parameter, or an empty list. Raises ParameterError, also for more than `most`."""
     text = once(request.GET, name)
     named = text.split(",", most) if text else []
     ids = [number for number in map(parse_id, named) if number is not None]
@@ -73,23 +71,20 @@ def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
 
 
 def next_page(request: HttpRequest) -> str:
-    """The address on this site that the request names as `next`; "" if it names none, itself, or anything else.
-
-    An address begins with exactly one slash and is at most `NEXT_LENGTH` characters long.
-    """
+    """The address on this site that the request names as `next`. Empty if there is none, or it is the page itself."""
     target = request.POST.get("next") or request.GET.get("next") or ""
     return target if is_local(target) and target != request.path else ""
 
 
 def is_local(address: str) -> bool:
-    """Whether an address is one of this site: a path, with exactly one slash at its beginning."""
+    """Whether an address is a path on this site: starts with exactly one slash, at most `NEXT_LENGTH` characters."""
     if not LOCAL_ADDRESS.match(address) or len(address) > NEXT_LENGTH:
         return False
     return url_has_allowed_host_and_scheme(address, allowed_hosts=None)
 
 
 def came_from(request: HttpRequest) -> str:
-    """Where a stranger goes on after signing in: this page, on the pages that sign in the one before; "" for home."""
+    """Where a stranger goes after signing in: this page, or the one before a page that signs in. Empty for home."""
     match = request.resolver_match
     if match is None or match.url_name == "first-admin":
         return ""
@@ -98,12 +93,12 @@ def came_from(request: HttpRequest) -> str:
 
 
 def go_on(request: HttpRequest, otherwise: str, *args: Any) -> HttpResponseRedirect:
-    """The redirect after an act: to `next`, else to the page called `otherwise`. Every `next` is followed here."""
+    """Redirect after an act: to `next`, else to the page named `otherwise`. The only place that follows `next`."""
     return HttpResponseRedirect(next_page(request) or reverse(otherwise, args=args))
 
 
 def go_to(request: PageRequest, address: str) -> HttpResponse:
-    """The redirect to an address of this site; where htmx asks, the whole page goes there."""
+    """Redirect to an address of this site. For htmx the whole page goes there."""
     if wants_part(request):
         return HttpResponseClientRedirect(address)
     return HttpResponseRedirect(address)
@@ -117,10 +112,10 @@ def show(
     part: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """The page, or where htmx asks for it, its `part`. Templates find in `address` the page that the reader is on, also
-    while a part of it is answered from somewhere else: that is where forms lead back to.
+    """The page, or its `part` if htmx asks for it.
 
-    Only the reader's own browser keeps it, and asks before it shows it again; going back in the history stays instant.
+    `address` in templates is the page that the reader is on, even if the part comes from another address. Forms return
+    there. Only the reader's browser keeps the page, and revalidates it. Going back in the history stays instant.
     """
     page = request.htmx.current_url_abs_path if wants_part(request) else None
     context = {"address": page or request.get_full_path()} | (context or {})
@@ -131,12 +126,13 @@ def show(
 
 
 LONGEST_IN_SECONDS = 120
-"""Seconds; a longer wait is told in minutes."""
+"""Longer waits are shown in minutes."""
 
 
 def too_many(request: HttpRequest, seconds: float, *, is_member: bool = False) -> HttpResponse:
-    """The page that asks for patience, in the frame of the site. It needs no query: no context processors, and the
-    reader only where a view has asked for them. `is_member`: the reader is known to be a member, but not which.
+    """429 as a page of the site. Makes no query: no context processors, and no reader unless a view has read them.
+
+    `is_member`: the reader is a member, but unknown which.
     """
     wait = {"seconds": math.ceil(seconds), "minutes": math.ceil(seconds / 60) if seconds > LONGEST_IN_SECONDS else 0}
     frame = {"user": request.user if is_user_known(request) else None, "is_member": is_member}
@@ -145,39 +141,39 @@ def too_many(request: HttpRequest, seconds: float, *, is_member: bool = False) -
 
 
 def stream(request: HttpRequest) -> dict[str, Any]:
-    """For every template: where pages of signed-in readers hear what happens, or nothing."""
+    """For every template: the address of the event stream, or nothing."""
     return {"stream": "/api/v1/stream" if settings.STREAM else ""}
 
 
 def page_name(request: HttpRequest) -> dict[str, Any]:
-    """For every template: the name of the page's address, or nothing where it leads nowhere."""
+    """For every template: the page's URL name, or nothing."""
     match = request.resolver_match
     return {"page_name": (match and match.url_name) or ""}
 
 
 def theme(request: HttpRequest) -> dict[str, Any]:
-    """For every template: the theme that this browser keeps, or nothing where it follows the system's."""
+    """For every template: this browser's chosen theme, or nothing for the system's."""
     kept = request.COOKIES.get(THEME_COOKIE, "")
     return {"theme": kept if kept in THEMES else ""}
 
 
 def set_theme_cookie(response: HttpResponse, chosen: str) -> None:
-    """Let this browser keep a theme; "" lets it forget."""
+    """Save a theme in this browser; "" deletes it."""
     _set_cookie(response, THEME_COOKIE, chosen if chosen in THEMES else "", is_for_scripts=False)
 
 
 def has_keys(request: HttpRequest) -> bool:
-    """Whether this browser's reader uses single keys (keys.js)."""
+    """Whether this browser's reader uses single-key shortcuts (keys.js)."""
     return request.COOKIES.get(KEYS_COOKIE) != KEYS_OFF
 
 
 def set_keys_cookie(response: HttpResponse, *, has_keys: bool) -> None:
-    """Let this browser keep whether its reader uses single keys."""
+    """Save in this browser whether its reader uses single-key shortcuts."""
     _set_cookie(response, KEYS_COOKIE, "" if has_keys else KEYS_OFF, is_for_scripts=True)
 
 
 def _set_cookie(response: HttpResponse, name: str, value: str, *, is_for_scripts: bool) -> None:
-    """Let this browser keep a choice; "" lets it forget."""
+    """Save a choice in this browser; "" deletes it."""
     if not value:
         response.delete_cookie(name, samesite="Lax")
         return
@@ -186,13 +182,12 @@ def _set_cookie(response: HttpResponse, name: str, value: str, *, is_for_scripts
 
 
 class RateMiddleware:
-    """Counts every request for a page before anything else is done for it, as the API counts its own: in the rate that
-    the page names by `limited`, else in `read` or `write`; by reader, strangers by address. Paths that lead nowhere
-    count too.
+    """Counts each request for a page before all other work, like the API counts its own.
 
-    Not counted are probes, what is `uncounted`, and the API here, which counts for itself. A session that an answer
-    begins is marked. Where guesses have used up the attempts of an address, the pages that sign in and sign up
-    (`ENTRANCES`) answer without the session that the browser names, so that one that has ended keeps no user out.
+    The rate is the one named by `limited`, else `read` or `write`; by reader, or by address for strangers. Unknown
+    paths count too. Probes, `uncounted` views and the API do not. If an address has used up its attempts, the pages of
+    `ENTRANCES` ignore the browser's session, so that an ended session does not lock a user out. A session that an
+    answer begins is marked (web.rates).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -204,7 +199,7 @@ class RateMiddleware:
         if scope:
             call = rates.Call(scope, rates.address(request), credential=rates.session_credential(request.COOKIES))
             if call.wait is not None and self._name(request) in ENTRANCES:
-                # A session that has ended, in a browser whose address is used up by others' guesses.
+                # Others' guesses have used up this address, and the browser's session may have ended.
                 request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
                 call = rates.Call(scope, rates.address(request))
             if call.wait is not None:
@@ -214,7 +209,7 @@ class RateMiddleware:
         response = self.get_response(request)
         if is_user_known(request):
             user = known_user(request)
-            self._prove(request, user)  # no view was called
+            self._prove(request, user)  # if no view was called
             given = {name: morsel.value for name, morsel in response.cookies.items()}
             credential = rates.session_credential(given)
             if user is not None and credential and credential != rates.session_credential(request.COOKIES):
@@ -222,19 +217,19 @@ class RateMiddleware:
         return response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
-        """The refusal of a user who calls too often; None lets the view run."""
+        """429 for a user who calls too often; None lets the view run."""
         wait = self._prove(request, request.user.pk) if hasattr(request, "unproven") else None
         return too_many(request, wait) if wait is not None else None
 
     @staticmethod
     def _prove(request: HttpRequest, user: int | None) -> float | None:
-        """Tell the request's call, once, whose session it was when the request came."""
+        """Tell the request's call once whose session it was."""
         call: rates.Call | None = request.__dict__.pop("unproven", None)
         return call.prove(user) if call is not None else None
 
     @staticmethod
     def _name(request: HttpRequest) -> str | None:
-        """The name of the page's route; None for an address that leads nowhere."""
+        """The name of the page's route; None for unknown addresses."""
         with contextlib.suppress(Resolver404):
             return resolve(request.path_info, getattr(request, "urlconf", None)).url_name
         return None
@@ -258,7 +253,7 @@ View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 
 
 def limited(scope: str) -> Callable[[View[P]], View[P]]:
-    """Let RateMiddleware count the posts to a page in the rate `scope`, together with those of the API."""
+    """Make RateMiddleware count POSTs to a page in the rate `scope`, together with the API's."""
 
     def decorate(view: View[P]) -> View[P]:
         view.rates = {"POST": scope}  # type: ignore[attr-defined]
@@ -268,9 +263,10 @@ def limited(scope: str) -> Callable[[View[P]], View[P]]:
 
 
 def keeps_opener(view: View[P]) -> View[P]:
-    """Let the page that opened this one in a window keep its hold: apps in browsers are given their code so, and every
-    page on the way to it has to allow that. Such a page can close the window and lead it on, but read nothing of it; it
-    is in no frame (web.headers).
+    """Let the window that opened this page keep its reference to it. Apps in browsers get their code in this way.
+
+    Every page on the way to the code needs it. The opener can close the window and navigate it, but read nothing. The
+    page is never in a frame (web.headers).
     """
 
     @wraps(view)
@@ -283,6 +279,6 @@ def keeps_opener(view: View[P]) -> View[P]:
 
 
 def uncounted(view: View[P]) -> View[P]:
-    """Let RateMiddleware pass a view that costs as little as a static file: its user is not read, for a rate either."""
+    """Make RateMiddleware skip a view that is as cheap as a static file. Its user is not read either."""
     view.is_uncounted = True  # type: ignore[attr-defined]
     return view

@@ -1,4 +1,4 @@
-"""Pages of admin lists over large tables: what they show costs the same whatever the tables hold.
+"""Pages of the admin's lists. Their cost does not grow with the tables.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -10,14 +10,14 @@ from django.db import connections
 from django.utils.functional import cached_property
 
 EXACT_UP_TO = 10_000
-"""Rows. Longer lists end here, for a page costs the rows before it; whole tables tell an estimate of theirs."""
+"""Rows. Longer lists end here, because a page costs all rows before it. Whole tables show an estimated count."""
 
 
 class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Counts exactly up to `exact_up_to` rows, and neither counts nor lists more than that.
+    """Counts and lists at most `exact_up_to` rows.
 
-    `is_capped`: more rows fit than it lists. `is_estimated`: the count is PostgreSQL's estimate. Both are known with
-    `count`, and pages tell them.
+    `is_capped`: more rows match. `is_estimated`: the count is PostgreSQL's estimate. Read `count` first. Pages show
+    both.
     """
 
     is_capped = False
@@ -25,19 +25,19 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
 
     @property
     def exact_up_to(self) -> int:
-        """Rows up to which the count is exact."""
+        """The most rows to count exactly."""
         return EXACT_UP_TO
 
     @cached_property
     def count(self) -> int:
-        """The number of rows: exact up to `exact_up_to`, beyond it PostgreSQL's estimate."""
+        """The number of rows, at most `exact_up_to`. For a whole larger table PostgreSQL's estimate."""
         rows: Any = self.object_list
         if not rows.query.where:
             estimate = self._estimate(rows)
             if estimate > self.exact_up_to:
                 self.is_estimated = True
                 return estimate
-        # Without what is counted for each row; one more proves that there are more.
+        # Without the counts of each row. One row more proves that there are more.
         found = int(rows.order_by().values("pk")[: self.exact_up_to + 1].count())
         self.is_capped = found > self.exact_up_to
         return min(found, self.exact_up_to)
@@ -50,7 +50,7 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
 
     @staticmethod
     def _estimate(rows: Any) -> int:
-        """PostgreSQL's own, of the last ANALYZE; negative where there was none."""
+        """PostgreSQL's estimate from the last ANALYZE. Negative if there was none."""
         with connections[rows.db].cursor() as cursor:
             cursor.execute(
                 "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass", [rows.model._meta.db_table]

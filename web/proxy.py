@@ -1,9 +1,8 @@
-"""Facts of a request from the proxy in front: its client's address, and whether it came over TLS.
+"""The client's address and scheme, from the header of the proxy in front.
 
-One header is believed, `Forwarded` (RFC 7239), where `settings.PROXY` says that a proxy sets it on every request. Its
-name has no hyphen. Names with hyphens (X-Forwarded-For, X-Forwarded-Proto, X-Real-IP) cannot be believed: a WSGI
-environment has one key for `X-Forwarded-For` and `X_Forwarded_For`, granian keeps the last of them, and Caddy passes
-both on.
+If `settings.PROXY` says that a proxy sets it on every request, the site trusts one header: `Forwarded` (RFC 7239).
+Headers with hyphens (X-Forwarded-For, X-Real-IP) cannot be trusted: in WSGI `X-Forwarded-For` and `X_Forwarded_For`
+have one key, granian keeps the last of them, and Caddy passes both on.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -17,20 +16,20 @@ from django.http.response import HttpResponseBase
 
 HEADER = "HTTP_FORWARDED"
 SCHEME = "feedsite.scheme"
-"""Where SECURE_PROXY_SSL_HEADER looks in `META`. No header comes there: their keys begin with `HTTP_`."""
+"""Where SECURE_PROXY_SSL_HEADER looks in `META`. No header can set it: their keys begin with `HTTP_`."""
 
 
 class ProxyMiddleware:
-    """Puts the client's address and scheme where the site reads them: `REMOTE_ADDR` and `SCHEME` of `request.META`.
+    """Writes the client's address and scheme into `request.META`: `REMOTE_ADDR` and `SCHEME`.
 
-    A request without the header has not come through the proxy (a probe): its own peer is its client.
+    A request without the header did not come through the proxy (a probe). Its peer is the client.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request with the client and scheme that a trusted proxy names."""
+        """Set client and scheme if a trusted proxy names them."""
         if settings.PROXY and (said := request.META.get(HEADER)):
             client, scheme = parse(said)
             request.META["REMOTE_ADDR"] = client or request.META.get("REMOTE_ADDR", "")
@@ -39,10 +38,9 @@ class ProxyMiddleware:
 
 
 def parse(header: str) -> tuple[str, str]:
-    """The client's IP address and scheme of the last element, which the proxy wrote; each empty where it is not there
-    or is no address (`unknown`, a name).
+    """The client's IP address and scheme in the last element, which the proxy wrote. Empty if missing or no address.
 
-    IPv6 addresses are taken without brackets too, as the variables of proxies spell them.
+    Accepts IPv6 addresses without brackets too, because some proxies write them so.
     """
     element = header.rpartition(",")[2]
     pairs = (part.partition("=") for part in element.split(";"))

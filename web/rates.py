@@ -1,15 +1,14 @@
-"""How often one caller may do one thing: a counter a caller and scope, on the cache server.
+"""Rate limits: one counter for each caller and scope, on the cache server.
 
-A slot begins with its first call and lives for the rate's period; one Lua script counts and dates it, so that
-no number of concurrent calls passes more than the limit. Over the edge between two slots twice the limit may
-come close together, never more in any period. runtime/rate_table.py has the rates, `FEEDSITE_RATES` replaces single
-ones, and `FEEDSITE_RATE_SCALE` multiplies them all.
+A slot begins with its first call and lasts for the rate's period. One Lua script counts and sets the expiry, so
+concurrent calls cannot exceed the limit. Around the edge of two slots up to twice the limit can pass in a short time.
+runtime/rate_table.py has the rates. `FEEDSITE_RATES` replaces single ones, `FEEDSITE_RATE_SCALE` multiplies all.
 
-A request is counted before anything else is done for it (`Call`), and so before PostgreSQL says whose token or session
-it carries. A credential that was good leaves a mark, which names its user: by it the user's own counter is found. A
-credential without a mark counts as an attempt of its address (scope `attempt`), which is taken back when it proves to
-be good. So an address that tries bad tokens is refused at its limit without a query, and the users behind the same
-address, whose credentials are marked, go on. A mark proves nothing: PostgreSQL is asked whether the credential is good.
+A request is counted first (`Call`), before PostgreSQL says whose token or session it carries. A credential that was
+valid leaves a mark with its user, so the user's own counter is used. A credential without a mark counts as an attempt
+of its address (scope `attempt`), which is taken back if it proves valid. So an address that tries bad tokens is refused
+without a query, while users with marked credentials behind it go on. A mark is no proof: PostgreSQL still checks the
+credential.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -52,17 +51,17 @@ GUARDED = frozenset(
         "email",
     }
 )
-"""Scopes that each process counts by itself while the cache server is gone: guessing shall not be free then."""
+"""Counted per process when the cache server is down, so password guessing stays limited."""
 OWN_SLOTS = 10_000
-"""Slots that a process keeps meanwhile."""
+"""The most slots that a process keeps then."""
 
 ATTEMPT = "attempt"
-"""The scope of credentials that are not known to be good, by address."""
+"""The scope for credentials without a mark, by address."""
 MARK_SECONDS = 7 * 86_400
-"""How long a credential is remembered after its last call."""
+"""How long a mark lasts after the credential's last call."""
 
-# Milliseconds to wait (0: the call may pass), calls of the slot, milliseconds that it has left. A counter without a
-# life (PTTL < 0) is given one, whatever made it.
+# Returns the milliseconds to wait (0: may pass), the slot's calls, and its remaining milliseconds. A counter without an
+# expiry (PTTL < 0) gets one.
 _COUNT = """
 local function count(key, most, period, cost)
     local calls = redis.call('INCRBY', key, cost)
@@ -77,20 +76,20 @@ local function count(key, most, period, cost)
 end
 """
 COUNT = script(f"{_COUNT} return count(KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
-# The slot may be a later one, in which less was counted: below zero it would let more pass than the limit.
+# The slot may be a later one with fewer calls. A negative counter would let more calls pass than the limit.
 GIVE_BACK = script("""
 local counted = tonumber(redis.call('GET', KEYS[1]) or 0)
 return counted > 0 and redis.call('DECRBY', KEYS[1], math.min(counted, tonumber(ARGV[1])))
 """)
-# For the user that the mark (KEYS[1]) names, in the counter whose key begins with ARGV[2]; without a mark as an attempt
-# (KEYS[2]).
+# Counts for the user in the mark KEYS[1], in the counter with the prefix ARGV[2]. Without a mark counts an attempt,
+# KEYS[2].
 COUNT_CREDENTIAL = script(f"""{_COUNT}
 local user = redis.call('GETEX', KEYS[1], 'PX', ARGV[1])
 if user then return {{user, count(ARGV[2] .. user, ARGV[3], ARGV[4], 1)}} end
 return {{'', count(KEYS[2], ARGV[5], ARGV[6], 1)}}
 """)
-# The credential is good: its mark (KEYS[1]) names the user, the attempt (KEYS[2]) is taken back, the call is the
-# user's (KEYS[3]).
+# The credential is valid: write the mark KEYS[1], take back the attempt KEYS[2], and count the call for the user,
+# KEYS[3].
 VOUCH = script(f"""{_COUNT}
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 if ARGV[5] == '1' and tonumber(redis.call('GET', KEYS[2]) or 0) > 0 then redis.call('DECR', KEYS[2]) end
@@ -99,7 +98,7 @@ return count(KEYS[3], ARGV[3], ARGV[4], 1)
 
 
 class OwnSlots:
-    """The counters of one process, in memory, of limited number: where it is full, the slots that end first go."""
+    """One process's counters in memory. If they are full, the slots that end first are dropped."""
 
     def __init__(self, size: int = OWN_SLOTS) -> None:
         self._size = size
@@ -107,7 +106,7 @@ class OwnSlots:
         self._slots: dict[str, tuple[int, float]] = {}
 
     def count(self, key: str, calls: int, seconds: int) -> float | None:
-        """Count a call in the slot of `key`; None if the rate allows it, else the seconds until the slot ends."""
+        """Count a call for `key`; None if it may pass, else the seconds until the slot ends."""
         now = time.monotonic()
         with self._lock:
             counted, end = self._slots.get(key, (0, 0.0))
@@ -124,7 +123,7 @@ class OwnSlots:
                 del self._slots[key]
 
     def clear(self) -> None:
-        """Forget all counts."""
+        """Delete all counts."""
         with self._lock:
             self._slots.clear()
 
@@ -133,16 +132,16 @@ own = OwnSlots()
 
 
 class Slot(NamedTuple):
-    """The calls that one caller has left of a rate."""
+    """A caller's remaining calls of a rate."""
 
     limit: int
     remaining: int
     ends: float
-    """When counting begins anew, in seconds since 1970."""
+    """When the slot ends, in seconds since 1970."""
 
 
 class Counted(NamedTuple):
-    """A call that was counted. Without the cache server it has no slot."""
+    """A counted call. Without the cache server it has no slot."""
 
     wait: float | None = None
     """Seconds to wait; None if the call may pass."""
@@ -150,7 +149,7 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(cls, scope: str, answer: Sequence[Any]) -> "Counted":
-        """The count that the scripts answer."""
+        """Parse a script's reply."""
         wait, calls, left = map(int, answer)
         most, _seconds = limit(scope)
         return cls(wait / 1000 if wait else None, Slot(most, max(0, most - calls), time.time() + left / 1000))
@@ -162,25 +161,22 @@ def _client() -> redis.Redis:
 
 
 def limit(scope: str) -> tuple[int, int]:
-    """Calls that `scope` allows, scaled, and the seconds that they are counted in."""
+    """The scaled number of calls that `scope` allows, and its period in seconds."""
     calls, seconds = parse_rate(settings.RATES[scope])
     return max(1, math.floor(calls * settings.RATE_SCALE)), seconds
 
 
 def hit(scope: str, who: str, cost: int = 1) -> float | None:
-    """Count one call, as `cost` of the rate's; None if it may pass, else the seconds to wait. A refused call of more
-    than one costs nothing.
+    """Count one call as `cost` calls; None if it may pass, else the seconds to wait. A refused call of more than one
+    costs nothing.
 
-    Without the cache server reading and writing go on uncounted: a rate limit is no reason to be down. The rates that
-    guard passwords (`GUARDED`) are counted by each process for itself then. One call a second finds out.
+    Without the cache server calls pass uncounted, except `GUARDED` scopes, which each process counts itself.
     """
     return hit_each(scope, {who: cost}).get(who)
 
 
 def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
-    """Count calls of several callers, each with its cost (`hit`), in one round trip. Returns the seconds to wait of
-    those refused.
-    """
+    """`hit` for several callers in one round trip. Returns the seconds to wait of the refused ones."""
     found = zip(costs, _count_each(scope, costs), strict=True)
     return {who: counted.wait for who, counted in found if counted.wait is not None}
 
@@ -195,25 +191,23 @@ def _count_each(scope: str, costs: Mapping[str, int]) -> list[Counted]:
 
 
 def give_back_each(scope: str, costs: Mapping[str, int]) -> None:
-    """Take back what `hit_each` counted for calls that were then refused for another reason; no counter falls below
-    zero.
-    """
+    """Take back counts of `hit_each` for calls that were refused for another reason. No counter falls below zero."""
     _ask_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()])
 
 
 class Call:
-    """One request, counted before it is answered: `wait` is None if it may go on, else the seconds to wait.
+    """One request, counted before it is answered. `wait`: None if it may go on, else the seconds to wait.
 
     Args:
-        scope: The rate that the request falls under.
-        address: Where it comes from (`address`).
-        credential: The token or session that it carries, which only PostgreSQL can check; empty without one.
-        user: The id of its user, where that is proven without a query (a signed ticket).
+        scope: The rate of the request.
+        address: The caller's (`address`).
+        credential: The token or session, which only PostgreSQL can check. Empty without one.
+        user: The user's id, if it is proven without a query (a signed ticket).
     """
 
     def __init__(self, scope: str, address: str, *, credential: str = "", user: int | None = None) -> None:
         self.slots: list[Slot] = []
-        """The rest of each rate that counts the request; empty while the cache server does not answer."""
+        """The rates that counted the request. Empty while the cache server does not answer."""
         self._scope = scope
         self._address = address
         self._credential = credential if user is None else ""
@@ -225,19 +219,18 @@ class Call:
 
     @property
     def is_marked(self) -> bool:
-        """Whether the credential was good lately."""
+        """Whether the credential has a mark."""
         return self._marked is not None
 
     @property
     def scarcest(self) -> Slot | None:
-        """The rate with the fewest calls left, of those that count the request."""
+        """The slot with the fewest calls left."""
         return min(self.slots, key=lambda slot: (slot.remaining, -slot.ends), default=None)
 
     def prove(self, user: int | None) -> float | None:
-        """Note the user whom PostgreSQL knows by the credential, None where there is none.
+        """Tell the call which user PostgreSQL found for the credential, or None.
 
-        Returns None if the call may go on, else the seconds to wait. Asks the cache server only where the mark says
-        otherwise.
+        Returns None if the call may go on, else the seconds to wait. Asks the cache server only if the mark was wrong.
         """
         if not self._credential:
             return None
@@ -246,8 +239,8 @@ class Call:
         marked, self._marked = self._marked, user
         if user == marked:
             return None
-        self.slots.clear()  # they are of another caller
-        if user is None:  # the token or session has ended since it was marked
+        self.slots.clear()  # another caller's
+        if user is None:  # the credential was marked, but has ended since
             _ask("DEL", _mark(self._credential))
             return self._count(ATTEMPT, self._address)
         names = _mark(self._credential), _counter(ATTEMPT, self._address), _counter(self._scope, str(user))
@@ -256,8 +249,8 @@ class Call:
         return self._noted(Counted.of(self._scope, answer)) if answer is not None else None
 
     def as_attempt(self) -> float | None:
-        """Count a call that its credential does not open as an attempt of its address, and give it back to the user: an
-        app with few scopes shall use up none of what its user may do.
+        """Count the call as an attempt of its address instead of the user's, if the credential does not open it. So an
+        app with few scopes cannot use up its user's calls.
 
         Returns None if the call may go on, else the seconds to wait.
         """
@@ -267,8 +260,7 @@ class Call:
         return self._count(ATTEMPT, self._address)
 
     def as_stranger(self) -> float | None:
-        """Count a call that is answered as a stranger's though it carries a credential, as its address's. A user whose
-        credential it is gets it back.
+        """Count the call for its address instead of the user, if it has a credential but gets a stranger's answer.
 
         Returns None if the call may go on, else the seconds to wait.
         """
@@ -298,17 +290,18 @@ class Call:
 
 
 class Claimed:
-    """An authenticator of the API whose requests are counted before it asks PostgreSQL about them."""
+    """An authenticator of the API whose requests are counted before it asks PostgreSQL."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """The credential that a request carries for it (as of `Call`), and the id of the user whom it proves without a
-        query; empty and None where it carries none.
+        """The request's credential for this authenticator, and the user's id if it is proven without a query.
+
+        Empty and None if there is none.
         """
         raise NotImplementedError
 
 
 def mark(credential: str, user: int) -> None:
-    """Note a credential that the site has just given to a user."""
+    """Mark a credential that the site has just issued."""
     _ask("SET", _mark(credential), user, "PX", MARK_SECONDS * 1000)
 
 
@@ -318,7 +311,7 @@ def token_credential(token: str) -> str:
 
 
 def session_credential(cookies: Mapping[str, str]) -> str:
-    """The session that the cookies of a request name, as the credential of a `Call`; empty without one."""
+    """The session in the cookies as the credential of a `Call`; empty without one."""
     key = cookies.get(settings.SESSION_COOKIE_NAME, "")
     return key and f"session {key}"
 
@@ -329,18 +322,18 @@ def _limit_ms(scope: str) -> tuple[int, int]:
 
 
 def _hit_own(scope: str, who: str) -> float | None:
-    """Count a call (`hit`) in this process alone."""
+    """`hit` in this process alone."""
     return own.count(_counter(scope, who), *limit(scope)) if scope in GUARDED else None
 
 
 def _ask(*command: Any) -> Any:
-    """The cache server's answer, None while it does not answer."""
+    """The cache server's answer; None on an error."""
     answers = _ask_all([command])
     return None if answers is None else answers[0]
 
 
 def _ask_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
-    """The cache server's answers, in one round trip; None while it does not answer."""
+    """The cache server's answers in one round trip; None on an error."""
     if not commands:
         return []
     try:
@@ -366,13 +359,13 @@ def _digest(text: str) -> str:
 
 
 def address(request: HttpRequest) -> str:
-    """The caller's IP address (web.proxy), or the /64 that one IPv6 customer has."""
+    """The caller's IP address (web.proxy), or the /64 of an IPv6 address, which belongs to one customer."""
     return customer(request.META.get("REMOTE_ADDR", ""))
 
 
 @lru_cache(4096)
 def network(address: str) -> str:
-    """The network of an `address`: the /24 of IPv4, the /48 of IPv6; whatever is no address stays as it is."""
+    """The /24 of an IPv4 address, the /48 of an IPv6 one. Other text stays as it is."""
     try:
         found = ipaddress.ip_interface(address)
     except ValueError:
@@ -382,7 +375,7 @@ def network(address: str) -> str:
 
 @lru_cache(4096)
 def customer(text: str) -> str:
-    """The address, or the /64 of an IPv6 address; whatever is no address stays as it is."""
+    """An IPv4 address, or the /64 of an IPv6 one. Other text stays as it is."""
     try:
         found = ipaddress.ip_address(text)
     except ValueError:

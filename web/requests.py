@@ -1,4 +1,4 @@
-"""The record of every request, by any view: its id, its time, and a line of the access log."""
+"""Records every request: its id, its time, and a line of the access log."""
 
 import logging
 import time
@@ -21,21 +21,21 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OUTAGE = 503
 READINESS = "readyz"
-"""The address whose 503 tells of a server, and is no request that failed."""
+"""The route whose 503 reports a server, and is no failed request."""
 NOWHERE = "(none)"
-"""The route of what no address of the site answers to: the addresses themselves are without end."""
+"""The route of unknown addresses, because the addresses themselves have no bound."""
 
 _children: dict[tuple[str, str, int], Any] = {}
 
 
 class RequestMiddleware:
-    """The outermost middleware: what the others answer by themselves is noted too."""
+    """The outermost middleware, so that it also records what other middleware answers."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request, give it an id, count and time it, and log it."""
+        """Give the request an id, count, time and log it."""
         began = time.perf_counter()
         about = logs.chosen_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         logs.request_id.set(about)
@@ -58,15 +58,15 @@ class RequestMiddleware:
 
 @receiver(request_finished)
 def let_go(**kwargs: Any) -> None:
-    """The request ends here and not in the middleware: Django logs what failed after it."""
+    """Runs here, not in the middleware, because Django may log errors after it."""
     logs.request_id.set("")
 
 
 def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
-    """Count an answered request, and log it where the site logs requests."""
+    """Count an answered request, and log it if the access log is on."""
     route, method, status = route_of(request), method_of(request), response.status_code
     child = _children.get((route, method, status))
-    if child is None:  # looking labels up takes longer than counting
+    if child is None:  # labels are cached, because looking them up costs more than counting
         child = _children[route, method, status] = metrics.http_seconds.labels(route, method, str(status))
     child.observe(seconds)
     if status >= 500 and route != READINESS:
@@ -85,7 +85,7 @@ def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> No
 
 
 def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
-    """Whether there may be something new in PostgreSQL that the user would look for."""
+    """Whether the user may have changed something in PostgreSQL that they look for next."""
     if request.method in READING or response.status_code == OUTAGE:
         return False
     view = getattr(getattr(request.resolver_match, "func", None), "cls", None)
@@ -93,27 +93,27 @@ def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
 
 
 def route_of(request: HttpRequest) -> str:
-    """The pattern that the address matched; names, ids and what was searched for are not in it."""
+    """The matched URL pattern, without names, ids or search words."""
     match = getattr(request, "resolver_match", None)
     if match is None:
         return settings.STATIC_URL if request.path_info.startswith(settings.STATIC_URL) else NOWHERE
     route: str = match.route
     if route.startswith(settings.ADMIN_PATH):
-        return "admin/"  # hundreds, and few who ask
+        return "admin/"  # hundreds of routes with few requests
     return NOWHERE if route == "^api/" else route or "/"
 
 
 def method_of(request: HttpRequest) -> str:
-    """The method, or `other`: callers may make up any."""
+    """The method, or `other`, because callers may invent methods."""
     return request.method if request.method in METHODS else "other"
 
 
 def known_user(request: HttpRequest) -> int | None:
-    """The id of the request's user, if a view asked for them on the way; it is not worth a query."""
+    """The id of the request's user, if a view has read them. Makes no query."""
     return request.user.pk if is_user_known(request) else None
 
 
 def is_user_known(request: HttpRequest) -> bool:
-    """Whether a view has asked for the request's user."""
+    """Whether a view has read the request's user."""
     user: Any = getattr(request, "user", None)
     return user is not None and not (isinstance(user, SimpleLazyObject) and user.__dict__.get("_wrapped") is empty)

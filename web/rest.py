@@ -1,7 +1,6 @@
-"""The REST ground: fields and positions, one shape of errors, rates, and feed pages rendered by msgspec. Bodies of
-JSON are read by web/strict_json.py.
+"""The base of the REST API: fields, positions, errors, rates, and fast answers by msgspec.
 
-Whatever comes in, the answer is JSON and the caller's fault is a 4xx; a server of ours that does not answer is a 503.
+web/strict_json.py reads JSON bodies. Every answer is JSON. The caller's fault is a 4xx, an outage of a server a 503.
 """
 
 import logging
@@ -48,7 +47,7 @@ PAGE = 20
 PAGE_LIMIT = 100
 MAX_POSITION = 2**53
 RETRY_SECONDS = 2
-"""Seconds that a client is asked to wait after an outage."""
+"""Retry-After of an outage."""
 
 
 OUTAGES = (OperationalError, InterfaceError, UnavailableError)
@@ -61,7 +60,7 @@ NO_UTF8 = "The request cannot be read: it is not UTF-8."
 
 
 class ConflictError(exceptions.APIException):
-    """The request is sound, and what it meets does not allow it."""
+    """The request is valid but conflicts with the present state."""
 
     status_code = HTTPStatus.CONFLICT
     default_detail = "Conflict."
@@ -79,21 +78,21 @@ class OutageError(exceptions.APIException):
 
 # --- Bodies ----------------------------------------------------------------------------------------------
 class StrictFormParser(FormParser):
-    """Forms without files. They are UTF-8, whatever charset their Content-Type names."""
+    """Forms without files. Always UTF-8, whatever charset the Content-Type names."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """The fields, a QueryDict. Raises ParseError if they are no UTF-8."""
+        """The fields. Raises ParseError if they are not UTF-8."""
         data = stream.read()
         check_encoding(data)
         return QueryDict(data, encoding="utf-8")
 
 
 class FilesParser(MultiPartParser):
-    """Forms with files, for the methods that a view names in `takes_files`. Their fields are UTF-8."""
+    """Forms with files, for the methods in a view's `takes_files`. Fields are UTF-8."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """The fields and files, as DataAndFiles. Raises ParseError if a field is no UTF-8."""
-        # Django's parser puts U+FFFD where bytes are broken; by Latin-1 it keeps each of them.
+        """The fields and files. Raises ParseError if a field is not UTF-8."""
+        # Django's parser replaces broken bytes by U+FFFD. Latin-1 keeps them all.
         read = super().parse(stream, media_type, {**(parser_context or {}), "encoding": "latin-1"})
         fields = QueryDict(mutable=True)
         try:
@@ -108,7 +107,7 @@ class FilesParser(MultiPartParser):
 
 
 def check_encoding(form: bytes) -> None:
-    """Raise ParseError if a form without files says text that is no UTF-8."""
+    """Raise ParseError if a form without files is not UTF-8."""
     try:
         (unquote_to_bytes(form) if b"%" in form else form).decode()
     except UnicodeDecodeError:
@@ -116,7 +115,7 @@ def check_encoding(form: bytes) -> None:
 
 
 def _as_utf8(text: str) -> str:
-    """The text whose bytes were read as Latin-1."""
+    """Decode text whose bytes were read as Latin-1."""
     try:
         return text.encode("latin-1").decode()
     except UnicodeDecodeError:
@@ -124,61 +123,61 @@ def _as_utf8(text: str) -> str:
 
 
 class OnlyJSON(DefaultContentNegotiation):
-    """Every answer is what the view renders first, whatever the Accept header asks for."""
+    """Ignores the Accept header: always the view's first renderer."""
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> tuple[Any, str]:
-        """The first renderer, whatever the client accepts."""
+        """The first renderer."""
         return renderers[0], renderers[0].media_type
 
 
 class TextField(serializers.CharField):
-    """Text that was sent as text: DRF's field takes numbers too."""
+    """Text that was sent as text. DRF's field accepts numbers too."""
 
     def to_internal_value(self, data: Any) -> str:
-        """The text. Raises ValidationError if it is no string."""
+        """Raises ValidationError."""
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
 
 
 class ObjectField(serializers.DictField):
-    """A JSON object of any shape; StrictJSONParser has bounded its depth, size and strings."""
+    """A JSON object of any shape. StrictJSONParser bounds its depth, size and strings."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(child=serializers.JSONField(), **kwargs)
 
     def to_internal_value(self, data: Any) -> Any:
-        """The object. Raises ValidationError if it is none."""
+        """Raises ValidationError."""
         if not isinstance(data, dict):
             self.fail("not_a_dict", input_type=type(data).__name__)
         return data
 
 
 class FlagField(serializers.BooleanField):
-    """True or false; DRF's field takes "yes" and 1 too."""
+    """True or false. DRF's field accepts "yes" and 1 too."""
 
     def to_internal_value(self, data: Any) -> bool:
-        """The truth value. Raises ValidationError if it is none."""
+        """Raises ValidationError."""
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
 
 
 class NumberField(serializers.IntegerField):
-    """A whole number that was sent as one; DRF's field takes text too."""
+    """A whole number that was sent as one. DRF's field accepts text too."""
 
     def to_internal_value(self, data: Any) -> int:
-        """The number. Raises ValidationError if it is none."""
+        """Raises ValidationError."""
         if not isinstance(data, int) or isinstance(data, bool):
             self.fail("invalid")
         return data
 
 
 class IdField(serializers.CharField):
-    """An id as the API shows it: a decimal string."""
+    """An id as a decimal string."""
 
     def to_internal_value(self, data: Any) -> int:  # type: ignore[override]
-        """The id as a number. Raises ValidationError if it is no decimal string."""
+        """Raises ValidationError."""
         number = parse_id(data) if isinstance(data, str) else None
         if number is None:
             raise serializers.ValidationError("An id is a decimal string.")
@@ -187,10 +186,10 @@ class IdField(serializers.CharField):
 
 @extend_schema_field(OpenApiTypes.DATETIME)
 class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """A time in ISO 8601 that says of which zone it is."""
+    """A time in ISO 8601 with its zone."""
 
     def to_internal_value(self, data: Any) -> datetime:
-        """The moment in UTC. Raises ValidationError without a zone, or if it is no time."""
+        """The time in UTC. Raises ValidationError, also without a zone."""
         try:
             moment = datetime.fromisoformat(data) if isinstance(data, str) and data.isascii() else None
             if moment and moment.tzinfo:
@@ -200,15 +199,15 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
         raise serializers.ValidationError("A time in ISO 8601 with its zone, as 2026-05-01T20:00:00Z.")
 
     def to_representation(self, value: datetime) -> str:
-        """The moment in ISO 8601."""
+        """The time in ISO 8601."""
         return value.isoformat()
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Reads a body, and refuses what it does not know: a field that would be ignored is a mistake of the caller."""
+    """Reads a body and refuses unknown fields, because an ignored field is a caller's mistake."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """The fields. Raises ValidationError for unknown ones."""
+        """Raises ValidationError for unknown fields."""
         unknown = [name for name in data if name not in self.fields or self.fields[name].read_only]
         if unknown:
             raise serializers.ValidationError({name[:64]: ["This field cannot be set."] for name in unknown[:10]})
@@ -224,13 +223,13 @@ def body(request: Request, serializer: type[StrictSerializer], **options: Any) -
 
 
 def invalid(error: DjangoValidationError) -> serializers.ValidationError:
-    """The 400 for what a verb refused."""
+    """The 400 for an error of an action."""
     return serializers.ValidationError(serializers.as_serializer_error(error))
 
 
 # --- Parameters ----------------------------------------------------------------------------------------
 class ParameterError(BadRequest):
-    """A parameter is repeated or has a wrong value. A page answers 400, the API names the parameter and the reason."""
+    """A repeated or invalid parameter. Pages answer 400; the API names the parameter and the reason."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}")
@@ -238,14 +237,14 @@ class ParameterError(BadRequest):
 
 
 def parse_id(text: str) -> int | None:
-    """The id that `text` spells in decimal as the API does, or None."""
+    """The id in a decimal text as the API writes it, or None."""
     if not NUMBER.fullmatch(text) or int(text) > MAX_POSITION:
         return None
     return int(text)
 
 
 def once(query: QueryDict, name: str) -> str:
-    """A parameter of a query or form; "" where it is missing. Raises ParameterError if it is repeated."""
+    """A parameter of a query or form; "" if missing. Raises ParameterError if repeated."""
     values = query.getlist(name)
     if len(values) > 1:
         raise ParameterError(name, "Give it once.")
@@ -263,18 +262,18 @@ def _number(request: HttpRequest, name: str, rule: str) -> int | None:
 
 
 def position(request: HttpRequest, name: str = "last_id") -> int | None:
-    """The position in a list that the query names, or None. No item needs to be there. Raises ParameterError."""
+    """The position in a list from the query, or None. Its item may be gone. Raises ParameterError."""
     return _number(request, name, "An id is a decimal number from 1 to 2^53.")
 
 
 def limit(request: HttpRequest, name: str = "limit") -> int:
-    """How many to list: 20, or what the query asks for, at most 100. Raises ParameterError."""
+    """How many to list: 20, or what the query says, at most 100. Raises ParameterError."""
     asked = _number(request, name, "A whole number from 1; more than 100 count as 100.")
     return PAGE if asked is None else min(asked, PAGE_LIMIT)
 
 
 def idempotency_key(request: Request) -> str:
-    """The client's name for this call, or nothing. Raises ValidationError."""
+    """The Idempotency-Key of this call, or "". Raises ValidationError."""
     key: str = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
     if key and not KEY.fullmatch(key):
         raise serializers.ValidationError({"Idempotency-Key": ["At most 255 visible ASCII characters, no spaces."]})
@@ -286,20 +285,20 @@ encode = msgspec.json.Encoder().encode
 
 
 class FeedResponse(HttpResponse):
-    """A body of msgspec structs as JSON, without serializers and renderers: a twentieth of their time."""
+    """msgspec structs as JSON. Takes a twentieth of the time of DRF's serializers and renderers."""
 
     def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(encode(content), content_type=JSON_TYPE, status=status, headers=headers)
 
 
 class Problem(msgspec.Struct):
-    """An error in words for people. Wrong fields are listed by name instead: {"title": ["..."]}."""
+    """An error in words. Invalid fields are listed by name instead: {"title": ["..."]}."""
 
     detail: str
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's, and what Django raises: outages, bodies that cannot be read, requests that cannot be meant well."""
+    """DRF's handler, and answers for Django's errors: outages, unreadable bodies, suspicious requests."""
     if isinstance(exc, OUTAGES):
         logger.error("A server failed a request: %s", exc)
         exc = OutageError()
@@ -313,25 +312,25 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
 
 
 def spend(scope: str, who: str, cost: int = 1) -> None:
-    """Count a call that is known only when its body has been read. Raises Throttled."""
+    """Count a call whose cost is known only from its body. Raises Throttled."""
     wait = rates.hit(scope, who, cost)
     if wait is not None:
         raise exceptions.Throttled(wait)
 
 
 def scope_of(view_rates: Mapping[str, str], method: str) -> str:
-    """The rate that a request falls under: what the view names for its method, else read or write. HEAD is GET."""
+    """The rate of a request: the view's for this method, else read or write. HEAD is GET."""
     named = view_rates.get("GET" if method == "HEAD" else method)
     return named or ("read" if method in SAFE_METHODS else "write")
 
 
 class ApiView(APIView):
-    """A view of the API: every request is counted before anything else, refused ones too (web.rates.Call), and
-    what is wrong with the envelope is said before callers are asked who they are.
+    """A view of the API. Counts every request first, refused ones too (web.rates.Call). Checks method and body size
+    before it asks who the caller is.
 
-    `rates` names the scopes of methods that are counted apart. Every POST and PATCH, and the methods of `takes_bodies`,
-    take a JSON body of at most `body_bytes`, but for the methods of `takes_files`: a form with files (web.uploads).
-    `only_reads`: no POST writes what its caller may look for where reads lag (storage.replica).
+    `rates`: scopes of methods with their own rate. POST, PATCH and the methods of `takes_bodies` take a JSON body of at
+    most `body_bytes`. Methods of `takes_files` take a form with files instead (web.uploads). `only_reads`: no POST
+    writes what its caller may look for next (storage.replica).
     """
 
     rates: Mapping[str, str] = {}
@@ -344,13 +343,13 @@ class ApiView(APIView):
     throttle_classes: Sequence[Any] = []
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """DRF's request. It finds attributes of Django's after a failed look-up, so it is given those of each call."""
+        """DRF's request, with attributes copied, because DRF finds Django's only after a failed look-up."""
         made = super().initialize_request(request, *args, **kwargs)
         vars(made).update(method=request.method, META=request.META)
         return made
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Count the call before anything else. Raises Throttled."""
+        """Count the call and check the envelope. Raises Throttled and errors of the request."""
         method = request.method or ""
         self._call = self._counted(request, method)
         if self._call.wait is not None:
@@ -373,15 +372,15 @@ class ApiView(APIView):
 
     @classmethod
     def problem(cls, detail: str) -> Any:
-        """The body of an error that arises outside the view."""
+        """The body of an error outside the view."""
         return Problem(detail)
 
     def body_types(self, method: str) -> Collection[str]:
-        """The media types of bodies that a method takes."""
+        """The media types that a method accepts."""
         return (FILES_TYPE if method in self.takes_files else JSON_TYPE,)
 
     def _counted(self, request: Request, method: str) -> Call:
-        """The call, by what the first of the view's authenticators finds that finds anything."""
+        """The call, with the credential of the first authenticator that finds one."""
         scope, address = scope_of(self.rates, method), rates.address(request._request)
         for authenticator in request.authenticators or ():
             credential, user = "", None
@@ -394,11 +393,12 @@ class ApiView(APIView):
         return Call(scope, address)
 
     def perform_authentication(self, request: Request) -> None:
-        """Find the caller; a failed attempt counts for the address. Raises AuthenticationFailed, and PermissionDenied
-        where the credential does not open this address.
+        """Find the caller. A failed attempt counts for the address.
+
+        Raises AuthenticationFailed, and PermissionDenied if the credential does not open this address.
         """
         try:
-            request._authenticate()  # type: ignore[attr-defined]  # `request.user` looks in vain first
+            request._authenticate()  # type: ignore[attr-defined]  # `request.user` would first look in vain
         except exceptions.AuthenticationFailed:
             self._call.prove(None)
             raise
@@ -415,20 +415,19 @@ class ApiView(APIView):
                 raise
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """The answer, which no cache may keep."""
+        """The answer, with `no-store`: it is for this caller and this moment only."""
         response = super().finalize_response(request, response, *args, **kwargs)
-        # An answer is for its caller alone, and for now alone.
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
 
 class PublicApiView(ApiView):
-    """All callers may read, unless the site is for members alone (accounts.about.looking). Writing needs signing in."""
+    """Everybody may read, unless the site is for members only (accounts.about.looking). Writing needs signing in."""
 
     permission_classes = [IsAuthenticatedOrReadOnly]
 
     def perform_authentication(self, request: Request) -> None:
-        """Find the caller, if any; a stranger's call counts for the address. Raises Throttled."""
+        """Find the caller, if any. A stranger's call counts for the address. Raises Throttled."""
         super().perform_authentication(request)
         is_stranger = not request.user.is_authenticated
         if is_stranger and getattr(request._request, "is_for_members", False):
@@ -439,7 +438,7 @@ class PublicApiView(ApiView):
 
 
 class NotFoundView(ApiView):
-    """The view of all addresses without a route of their own; it answers 404 in the words of every other 404."""
+    """All addresses without a route. Answers 404 like every other 404."""
 
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []

@@ -1,6 +1,4 @@
-"""How static files are kept and served: one script for each kind of page, files named by their content, and compressed
-once.
-"""
+"""Static files: one script for each kind of page, names with a content hash, compressed once."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -19,12 +17,13 @@ HTMX = "django_htmx/htmx-2.min.js"
 COMMON = ("site", "asking", "asides", "cards", "progress", "places", "pictures", "column")
 MEMBERS = ("acts", "items", "composer", "drafts", "writing", "menus", "slots", "live", "complete", "keys")
 MODULES = {"feedsite/strangers.js": COMMON, "feedsite/members.js": COMMON + MEMBERS}
-"""The scripts of the pages, and the modules of each in their order, which share their top-level names."""
+"""The scripts of pages, each with its modules in order. The modules share their top-level names."""
 
 
 class ScriptFinder(finders.BaseFinder):
-    """Finds the scripts of `MODULES`, which it makes by putting htmx and the modules one after the other: in
-    development and tests at each request, else when static files are collected.
+    """Makes the scripts of `MODULES` by joining htmx and the modules.
+
+    In development and tests at each request, otherwise when static files are collected.
     """
 
     folder = Path(settings.DATA_DIR, "scripts")
@@ -43,7 +42,7 @@ class ScriptFinder(finders.BaseFinder):
             yield path, FileSystemStorage(self.folder)
 
     def make(self, path: str) -> Path:
-        """Write a script, unless it is there as its modules are now."""
+        """Write a script, unless it is up to date."""
         modules = [HTMX, *(f"feedsite/{name}.js" for name in MODULES[path])]
         texts = [Path(str(finders.find(module))).read_text() for module in modules]
         text = "\n".join(['"use strict";', *texts])
@@ -57,18 +56,16 @@ class ScriptFinder(finders.BaseFinder):
 
 
 class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # it has no types
-    """By gzip only. Where Brotli happens to be installed, as among the tools for development, it would take half a
-    minute of the first start; who wants it lets the proxy do it.
-    """
+    """Gzip only. Brotli, if installed, would add half a minute to the first start. The proxy can do it."""
 
     def create_compressor(self, **options: Any) -> Any:
-        """The compressor, by gzip only."""
+        """A compressor for gzip only."""
         return super().create_compressor(use_brotli=False, **options)
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
-    """Serves also what was collected after the start of this process: while two versions share a port, each is asked
-    for files of the other's pages.
+    """Also serves files collected after this process started: while two versions share a port, each is asked for files
+    of the other's pages.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Bodies of JSON, read strictly: RFC 8259, no key twice, nothing that PostgreSQL cannot keep, all of it bounded.
+"""Reads JSON bodies strictly: RFC 8259, no repeated keys, nothing that PostgreSQL cannot store, all bounded.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -14,15 +14,15 @@ from rest_framework import exceptions
 from rest_framework.parsers import BaseParser
 
 BODY_BYTES = 64 * 1024
-"""The bytes that a body may have where its route names no other bound."""
+"""The most bytes of a body, unless its route has another bound."""
 DEPTH = 32
-"""How deep objects and lists may be nested."""
+"""The deepest nesting of objects and lists."""
 JSON_TYPE = "application/json"
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class PayloadTooLargeError(exceptions.APIException):
-    """The body is longer than the route takes: answered as 413."""
+    """The body is longer than the route accepts: 413."""
 
     status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     default_code = "too_large"
@@ -43,7 +43,7 @@ def _constant(name: str) -> NoReturn:
 
 
 class _Numbers:
-    """Reads numbers, and adds up what they take when they are written out: PostgreSQL keeps 1e308 as 309 digits."""
+    """Parses numbers, and bounds their total length: PostgreSQL stores 1e308 as 309 digits."""
 
     def __init__(self) -> None:
         self.digits = 0
@@ -65,10 +65,7 @@ class _Numbers:
 
 
 def check_text(value: Any) -> None:
-    """Raise ValueError if a string or key anywhere in `value` cannot be stored, or if it is nested too deep.
-
-    PostgreSQL stores no NUL; a lone surrogate is no text at all.
-    """
+    """Raise ValueError if a string or key in `value` cannot be stored (NUL, lone surrogate), or nests too deep."""
     level: list[Any] = [value]
     for _ in range(DEPTH + 1):
         strings = [one for one in level if isinstance(one, str)]
@@ -85,7 +82,7 @@ def check_text(value: Any) -> None:
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """The object that a body holds. Raises ParseError for whatever RFC 8259 leaves open or PostgreSQL cannot keep."""
+    """The JSON object in a body. Raises ParseError, also for what RFC 8259 leaves open or PostgreSQL cannot store."""
     numbers = _Numbers()
     try:
         value = json.loads(
@@ -108,7 +105,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 
 class StrictJSONParser(BaseParser):
-    """The only parser: a JSON object of at most 64 KiB, or what the view takes, whatever Content-Length says."""
+    """The only JSON parser: an object of at most `body_bytes`, whatever Content-Length says."""
 
     media_type = JSON_TYPE
 
@@ -118,7 +115,7 @@ class StrictJSONParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The body's JSON. Raises ParseError and PayloadTooLargeError."""
+        """Raises ParseError and PayloadTooLargeError."""
         allowed = getattr((parser_context or {}).get("view"), "body_bytes", BODY_BYTES)
         data = stream.read(allowed + 1)
         if len(data) > allowed:

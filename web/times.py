@@ -1,4 +1,4 @@
-"""Times in the API's answers, and as pages write them."""
+"""Times in API answers and on pages."""
 
 import re
 from datetime import datetime
@@ -13,7 +13,7 @@ from django.utils.formats import get_format
 from django.utils.translation import get_language
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
-"""A time with its zone; JSON has it as ISO 8601."""
+"""A time with its zone. ISO 8601 in JSON."""
 
 
 LETTERS = {
@@ -30,9 +30,7 @@ LETTERS = {
 
 @cache
 def _pattern(form: str, _language: str | None) -> str | None:
-    """A form in the language of now, for `str.format`; None where it has other letters, as Django's own forms of some
-    languages have.
-    """
+    """A format in the current language, for `str.format`. None if it has other letters, as some of Django's have."""
     letters = get_format(form)
     if not set(re.findall(r"[A-Za-z\\]", letters)) <= LETTERS.keys():
         return None
@@ -46,7 +44,7 @@ def _months(_language: str | None) -> list[tuple[str, str]]:
 
 
 def written(moment: datetime, form: str) -> str:
-    """A time in the reader's zone, by web/formats or Django's formats. Django's own way takes twenty times as long."""
+    """A time in the reader's zone, by web/formats or Django's formats. Django's own function takes 20 times as long."""
     moment, language = timezone.localtime(moment), get_language()
     pattern = _pattern(form, language)
     if pattern is None:

@@ -1,7 +1,7 @@
-"""Bodies with files: the addresses that take them, how long they may be, and how they come to the disk.
+"""Bodies with files: which addresses take them, how large they may be, and how they reach the disk.
 
-The WSGI application (feedsite.wsgi) writes such a body to the disk as it comes, before Django sees it; Django's parser
-then takes the files apart. A file is never whole in memory.
+The WSGI application (feedsite.wsgi) writes the body to disk as it arrives. Then Django's parser splits off the files.
+No file is ever whole in memory.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -22,20 +22,20 @@ from runtime.slow_senders import slow_senders
 LISTS = "/settings/import-export"
 ARCHIVES = "/settings/import-archive"
 LIST_BYTES = 1 << 20
-"""Bytes at most of an uploaded list of follows, blocks or mutes."""
+"""The most bytes of an uploaded list of follows, blocks or mutes."""
 FILES_AT_ONCE = 4
-"""Files that one body may have, of pages too."""
+"""The most files in one body."""
 ROOM_BYTES = 256 * 1024
 """Bytes of a body besides its files."""
 ADDRESSES = re.compile(
     r"/api/v1/me/media(?:/[^/]+/captions)?|/api/v1/users/me/(?:avatar|banner)|/items/new|/items/\d+/edit|/settings|/settings/profile"
     r"|/live/new|/live/\d+/edit|/admin/moderation/picturerule/add/|/api/v[12]/media(?:/\d+)?|/api/v1/accounts/update_credentials"
 )
-"""The paths that take files; elsewhere a body is as long as Django's own limit, or shorter."""
+"""The paths that take files. Other bodies have Django's limit, or a lower one."""
 
 
 def most_bytes(path: str) -> int:
-    """The bytes that a body with files may have at this path, and 0 where it may have none."""
+    """The most bytes of a body with files at this path. 0 if it takes none."""
     if path == LISTS:
         return LIST_BYTES + ROOM_BYTES
     if path == ARCHIVES:
@@ -49,14 +49,14 @@ def most_bytes(path: str) -> int:
 
 
 def folder() -> Path:
-    """Where uploads come to lie. Raises OSError."""
+    """The folder for uploads. Raises OSError."""
     path: Path = settings.MEDIA_INCOMING
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 class Upload(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripted at run time
-    """A file on the disk, which goes when it is closed. The name that the sender gave is no part of its own."""
+    """A file on disk, deleted when closed. Its path does not contain the sender's file name."""
 
     def __init__(self, name: str | None, content_type: str | None, charset: str | None) -> None:
         file = tempfile.NamedTemporaryFile(suffix=".upload", dir=folder())  # noqa: SIM115 (it is the object)
@@ -64,19 +64,19 @@ class Upload(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripte
         super().__init__(file, (name or "")[-100:], content_type, 0, charset)
 
     def temporary_file_path(self) -> str:
-        """Where it is."""
+        """The file's path."""
         return self.path
 
 
 class FileHandler(FileUploadHandler):
-    """Every file goes to the disk, also a small one. A body has at most `FILES_AT_ONCE` files."""
+    """Writes every file to disk, small ones too. A body has at most `FILES_AT_ONCE` files."""
 
     def __init__(self, request: Any = None) -> None:
         super().__init__(request)
         self._uploads: list[Upload] = []
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
-        """Begin a file. Raises StopUpload for one too many, and OSError where the disk takes none."""
+        """Begin a file. Raises StopUpload if there are too many, and OSError."""
         super().new_file(*args, **kwargs)
         if len(self._uploads) == FILES_AT_ONCE:
             raise StopUpload(connection_reset=True)
@@ -84,12 +84,12 @@ class FileHandler(FileUploadHandler):
             self._uploads.append(Upload(self.file_name, self.content_type, self.charset))
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        """Write a part of the file. Raises OSError where the disk is full; nothing of the body is left then."""
+        """Write a part of the file. On a full disk deletes all files of the body and raises OSError."""
         with self._all_or_nothing():
             self._uploads[-1].write(raw_data)
 
     def file_complete(self, file_size: int) -> Upload:
-        """The file, from its beginning."""
+        """The file, ready to read from its beginning."""
         upload = self._uploads[-1]
         with self._all_or_nothing():
             upload.seek(0)
@@ -105,23 +105,23 @@ class FileHandler(FileUploadHandler):
             raise
 
     def upload_interrupted(self) -> None:
-        """Remove what has come, at once; also where the disk is too full to write what is left of it."""
+        """Delete all files of the body, even if the disk is full."""
         for upload in self._uploads:
             with suppress(OSError):
                 upload.close()
 
     @property
     def file(self) -> "FileHandler":
-        """The object that Django's parser closes where a body breaks off."""
+        """What Django's parser closes if a body ends early."""
         return self
 
     def close(self) -> None:
-        """Remove what has come."""
+        """Delete all files of the body."""
         self.upload_interrupted()
 
 
 def spooled(stream: IO[bytes], size: int, file: IO[bytes]) -> int:
-    """Write at most `size` bytes of a body to a file; how many came."""
+    """Write at most `size` bytes of a body to a file. Returns how many came."""
     came = 0
     while came < size:
         with slow_senders.watched():

@@ -1,4 +1,4 @@
-"""How numbers and dates are written in Chinese, where Django writes them otherwise than Chinese sites do."""
+"""Chinese numbers and dates, where Django's differ from Chinese sites."""
 
 DECIMAL_SEPARATOR = "."
 THOUSAND_SEPARATOR = ","

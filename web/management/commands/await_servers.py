@@ -1,4 +1,4 @@
-"""`await_servers`: whether all servers of the site answer."""
+"""`await_servers`: waits until all servers of the site answer."""
 
 import time
 from typing import Any
@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from web.health import server_states
 
 LATE = ("(in time)", "(TimeoutError)", "(ConnectionTimeout)")
-"""How the states of servers end that may answer yet."""
+"""Ends of the states of servers that may still answer."""
 LATE_SECONDS = 10
 VARIABLES = {
     "postgresql": "FEEDSITE_DATABASE_URL",
@@ -19,13 +19,13 @@ VARIABLES = {
 
 
 class Command(BaseCommand):
-    """Servers that are late, on a machine that starts much else, are asked again for `LATE_SECONDS`."""
+    """Asks late servers again for `LATE_SECONDS`, because the machine may be starting much else."""
 
     help = "Wait until PostgreSQL and the Redis servers answer; fail with the variable of the first that does not."
     requires_system_checks: list[str] = []  # `up` asks before anything else
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Wait until every server answers, and exit with 1 if one does not in `LATE_SECONDS`."""
+        """Raises CommandError for a server that does not answer in `LATE_SECONDS`."""
         deadline = time.monotonic() + LATE_SECONDS
         states = server_states()
         while any(state.endswith(LATE) for state in states.values()) and time.monotonic() < deadline:
