@@ -1,8 +1,6 @@
-"""The verbs that change items. Each is one transaction; what must commit with it is done by receivers of the
-signals.
+"""The verbs that change items.
 
-A verb's changes of the counts are staged beside it (items.counts). A repeated call is known by its key
-(items.idempotency).
+Each is one transaction. Signal receivers do what must commit with it.
 """
 
 import json
@@ -41,11 +39,11 @@ from storage.connections import fetch
 
 ID_ATTEMPTS = 3
 BREADTH = [Visibility.SELF, Visibility.MUTUALS, Visibility.FOLLOWERS, Visibility.PUBLIC]
-"""From the fewest to the most. A private mention is neither narrowed nor widened."""
+"""From the narrowest to the widest audience."""
 
 
 def _insertion(columns: str, values: str) -> str:
-    """A statement that inserts an item with its words and hashtags. `columns`, `values`: more of its row."""
+    """`columns`, `values`: additional columns."""
     return f"""
     WITH new AS (
         INSERT INTO items_item ({columns}
@@ -65,11 +63,10 @@ def _insertion(columns: str, values: str) -> str:
     """  # noqa: S608 (constants)
 
 
-# The sequence of ids repeats after 4096: a clock that stepped back may meet an id again. The primary key notices, and
-# no row is returned then.
+# The id sequence repeats after 4096. If the clock stepped back, an id may exist: then no row is returned.
 INSERT = _insertion("", "")
 INSERT_PAST = _insertion("id, modified_at,", "%(id)s, %(modified_at)s,")
-# A millisecond has 4096 ids; the first that is free is found in the primary key.
+# The first free one of a millisecond's 4096 ids.
 FREE_ID = """
     SELECT id FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS id
     WHERE NOT EXISTS (SELECT FROM items_item i WHERE i.id = id.id) LIMIT 1
@@ -113,15 +110,13 @@ def publish(
     quotable_by: str | None = None,
     idempotency_key: str = "",
 ) -> Item:
-    """Publish an item; it is in every follower's home when this returns. Raises ContentError, NotQuotableError,
-    idempotency.IdempotencyConflictError and IdempotencyGoneError.
+    """Publish an item. When this returns, the item is in every follower's home.
 
-    A private mention is in no home: only those see it whom it mentions now (items.recipients). A reply to one has the
-    same people, whatever `visibility` says. Raises recipients.StrangersError for too many strangers.
+    A private mention goes only to the people it mentions now, and a reply to one to the same people, whatever
+    `visibility` says. An item is held for review if a receiver of `item_submitted` gives a reason. A repeated
+    `idempotency_key` returns the first item. Replies to a repost and quotes of one go to its original.
 
-    Where a receiver of `item_submitted` has a reason, the item is held for review instead. With an `idempotency_key`
-    that the sender used before for the same item, that item is returned and nothing is published. A reply to a
-    repost is one to its original, and so is a quote. Without `quotable_by` the sender's preference is taken.
+    Raises ContentError, NotQuotableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
     """
     check_content(type, content, title)
     reply_to, quote_of = _original(reply_to), _original(quote_of)
@@ -169,19 +164,19 @@ def _original(item: Item | None) -> Item | None:
 
 
 class NotQuotableError(Exception):
-    """Raised for a quote that the sender of the quoted item does not allow."""
+    """The sender of the quoted item does not allow this quote."""
 
 
 class AudienceError(ValueError):
-    """A private mention is shown to its people, and to no others by any verb."""
+    """A private mention cannot be reposted, imported or given another audience."""
 
 
 class PastError(ValueError):
-    """No item can be of this time: it has not come yet, lies before 2000, or has no id left."""
+    """The time is in the future, before 2000, or its millisecond has no free id."""
 
 
 class HeldError(Exception):
-    """A rule of the site would hold the item for review; `reasons` say why."""
+    """A rule would hold the item for review."""
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__(", ".join(reasons))
@@ -202,11 +197,9 @@ def publish_past(
     reply_to: Item | None = None,
     quote_of: Item | None = None,
 ) -> Item:
-    """Publish what the sender said elsewhere at an earlier time: profiles, threads and homes have it where it was said.
-    No user is told of it, whom it mentions included.
+    """Publish what the sender wrote elsewhere earlier, at its original time. Nobody is notified.
 
-    Raises ContentError, PastError, AudienceError for a private mention, and HeldError: an item that a rule would hold
-    is not written.
+    Raises ContentError, PastError, AudienceError for a private mention, and HeldError instead of holding the item.
 
     See docs/decisions.md: Imports are rows with a cursor.
     """
@@ -237,8 +230,9 @@ def publish_past(
 
 @transaction.atomic
 def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
-    """Show an item to one's own followers; the repost, and whether it is new. A repost of a repost is one of the
-    original. Raises AudienceError for a private mention.
+    """Show an item, or a repost's original, to one's own followers. Returns the repost and whether it is new.
+
+    Raises AudienceError for a private mention.
     """
     if item.is_private:
         raise AudienceError("A private mention cannot be reposted.")
@@ -260,7 +254,7 @@ def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
 
 
 def undo_repost(*, sender: User, item: Item) -> bool:
-    """Delete the sender's repost of an item; True if there was one."""
+    """Delete the sender's repost of an item. True if there was one."""
     mine = Item.objects.published().filter(sender=sender, repost_of=item.repost_of_id or item.pk).first()
     return delete(item=mine) if mine else False
 
@@ -271,7 +265,6 @@ def _reasons(item: Item) -> list[str]:
 
 
 def _insert(item: Item) -> Item:
-    """Write a new item, and what it is found by, in one statement."""
     params = _columns(item)
     for _attempt in range(ID_ATTEMPTS):
         if rows := fetch(INSERT, params):
@@ -280,7 +273,6 @@ def _insert(item: Item) -> Item:
 
 
 def _insert_past(item: Item, written_at: datetime, modified_at: datetime) -> Item:
-    """Insert an item of an earlier time, which decides on its id."""
     try:
         first = ids.compose(written_at, 0)
     except ValueError as error:
@@ -288,7 +280,7 @@ def _insert_past(item: Item, written_at: datetime, modified_at: datetime) -> Ite
     if written_at >= timezone.now():
         raise PastError
     params = _columns(item) | {"modified_at": max(written_at, min(modified_at, timezone.now()))}
-    for _attempt in range(ID_ATTEMPTS):  # another may take the same
+    for _attempt in range(ID_ATTEMPTS):  # another call may take the same id
         free = fetch(FREE_ID, {"first": first or 1, "last": first + 2**ids.SEQUENCE_BITS - 1})
         if not free:
             break
@@ -331,13 +323,11 @@ def edit(
     content: dict[str, Any] | None = None,
     extra_info: dict[str, Any] | None = None,
 ) -> Item:
-    """Change what an item says; what is None stays. Its earlier words are kept (items.versions). Raises ContentError,
-    RepostError.
+    """Change an item, except for arguments that are None. Raises ContentError, RepostError.
 
-    Whom a private mention mentions from now on does not see it.
-
-    A published item that gives a reason for it goes back into review, and so does a rejected one. Links that a young
-    account adds to a published one are refused: it stays as it is.
+    The earlier version is kept (items.versions). Names added to a private mention do not add people. A rejected item
+    goes back into review, and so does a published one if a rule gives a reason. If that reason is only a new account's
+    links, a published item is left as it is and ContentError raised.
     """
     item = _locked(item)
     if item.repost_of_id:
@@ -372,9 +362,7 @@ def edit(
 
 @transaction.atomic
 def renew_media(*, item_id: int) -> None:
-    """Show the words of an item's media as they are now; they were changed by themselves. A published item that gives a
-    reason by them goes back into review; links are none, for descriptions lead nowhere.
-    """
+    """Copy changed descriptions of media into their item. A new reason, except links, sends it back into review."""
     rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
     item = rows.filter(pk=item_id).first()
     if item is None:
@@ -383,7 +371,7 @@ def renew_media(*, item_id: int) -> None:
     reasons = _reasons(item) if item.status == Status.PUBLISHED else []
     changes: dict[str, Any] = {"media": item.media}
     if item.status != Status.PUBLISHED:
-        changes["modified_at"] = Now()  # a moderator who has not seen it so is told
+        changes["modified_at"] = Now()  # so a moderator with an older page is told
     Item.objects.filter(pk=item.pk).update(**changes)
     if reasons and not review.only_links(reasons):
         _withdraw(item, Status.IN_REVIEW)
@@ -393,20 +381,18 @@ def renew_media(*, item_id: int) -> None:
 
 
 class RepostError(ValueError):
-    """A repost is published and deleted, and nothing else."""
+    """A repost can only be published and deleted."""
 
 
 @transaction.atomic
 def delete(*, item: Item) -> bool:
-    """Soft-delete; True if it was not deleted before. Windows forget it when they are read."""
+    """Soft-delete an item. True if it was not deleted before."""
     return _withdraw(_locked(item), Status.DELETED)
 
 
 @transaction.atomic
 def hold(*, item: Item, reasons: list[str]) -> bool:
-    """Put a published item into review: only its sender sees it until a moderator approves it. True if it was
-    published. Without `reasons` the caller has opened the case.
-    """
+    """Put a published item into review. True if it was published. Without `reasons` the caller has opened the case."""
     item = _locked(item)
     if item.status != Status.PUBLISHED:
         return False
@@ -419,7 +405,7 @@ def hold(*, item: Item, reasons: list[str]) -> bool:
 
 @transaction.atomic
 def reject(*, item: Item) -> bool:
-    """Hide an item from all but its sender, marked so; True if that changed anything."""
+    """Hide an item from everyone but its sender. True if that changed anything."""
     item = _locked(item)
     versions.hide(item.pk)
     return item.status != Status.DELETED and _withdraw(item, Status.REJECTED)
@@ -427,7 +413,7 @@ def reject(*, item: Item) -> bool:
 
 @transaction.atomic
 def approve(*, item: Item) -> bool:
-    """Publish what was held for review or rejected; True if it was."""
+    """Publish an item that was held or rejected. True if it was."""
     item = _locked(item)
     may_be = item.status in (Status.IN_REVIEW, Status.REJECTED) and not item.sender.deleted_at
     return may_be and _publish_again(item)
@@ -435,9 +421,9 @@ def approve(*, item: Item) -> bool:
 
 @transaction.atomic
 def restore(*, item: Item) -> bool:
-    """Publish again what was deleted, rejected or held for review; True if it was not published.
+    """Publish a deleted, rejected or held item again. True if it was not published.
 
-    A repost stays deleted where its sender has reposted the same item again, and what a deleted account said stays so.
+    Not if the sender reposted the same item again, or if their account is deleted.
     """
     item = _locked(item)
     if item.status == Status.PUBLISHED or item.sender.deleted_at:
@@ -451,9 +437,10 @@ def restore(*, item: Item) -> bool:
 
 @transaction.atomic
 def change_visibility(*, item: Item, visibility: str) -> bool:
-    """Show an item to more or fewer; True if it changed. One that more may see is delivered anew: the windows of its
-    new readers may have forgotten it. An item that was for its sender only may be held for review first. Raises
-    RepostError, and AudienceError for a private mention and for what would be one.
+    """Change an item's audience. True if it changed. Raises RepostError, and AudienceError for private mentions.
+
+    A wider audience delivers the item again, because new readers' windows may lack it. An item that only its sender saw
+    may be held for review first.
     """
     item = _locked(item)
     before = item.visibility
@@ -470,10 +457,10 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     reasons = _reasons(item) if is_published and before == Visibility.SELF else []
     item.save(update_fields=["visibility"])
     is_wider = BREADTH.index(Visibility(before)) < BREADTH.index(Visibility(visibility))
-    if is_wider:  # it was said to fewer people
+    if is_wider:  # the old versions were for fewer people
         versions.hide(item.pk)
     if reasons:
-        # Rules do not look at an item that only its sender sees. It is counted nowhere, so no count is taken back.
+        # Rules ignore items that only their sender sees. Such an item counts nowhere, so no count is taken back.
         item.status = Status.IN_REVIEW
         item.save(update_fields=["status"])
         attachments.withdraw(item)
@@ -491,7 +478,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
 
 
 def change_quotable(*, item: Item, quotable_by: str) -> None:
-    """Choose who may quote an item from now on; quotes that are there stay. Raises RepostError."""
+    """Choose who may quote an item from now on. Existing quotes stay. Raises RepostError."""
     if item.repost_of_id:
         raise RepostError("A repost is quoted as its original.")
     Item.objects.filter(pk=item.pk).update(quotable_by=QuotableBy(quotable_by))
@@ -499,7 +486,7 @@ def change_quotable(*, item: Item, quotable_by: str) -> None:
 
 @transaction.atomic
 def revoke_quote(*, quote: Item) -> bool:
-    """Take a quote off the item that it quotes: it stays, and shows that item no more. True if it did."""
+    """Stop a quote from showing the item it quotes. True if that changed anything."""
     quote = _locked(quote)
     if quote.quote_of_id is None or quote.is_quote_revoked:
         return False
@@ -533,7 +520,7 @@ def _withdraw(item: Item, status: Status) -> bool:
 
 
 def _publish_again(item: Item) -> bool:
-    """Windows may have forgotten it, so it is delivered anew."""
+    """Also deliver it again, because windows may have dropped it."""
     item.status = Status.PUBLISHED
     item.published_at = Now()  # the database's clock
     item.save(update_fields=["status", "published_at"])
@@ -546,11 +533,9 @@ def _publish_again(item: Item) -> bool:
 
 # --- Taking back -----------------------------------------------------------------------------------------
 def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) -> Item | None:
-    """End what is the user's own on an item: their like, their repost, the item itself. They can though they may not
-    see the item any more.
+    """Undo a like or repost of the user's, or delete their item, even if they no longer see the item.
 
-    `undo` answers whether there was something to end. Returns the item; None, as for an id that never was, where there
-    was nothing and the user may not see it.
+    `undo` returns whether it did something. Returns None if it did not and the user may not see the item.
     """
     item = Item.objects.select_related("repost_of").filter(pk=item_id).first() if item_id else None
     if item and (undo(item) or Item.objects.visible_to(user).filter(pk=item.pk).exists()):
@@ -561,9 +546,7 @@ def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) 
 # --- Likes -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def like(*, user: User, item: Item, is_past: bool = False) -> bool:
-    """Like an item, or of a repost its original; True if it is new. No user is told of a past one, which an import
-    brings.
-    """
+    """Like an item, or a repost's original. True if new. `is_past`: imported, so nobody is notified."""
     item = item.repost_of or item
     new = bool(fetch(LIKE, {"user": user.pk, "item": item.pk}))
     if new and not is_past:
@@ -573,18 +556,18 @@ def like(*, user: User, item: Item, is_past: bool = False) -> bool:
 
 @transaction.atomic
 def unlike(*, user: User, item: Item) -> bool:
-    """Take a like back; True if there was one."""
+    """Remove a like. True if there was one."""
     item = item.repost_of or item
     return bool(fetch(UNLIKE, {"user": user.pk, "item": item.pk}))
 
 
 # --- Bookmarks -------------------------------------------------------------------------------------------
 def bookmark(*, user: User, item: Item) -> bool:
-    """Keep an item, or of a repost its original, for later; True if it is new. No user is told."""
+    """Bookmark an item, or a repost's original. True if new."""
     return bool(fetch(BOOKMARK, {"user": user.pk, "item": item.repost_of_id or item.pk}))
 
 
 def remove_bookmark(*, user: User, item: Item) -> bool:
-    """Keep an item no longer; True if it was kept."""
+    """Remove a bookmark. True if there was one."""
     gone, _deleted = Bookmark.objects.filter(user=user, item=item.repost_of_id or item.pk).delete()
     return bool(gone)

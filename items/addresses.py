@@ -1,4 +1,4 @@
-"""The addresses of this site's pages, as others name them."""
+"""Addresses of the site's pages."""
 
 from urllib.parse import quote, urlsplit
 
@@ -12,7 +12,7 @@ SAFE = "/~:@!$&'()*+,;="
 
 
 def own_path(address: str) -> str:
-    """The path of an address of this site; nothing for any other."""
+    """The path of an address of this site, else ""."""
     try:
         parts, own = urlsplit(address), urlsplit(settings.SITE_URL)
     except ValueError:
@@ -21,13 +21,13 @@ def own_path(address: str) -> str:
 
 
 def item_id_at(address: str) -> int | None:
-    """The id in the address of an item's page of this site; None for any other address."""
+    """The item id in the address of an item's page on this site."""
     path = own_path(address)
     return parse_id(path.removeprefix(ITEM)) if path.startswith(ITEM) else None
 
 
 def item_address(item_id: str | int) -> str:
-    """The address of an item's page; `reverse` takes thirty times as long, and a page of cards asks for many."""
+    """The address of an item's page, thirty times as fast as `reverse`."""
     return f"{ITEM}{item_id}"
 
 

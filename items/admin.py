@@ -1,7 +1,4 @@
-"""Items in the admin: to look at, to hide and to bring back.
-
-The admin cannot edit what senders said, and nothing is removed.
-"""
+"""Items in the admin: read, delete and restore."""
 
 import json
 from typing import Any
@@ -31,20 +28,20 @@ from web.admin import ModeratedAdmin, counted, is_list
 from web.rest import parse_id
 
 FOUND = 1_000
-"""Items that words find, the newest."""
+"""Number of newest items that a search by words finds."""
 
 
 class ItemList(ShotList):
     """The items of a page, with their pictures."""
 
     def item_of(self, row: Any) -> int | None:
-        """The id of the item."""
+        """The item's id."""
         return int(row.pk)
 
 
 @admin.register(Item)
 class ItemAdmin(ModeratedAdmin):
-    """Items, to read, to hide and to bring back."""
+    """Items to read, delete and restore."""
 
     list_display = (
         "id",
@@ -85,12 +82,12 @@ class ItemAdmin(ModeratedAdmin):
     # --- Columns
     @admin.display(description=_("words"))
     def excerpt(self, item: Item) -> str:
-        """The beginning of title or text."""
+        """The beginning of the title or text."""
         return excerpt(item.title or item.text, 80)
 
     @admin.display(description=_("words"))
     def said(self, item: Item) -> SafeString:
-        """Title and text as people wrote them; then whatever else the item holds, a line each."""
+        """Title and text, then the item's other fields, one per line."""
         more = {key: value for key, value in (item.content | item.extra_info).items() if key not in ("text", "media")}
         lines = [
             (key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
@@ -104,12 +101,12 @@ class ItemAdmin(ModeratedAdmin):
         )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Item]:
-        """All but private mentions, which staff see on the page of a case, if a person in it reports one."""
+        """All but private mentions. Staff see those only in a case that a participant reported."""
         items: QuerySet[Item] = super().get_queryset(request)
         return items.filter(visibility__in=LISTED)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ItemList]:
-        """The list that reads the pictures of a page at once."""
+        """The list class that reads a page's pictures in one query."""
         return ItemList
 
     @admin.display(description=_("pictures"))
@@ -119,29 +116,29 @@ class ItemAdmin(ModeratedAdmin):
 
     @admin.display(description=_("pictures"))
     def pictures(self, item: Item) -> str:
-        """The item's pictures or its video, also those that others do not see."""
+        """The item's pictures or video, hidden ones too."""
         media = attaching.all_of([item.pk]).get(item.pk)
         return shots(media, is_veiled=item.is_sensitive) if media else "-"
 
     @admin.display(description=_("in reply to"))
     def in_reply_to(self, item: Item) -> SafeString | str:
-        """The item that this one answers, with a link."""
+        """A link to the answered item."""
         return _link(item.reply_to_id)
 
     @admin.display(description=_("reposts"))
     def shows(self, item: Item) -> SafeString | str:
-        """The item that this one reposts, with a link."""
+        """A link to the reposted item."""
         return _link(item.repost_of_id)
 
     def view_on_site(self, item: Item) -> str:
-        """The address of the item's page."""
+        """The item's page."""
         return reverse("item", args=[item.pk])
 
     # --- Search
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Item], search_term: str
     ) -> tuple[QuerySet[Item], bool]:
-        """Ids and senders are index look-ups; words are the site's own search, whatever the items' status."""
+        """Search by id, sender, or words as on the site, in every status."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -160,25 +157,25 @@ class ItemAdmin(ModeratedAdmin):
 
     # --- Permissions
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """False: users publish, on the site."""
+        """False: only users publish."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:
-        """The actions of the list need it; an item's own page is to look at."""
+        """Only for the list's actions."""
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:
-        """Whether the request may see items; the permission to change them is enough."""
+        """The permission to change is enough."""
         return super().has_view_permission(request) or super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:
-        """Never for good."""
+        """False: nothing is removed for good."""
         return False
 
     # --- Verbs
     @admin.action(description=_("Delete …"), permissions=["change"])
     def delete(self, request: HttpRequest, queryset: QuerySet[Item]) -> TemplateResponse | None:
-        """Asks first."""
+        """Delete items, after a confirmation."""
         items = self.chosen(request, queryset.select_related("sender"))
         if not items:
             return None
@@ -215,7 +212,7 @@ class ItemAdmin(ModeratedAdmin):
 
     @admin.action(description=_("Restore (publishes them again)"), permissions=["change"])
     def restore(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
-        """Publish the chosen items again."""
+        """Publish items again."""
         self.each(
             request,
             self.chosen(request, queryset),
@@ -231,7 +228,7 @@ class ItemAdmin(ModeratedAdmin):
 
     @admin.action(description=_("Hide earlier versions"), permissions=["change"])
     def hide_versions(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
-        """From all but the sender."""
+        """Hide earlier versions from everyone but the sender."""
         self.each(
             request,
             self.chosen(request, queryset),

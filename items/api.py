@@ -58,7 +58,7 @@ NOT_YOURS = "That item is not yours."
 
 
 class ProfileCounts(msgspec.Struct):
-    """`items` are the published ones that the caller may see."""
+    """`items` counts the published ones that the caller may see."""
 
     followers: int
     following: int
@@ -75,7 +75,7 @@ class Profile(msgspec.Struct):
     fields: list[ProfileField]
     is_big_v: bool
     is_locked: bool
-    """Whether the user decides on each follower."""
+    """Whether the user approves each follower."""
     avatar_url: str
     banner_url: str
     created_at: Time
@@ -85,22 +85,23 @@ class Profile(msgspec.Struct):
     blocking: bool
     muting: bool
     pinned: list[ItemBody]
-    """The posts that the user shows first, the last pinned first, at most 5; they are among their items too."""
+    """Pinned posts, last pinned first, at most 5. They are in the user's items too."""
     hiding_reposts: bool
     """Whether the caller follows without the user's reposts."""
     requested: bool
-    """Whether a request of the caller to follow waits."""
+    """Whether the caller has asked to follow the user."""
     requested_by: bool
-    """Whether a request of the user to follow the caller waits."""
+    """Whether the user has asked to follow the caller."""
     muted_until: Time | None
-    """When the caller's mute ends, if it is for a time."""
+    """When the caller's mute ends, if it has an end."""
     muting_notifications: bool
-    """Whether the caller's mute takes notifications in."""
+    """Whether the caller's mute covers notifications."""
 
 
 class NewItem(StrictSerializer):
-    """An item to publish. `content` holds a `text` or a `url` (https), and whatever else its type needs. One that is
-    visible to `mentioned` is for those whom its text mentions, and so is each reply to it.
+    """An item to publish. `content` holds a `text` or a `url` (https), and what else the type needs.
+
+    With the visibility `mentioned`, only people whom the text mentions see the item and its replies.
     """
 
     type = serializers.ChoiceField(AUTHORED, default=ItemType.TEXT)
@@ -114,11 +115,11 @@ class NewItem(StrictSerializer):
 
 
 class Nothing(StrictSerializer):
-    """A call that says all by its address: it has no body, or an empty one."""
+    """No body, or an empty one."""
 
 
 class ItemEdit(StrictSerializer):
-    """The changes of an edit; fields that are left out stay as they are."""
+    """Omitted fields stay as they are."""
 
     title = TextField(max_length=TITLE_LENGTH, allow_blank=True, required=False)
     content = ObjectField(required=False)
@@ -127,7 +128,7 @@ class ItemEdit(StrictSerializer):
 
 
 def body_or_404(item_id: str | int, reader: User | AnonymousUser) -> ItemBody:
-    """The body of the item of this id as far as `reader` may see it. Raises Http404, the same for every other id."""
+    """The body of an item that `reader` may see. Raises the same Http404 for every other id."""
     number = parse_id(str(item_id))
     found = visible_item(number, reader) if number else None
     if found is None:
@@ -136,7 +137,7 @@ def body_or_404(item_id: str | int, reader: User | AnonymousUser) -> ItemBody:
 
 
 def item_or_404(item_id: str | int, reader: User | AnonymousUser) -> Item:
-    """The item of this id as far as `reader` may see it, to act on. Raises Http404, the same for every other id."""
+    """An item that `reader` may see. Raises the same Http404 for every other id."""
     number = parse_id(str(item_id))
     item = Item.objects.visible_to(reader).select_related("repost_of").filter(pk=number).first() if number else None
     if item is None:
@@ -145,9 +146,7 @@ def item_or_404(item_id: str | int, reader: User | AnonymousUser) -> Item:
 
 
 def take_back_or_404(item_id: str | int, user: User, undo: Callable[[Item], bool]) -> Item:
-    """End what is the user's own on the item of this id, be it visible to them or not (items.actions.take_back). Raises
-    Http404, the same for every other id, where there is nothing to end.
-    """
+    """`items.actions.take_back`. Raises Http404 for None."""
     item = actions.take_back(user=user, item_id=parse_id(str(item_id)), undo=undo)
     if item is None:
         raise Http404
@@ -155,9 +154,7 @@ def take_back_or_404(item_id: str | int, user: User, undo: Callable[[Item], bool
 
 
 def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = None) -> Item:
-    """The quote of this id of an item of the user's own (`quoted_id`), be the quote visible to them or not. Raises
-    Http404, the same for every other id.
-    """
+    """A quote of the user's own item (`quoted_id`), even if they cannot see it. Raises Http404."""
     number = parse_id(str(quote_id))
     quote = Item.objects.filter(pk=number, quote_of__sender=user).first() if number else None
     if quote is None or (quoted_id is not None and quote.quote_of_id != parse_id(str(quoted_id))):
@@ -166,7 +163,7 @@ def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = 
 
 
 def _own(text: str, user: User) -> Item:
-    """The user's own item of this id. Raises NotFound as `item_or_404`, PermissionDenied for another's."""
+    """Raises Http404, or PermissionDenied for another's item."""
     item = item_or_404(text, user)
     if item.sender_id != user.pk:
         raise exceptions.PermissionDenied(NOT_YOURS)
@@ -174,7 +171,7 @@ def _own(text: str, user: User) -> Item:
 
 
 class ItemsView(ApiView):
-    """New items, over HTTP."""
+    """Publishing."""
 
     rates: Mapping[str, str] = {"POST": "publish"}
 
@@ -192,7 +189,7 @@ class ItemsView(ApiView):
         },
     )
     def post(self, request: Request) -> HttpResponse:
-        """Publish; when this answers, the item is in every follower's home."""
+        """Publish an item. When this answers, it is in every follower's home."""
         sender = signed_in(request)
         fields = body(request, NewItem)
         key = idempotency_key(request)
@@ -220,11 +217,11 @@ class ItemsView(ApiView):
 
 
 class ItemView(PublicApiView):
-    """One item, over HTTP."""
+    """One item."""
 
     @extend_schema(operation_id="read_item", responses={200: ItemBody})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """One item. That the caller opened it is remembered for a while (`GET /me/history`)."""
+        """One item. Opening it is remembered for a while (`GET /me/history`)."""
         reader = reader_of(request)
         item = body_or_404(item_id, reader)
         response = FeedResponse(item)
@@ -233,7 +230,7 @@ class ItemView(PublicApiView):
 
     @extend_schema(operation_id="edit_item", request=ItemEdit, responses={200: ItemBody})
     def patch(self, request: Request, item_id: str) -> HttpResponse:
-        """Change what one's own item says; what is not sent stays."""
+        """Edit one's own item. Omitted fields stay."""
         item = _own(item_id, signed_in(request))
         fields = body(request, ItemEdit)
         if fields:
@@ -260,43 +257,43 @@ class ItemView(PublicApiView):
 
 
 class LikeView(ApiView):
-    """The caller's like of an item, over HTTP."""
+    """Liking."""
 
     @extend_schema(operation_id="like", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Like an item, or of a repost its original; again changes nothing."""
+        """Like an item, or a repost's original. Repeating it changes nothing."""
         user = signed_in(request)
         actions.like(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unlike", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Take a like back; again changes nothing. It can be taken back though the item is hidden by now."""
+        """Remove a like, even from an item that is now hidden. Repeating it changes nothing."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: actions.unlike(user=user, item=item))
         return HttpResponse(status=204)
 
 
 class BookmarkView(ApiView):
-    """The caller's bookmark of an item, over HTTP."""
+    """Bookmarking."""
 
     @extend_schema(operation_id="bookmark", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Keep an item, or of a repost its original, for later; again changes nothing. No user is told."""
+        """Bookmark an item, or a repost's original. Nobody is notified. Repeating it changes nothing."""
         user = signed_in(request)
         actions.bookmark(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="remove_bookmark", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Keep an item no longer; again changes nothing. A bookmark can be removed though the item is hidden by now."""
+        """Remove a bookmark, even of an item that is now hidden. Repeating it changes nothing."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: actions.remove_bookmark(user=user, item=item))
         return HttpResponse(status=204)
 
 
 class KeptView(ApiView):
-    """Lists of items that the caller keeps or likes, over HTTP."""
+    """A list of items that the caller bookmarked or likes."""
 
     kept: Kept
 
@@ -306,18 +303,18 @@ class KeptView(ApiView):
 
 
 class BookmarksView(KeptView):
-    """Items that the caller keeps, over HTTP."""
+    """Bookmarks."""
 
     kept = "bookmark"
 
     @extend_schema(operation_id="list_bookmarks", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request) -> HttpResponse:
-        """Items that the caller keeps, newest bookmark first. `last_id` is a bookmark's id."""
+        """The caller's bookmarks, newest first. `last_id` is a bookmark's id."""
         return self._get(request)
 
 
 class LikesView(KeptView):
-    """Items that the caller likes, over HTTP."""
+    """Likes."""
 
     kept = "like"
 
@@ -328,13 +325,13 @@ class LikesView(KeptView):
 
 
 class RepostView(ApiView):
-    """The caller's repost of an item, over HTTP."""
+    """Reposting."""
 
     rates: Mapping[str, str] = {"POST": "publish"}
 
     @extend_schema(operation_id="repost", request=EMPTY_BODY, responses={200: ItemBody, 201: ItemBody})
     def post(self, request: Request, item_id: str) -> HttpResponse:
-        """Show an item to one's own followers; again, the repost that there is already. Deleting it undoes it."""
+        """Repost an item to one's own followers, or return the existing repost. Delete the repost to undo it."""
         sender = signed_in(request)
         body(request, Nothing)
         try:
@@ -345,7 +342,7 @@ class RepostView(ApiView):
 
 
 class PinView(ApiView):
-    """The pin of one's own post on one's profile, over HTTP."""
+    """Pinning."""
 
     @extend_schema(
         operation_id="pin",
@@ -353,7 +350,7 @@ class PinView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller has pinned as many posts as one may.")},
     )
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Show one's own public post first on one's profile; again changes nothing."""
+        """Pin one's own public post to one's profile. Repeating it changes nothing."""
         try:
             pin(item=_own(item_id, signed_in(request)))
         except NotPinnableError as error:
@@ -364,45 +361,45 @@ class PinView(ApiView):
 
     @extend_schema(operation_id="unpin", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Take a pin back; again changes nothing."""
+        """Unpin a post. Repeating it changes nothing."""
         unpin(item_id=_own(item_id, signed_in(request)).pk)
         return HttpResponse(status=204)
 
 
 class RepliesView(PublicApiView):
-    """The replies to an item, over HTTP."""
+    """Replies to an item."""
 
     @extend_schema(operation_id="list_replies", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """The replies to an item, oldest first: its whole thread, or of a reply those that answer it."""
+        """The replies to an item, oldest first: the whole thread of a post, the direct replies to a reply."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         return FeedResponse(replies_page(body_or_404(item_id, reader), reader, last_id=last_id, limit=count))
 
 
 class LikersView(PublicApiView):
-    """The people who like an item, over HTTP."""
+    """Who likes an item."""
 
     @extend_schema(operation_id="list_likers", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """The people who like an item, newest like first; of a repost those who like the original."""
+        """Who likes an item or a repost's original, newest like first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         item = body_or_404(item_id, reader).shown
         return FeedResponse(user_page(int(item.id), LIKERS, reader, last_id, count))
 
 
 class RepostersView(PublicApiView):
-    """The people who reposted an item, over HTTP."""
+    """Who reposted an item."""
 
     @extend_schema(operation_id="list_reposters", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """The people who reposted an item, or the original of a repost; those who joined last first."""
+        """Who reposted an item or a repost's original, newest accounts first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         item = body_or_404(item_id, reader).shown
         return FeedResponse(user_page(int(item.id), REPOSTERS, reader, last_id, count))
 
 
 class QuotesView(PublicApiView):
-    """The quotes of an item, over HTTP."""
+    """Quotes of an item."""
 
     @extend_schema(operation_id="list_quotes", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
@@ -412,21 +409,21 @@ class QuotesView(PublicApiView):
 
 
 class QuoteView(ApiView):
-    """One quote of an item of the caller's own, over HTTP."""
+    """A quote of the caller's item."""
 
     @extend_schema(operation_id="revoke_quote", responses={204: None})
     def delete(self, request: Request, item_id: str, quote_id: str) -> HttpResponse:
-        """Take a quote off the caller's item; again changes nothing. The quote stays, and shows the item no more."""
+        """Stop a quote from showing the caller's item. Repeating it changes nothing."""
         actions.revoke_quote(quote=quote_or_404(quote_id, signed_in(request), item_id))
         return HttpResponse(status=204)
 
 
 class ProfileView(PublicApiView):
-    """One user, over HTTP."""
+    """A user."""
 
     @extend_schema(operation_id="read_user", responses={200: Profile})
     def get(self, request: Request, username: str) -> HttpResponse:
-        """A user, and how the caller stands to them."""
+        """A user, with the caller's relation to them."""
         reader = reader_of(request)
         user = user_or_404(username, reader)
         stands = standing(user, reader)
@@ -458,7 +455,7 @@ class ProfileView(PublicApiView):
 
 
 class ProfileItemsView(PublicApiView):
-    """The items of one user, over HTTP."""
+    """A user's items."""
 
     @extend_schema(operation_id="list_user_items", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, username: str) -> HttpResponse:
@@ -469,7 +466,7 @@ class ProfileItemsView(PublicApiView):
 
 
 class SearchPage(msgspec.Struct):
-    """Matches of a query. `users` are on the first page, the best 20; `last_id` and `has_more` are of `items`."""
+    """Matches of a query. Only the first page has `users`, at most 20. `last_id` and `has_more` are for `items`."""
 
     items: list[ItemBody]
     users: list[UserCard]
@@ -486,13 +483,13 @@ Q = OpenApiParameter(
 
 
 class SearchView(PublicApiView):
-    """Search over HTTP."""
+    """Search."""
 
     rates: Mapping[str, str] = {"GET": "search"}
 
     @extend_schema(operation_id="search", parameters=[Q, *PAGED], responses={200: SearchPage})
     def get(self, request: Request) -> HttpResponse:
-        """Items that fit, newest first, and users named so."""
+        """Matching items, newest first, and users with a matching name."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         query = parse(_asked(request))
         page = search_items(query, reader, last_id=last_id, limit=count)
@@ -514,11 +511,11 @@ def _asked(request: Request) -> str:
 
 
 class TagItemsView(PublicApiView):
-    """The items with a hashtag, over HTTP."""
+    """A hashtag's items."""
 
     @extend_schema(operation_id="list_tag_items", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, tag: str) -> HttpResponse:
-        """The items with a hashtag (written without #, in any case and width), newest first."""
+        """The items with a hashtag, newest first. Write it without #, in any case and width."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         canonical = canonical_tag(tag)
         if canonical is None:

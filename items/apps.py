@@ -1,11 +1,11 @@
-"""Items as a Django app."""
+"""The app of items, likes, search and profiles."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class ItemsConfig(AppConfig):
-    """The app of items, likes, search and profiles."""
+    """Items, likes, search and profiles."""
 
     name = "items"
     verbose_name = _("Items")

@@ -1,5 +1,6 @@
-"""The pictures and videos of items. An item keeps the facts of its media in its own row (`Item.media`), which pages
-read; the rows of media say which item uses them.
+"""The pictures and videos of items.
+
+An item's row holds the facts of its media (`Item.media`), which pages read.
 """
 
 from collections.abc import Mapping
@@ -19,9 +20,7 @@ FIELD = "content.media"
 
 
 def claimed(item: Item) -> list[MediaFile]:
-    """The media that a new item asks for, locked; their facts are put into the item, which is not saved. Raises
-    ContentError.
-    """
+    """Lock the media that a new item names and put their facts into it, unsaved. Raises ContentError."""
     ids = media_ids(item.content)
     if not ids:
         return []
@@ -42,9 +41,9 @@ def claimed(item: Item) -> list[MediaFile]:
 
 
 def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
-    """The new content of an item, whose media it may put into another order, and whose facts follow: `content` without
-    media leaves them as they are. Those that moderators hid stay, behind the others if they are not named. Raises
-    ContentError for other media than the item has.
+    """Reorder the media of an item as `content` names them, if it names any. Returns the new content.
+
+    Hidden media stay, at the end if not named. Raises ContentError for other media than the item's.
     """
     known, shown_ids = media_ids(item.content), [int(entry["id"]) for entry in item.media]
     if not known:
@@ -65,12 +64,13 @@ def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) -> None:
-    """Change the descriptions and focuses of an item's media, by their ids; others are passed over. Raises
-    media.actions.MediaError. Call it inside a transaction.
+    """Change descriptions and focuses by media id. Unknown ids are ignored. Raises media.actions.MediaError.
+
+    Call it inside a transaction.
     """
     if not said:
         return
-    Item.objects.select_for_update(no_key=True).get(pk=item.pk)  # before its media, as all verbs do
+    Item.objects.select_for_update(no_key=True).get(pk=item.pk)  # lock the item before its media, as all verbs do
     for row in attaching.of_item(item.pk):
         description, focus = said.get(str(row.pk), (row.description, (row.focus_x, row.focus_y)))
         if (description, *focus) != (row.description, row.focus_x, row.focus_y):
@@ -78,9 +78,7 @@ def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) ->
 
 
 def withdraw(item: Item) -> None:
-    """Take the addresses of an item's files away from all who had them; its sender and the moderators get new ones, and
-    no reader those of a deleted item.
-    """
+    """Give an item's files new addresses, for its sender and moderators only. A deleted item shows no media."""
     if item.media or item.content.get("media"):  # all of them may be hidden
         is_deleted = item.status == Status.DELETED
         rows = attaching.put_away(item.pk, for_good=is_deleted)
@@ -94,7 +92,7 @@ def restore(item: Item) -> None:
 
 
 def renew(item: Item) -> None:
-    """Put the facts of its media as they are now into an item, which is not saved."""
+    """Update the facts of media in an item, unsaved."""
     if item.media:
         item.media = kept(attaching.of_item(item.pk))
 

@@ -16,11 +16,11 @@ Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"
 
 
 class Sender(UserCard):
-    """The sender of an item, as far as a feed shows them."""
+    """An item's sender."""
 
 
 class Counts(msgspec.Struct):
-    """A reply counts under the item that it answers and under the one that its thread is about."""
+    """A reply counts under the item that it answers and under the root of its thread."""
 
     likes: int
     replies: int
@@ -29,9 +29,10 @@ class Counts(msgspec.Struct):
 
 
 class Quote(msgspec.Struct):
-    """The item that another quotes. `item` is null where this reader may not see it, and inside a quoted item: one
-    level is shown. `state`: `accepted`; `revoked`, its sender took the quote off; `deleted`; or `unauthorized`, for
-    every other reason.
+    """The item that another quotes.
+
+    `item` is null if the reader may not see it, and inside a quoted item. `state` is `accepted`, `revoked` (its sender
+    removed it from the quote), `deleted`, or `unauthorized` for every other reason.
     """
 
     id: str
@@ -42,7 +43,7 @@ class Quote(msgspec.Struct):
 
 
 class ItemBody(msgspec.Struct):
-    """An item as every reader gets it (shared contract: an item). Ids are decimal strings, times UTC."""
+    """An item as every reader gets it. Ids are decimal strings, times UTC."""
 
     id: str
     type: str
@@ -58,21 +59,21 @@ class ItemBody(msgspec.Struct):
     repost_of: "ItemBody | None"
     quote: Quote | None
     quotable_by: str
-    """Who may quote the item while all may see it: everyone, followers, nobody."""
+    """Who may quote the item while it is public: everyone, followers, nobody."""
     counts: Counts
     liked: bool
     reposted: bool
     bookmarked: bool
-    """Whether the reader keeps the item; no other user learns of it."""
+    """Whether the reader bookmarked the item. Nobody else learns of it."""
     reason: str | None
     status: str | UnsetType = UNSET
-    """To its sender only."""
+    """Only for its sender."""
     review: str | UnsetType = UNSET
-    """While the status is `in_review`: why moderators look at the item first, and how long that takes lately."""
+    """While the status is `in_review`: why moderators check it first, and how long that takes lately."""
     filtered: list[str] = []
-    """The phrases of the reader's filters that the item, or of a repost its original, matches (items.filters)."""
+    """The phrases of the reader's filters that match the item or a repost's original (items.filters)."""
     filter_action: str | UnsetType = UNSET
-    """The act that these filters ask for, if there are any: warn or hide."""
+    """What these filters ask for: warn or hide. Unset without a match."""
 
     @property
     def content_fields(self) -> dict[str, Any]:
@@ -82,30 +83,30 @@ class ItemBody(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """The text of the content, as people read it."""
+        """The text of the content."""
         text = self.content_fields.get("text", "")
         return text if isinstance(text, str) else ""
 
     @property
     def url(self) -> str:
-        """The https link that the content names, or nothing."""
+        """The https link of the content, or ""."""
         url = self.content_fields.get("url", "")
         return url if isinstance(url, str) and is_link(url) else ""
 
     @property
     def warning(self) -> str:
-        """The sender's warning, under which the content is folded."""
+        """A warning under which the content is folded."""
         warning = self.content_fields.get("warning", "")
         return warning if isinstance(warning, str) else ""
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether the pictures are veiled until a reader asks for them."""
+        """Whether the sender marked the pictures as sensitive."""
         return self.content_fields.get("sensitive") is True
 
     @property
     def removed(self) -> int:
-        """How many of its pictures moderators removed: to its sender, and to others where nothing else is left."""
+        """Number of pictures that moderators removed. 0 for others than the sender, unless nothing else is left."""
         if self.type not in ("image", "video"):
             return 0
         named = self.content_fields.get("media")
@@ -115,27 +116,27 @@ class ItemBody(msgspec.Struct):
 
     @property
     def is_veiled(self) -> bool:
-        """Whether its pictures are not to be seen at once: sensitive ones, and those under a warning."""
+        """Whether the pictures are hidden at first: they are sensitive, or under a warning."""
         return self.is_sensitive or bool(self.warning)
 
     @property
     def words(self) -> str:
-        """The words that stand for the item where it is only named: never those under a warning or a filter."""
+        """A short text that names the item. It reveals nothing under a warning or filter."""
         if self.filtered:
             return gettext("Filtered: %(phrases)s") % {"phrases": ", ".join(self.filtered)}
         return self.warning or self.text or self.title or self.url
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the reader's filters leave it out of pages."""
+        """Whether the reader's filters hide it."""
         return self.filter_action == "hide"
 
     @property
     def shown(self) -> "ItemBody":
-        """The item that a card shows and that its buttons act on: the original of a repost."""
+        """The item that a card shows and acts on: a repost's original."""
         return self.repost_of or self
 
     @property
     def is_edited(self) -> bool:
-        """Whether the item was changed after it was made."""
+        """Whether the item was edited."""
         return was_edited(self.created_at, self.modified_at)

@@ -1,5 +1,6 @@
-"""Cards: an item as a template shows it. All that a template needs stands in plain strings, made here once a page, so
-that a page of twenty cards looks nothing up and translates nothing while it is rendered.
+"""Cards: an item as a template shows it.
+
+All strings are made here once per page, so templates look nothing up and translate nothing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,7 +34,7 @@ from relations.visibility import visible_names
 
 
 class Words(NamedTuple):
-    """The words of cards in a language, as HTML."""
+    """The words of cards in one language, as HTML."""
 
     new: str
     edited: str
@@ -63,7 +64,7 @@ class Words(NamedTuple):
 
 
 def card_words() -> Words:
-    """The words of cards in the language of now."""
+    """The words of cards in the current language."""
     return _words(get_language())
 
 
@@ -81,13 +82,13 @@ def _words(_language: str | None) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What an item says, as HTML."""
+    """An item's content, as HTML."""
 
     title: SafeString | None
     is_headline: bool
     text: SafeString | None
     is_folded: bool
-    """Whether the text goes on behind a link to `address`."""
+    """Whether the text continues behind a link to `address`."""
     address: str
     link: str
     link_domain: str
@@ -99,16 +100,17 @@ class Content:
     pictures: int
     pictures_label: str
     ground: SafeString | None
-    """What stands in place of veiled pictures."""
+    """Shown in place of sensitive pictures."""
     removed: str
-    """The words on pictures that moderators removed."""
+    """The words about pictures removed by moderators."""
     quoted: "Quoted | None" = None
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """The item that another quotes, as it stands inside. Without `content` it is only named: by its address inside a
-    quoted item, and without one where the reader may not see it.
+    """An item inside another that quotes it.
+
+    Without `content` it is only linked, for a quote inside a quote, or not available if `address` is empty.
     """
 
     id: str
@@ -120,11 +122,11 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An entry of a list, for templates/items/_card.html. Of a repost the original is shown, and acted on."""
+    """An entry of a list (templates/items/_card.html). A repost's card shows the original."""
 
     item: ItemBody
     id: str
-    """Of the entry."""
+    """The entry's id."""
     shown_id: str
     address: str
     version: int
@@ -135,14 +137,14 @@ class Card:
     via_moment: Moment | None
     created: Moment
     edited: str
-    """The time of the last edit; empty where there was none."""
+    """The time of the last edit, or ""."""
     visibility: str
     status: str
-    """Of one's own item that is not published: in_review, rejected."""
+    """For the reader's own unpublished item: in_review or rejected."""
     review: str
-    """Why moderators look at one's own item first, and how long that takes lately."""
+    """Why moderators check the reader's own item first, and how long that takes lately."""
     answered: SafeString | None
-    """Whom the reply answers, where both do not stand together."""
+    """Who the reply answers, if the answered item is not shown next to it."""
     answered_is_big_v: bool
     answers: str
     """The address of the item that it answers."""
@@ -150,48 +152,48 @@ class Card:
     counts: Counts
     replies_label: str
     is_quotable: bool
-    """Whether the reader may quote it, as far as the card knows: of one that followers may quote it does not."""
+    """Whether to offer quoting. True also if only followers may quote, because the card does not know who follows."""
     liked: bool
     reposted: bool
     bookmarked: bool
     reason: str
     tag: str
-    """The followed hashtag by which alone it is in home."""
+    """The followed hashtag, if that is the only reason why it is in home."""
     tag_address: str
     is_late: bool = False
-    """Whether the item reached an open page below its top, after the page was made."""
+    """Whether the item arrived below the top of an open page."""
     followable: User | None = None
-    """The sender, where the card offers to follow them."""
+    """The sender, if the card offers to follow them."""
     viewed: Moment | None = None
-    """When the reader opened the item, in the list of those that they opened."""
+    """When the reader opened the item, in the reading history."""
     is_unwanted: bool = False
-    """Whether it stands in the list of what the reader is not interested in."""
+    """Whether it is in the list of what the reader is not interested in."""
 
     @property
     def reposts_label(self) -> SafeString:
-        """How many reposted it, for its own page."""
+        """The number of reposts."""
         return _counted(ngettext("%(count)s repost", "%(count)s reposts", self.counts.reposts), self.counts.reposts)
 
     @property
     def quotes_label(self) -> SafeString:
-        """How many quoted it, for its own page."""
+        """The number of quotes."""
         return _counted(ngettext("%(count)s quote", "%(count)s quotes", self.counts.quotes), self.counts.quotes)
 
     @property
     def likes_label(self) -> SafeString:
-        """How many like it, for its own page."""
+        """The number of likes."""
         return _counted(ngettext("%(count)s like", "%(count)s likes", self.counts.likes), self.counts.likes)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A card in a thread, and the links to answers that stand on pages of their own."""
+    """A card in a thread, with links to replies on other pages."""
 
     card: Card
     is_answer: bool
-    """Whether it stands under the answer before it."""
+    """Whether it is nested under the reply before it."""
     further: list[tuple[str, str]]
-    """The address and the words of each link."""
+    """Address and words of each link."""
 
 
 class Cards:
@@ -205,9 +207,7 @@ class Cards:
         *,
         sought: Query | None = None,
     ) -> None:
-        """`items` and `texts`: all that the page shows, where more than one call makes it. `sought`: what was searched
-        for; its hits are marked.
-        """
+        """`items`, `texts`: the whole page, if several calls make its cards. `sought`: the query to highlight."""
         self._reader = reader
         self._sought = sought
         self._faces: dict[str, Face] = {}
@@ -218,8 +218,9 @@ class Cards:
     def of(
         self, items: Iterable[ItemBody], *, answered: Mapping[str, Sender] | None = None, keeps_hidden: bool = False
     ) -> list[Card]:
-        """The cards of items, in their order, without those that the reader's filters hide, unless `keeps_hidden`:
-        these are folded then. `answered`: by the id that a reply answers, its sender.
+        """The cards of items. Those that the reader's filters hide are left out, or folded with `keeps_hidden`.
+
+        `answered`: the senders of answered items, by item id.
         """
         senders = answered or {}
         shown = [item for item in items if keeps_hidden or not item.is_hidden]
@@ -236,8 +237,9 @@ class Cards:
         viewed_at: datetime | None = None,
         **facts: Any,
     ) -> Card:
-        """The card of an item. `others`: how many more followed senders reposted it close by, whom home folds into
-        this entry. `facts` are further fields of `Card`.
+        """The card of an item. `facts` are more fields of `Card`.
+
+        `others`: the number of other followed users whose reposts home folds into this entry.
         """
         shown, counts = item.shown, item.shown.counts
         tag = item.reason.removeprefix("#") if item.reason and item.reason.startswith("#") else ""
@@ -275,7 +277,7 @@ class Cards:
         )
 
     def thread(self, asked: ItemBody, branches: Iterable[Branch]) -> list[Entry]:
-        """The entries of the answers to an item. One that a filter hides is folded where others stand under it."""
+        """The replies to an item. A filtered reply with visible replies below it is folded."""
         entries = []
         for branch in branches:
             answers = [answer for answer in branch.answers if not answer.item.is_hidden]
@@ -291,7 +293,7 @@ class Cards:
         return entries
 
     def content(self, item: ItemBody, *, is_whole: bool = False) -> Content:
-        """What an item says; `is_whole`: nothing of its text is folded, and a single picture is large."""
+        """An item's content. `is_whole`: not folded, and a single picture is large."""
         fields, media = item.content_fields, item.media
         filtered = ", ".join(item.filtered)
         said = self._content(item.title, fields, item.id, media, filtered, item.removed, item.type, is_whole=is_whole)
@@ -301,14 +303,14 @@ class Cards:
         return self.quoted(quote.item) if quote.item else Quoted(quote.id, "")
 
     def quoted(self, item: ItemBody) -> Quoted:
-        """The item inside one that quotes it. What it quotes itself is named."""
+        """An item inside one that quotes it. Its own quote is only linked."""
         content = self.content(msgspec.structs.replace(item, quote=None))
         if item.quote and item.quote.state == "accepted":
             content = replace(content, quoted=Quoted(item.quote.id, item_address(item.quote.id)))
         return Quoted(item.id, item_address(item.id), self._face(item.sender), moment(item.created_at), content)
 
     def version(self, said: Version) -> Content:
-        """What an item said, whole, without its pictures."""
+        """A version's full text, without pictures."""
         return self._content(said.title, said.content, "", (), "", 0, "", is_whole=True)
 
     def _content(
@@ -346,7 +348,7 @@ class Cards:
         )
 
     def linked(self, text: str) -> SafeString:
-        """A text of the page that is no item's, such as the words of a user about themselves, as HTML."""
+        """A text that is not an item's, such as a bio, as HTML."""
         return linked(text, self._leads, self._sought)
 
     def _figures(self, pictures: list[MediaObject], *, is_whole: bool) -> SafeString:
@@ -360,9 +362,7 @@ class Cards:
         return found
 
     def _leads(self, name: str) -> bool:
-        """Whether a mentioned name leads to a profile that the reader may see. The names of all items of a page are
-        asked for at once, when the first of them is shown.
-        """
+        """Whether a mention links to a profile that the reader may see. Looks up all names of the page at once."""
         name = name.lower()
         if name not in self._names:
             asked = {name, *(one.lower() for text in self._texts for one in mentions(text))}
@@ -372,7 +372,6 @@ class Cards:
 
 
 def _texts(items: Iterable[ItemBody]) -> list[str]:
-    """The texts of items in which others may be mentioned."""
     shown = [item.shown for item in items]
     shown += [item.quote.item for item in shown if item.quote and item.quote.item]
     return [text for item in shown for text in (item.title, item.text)]

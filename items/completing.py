@@ -1,4 +1,4 @@
-"""Completions of a name or a hashtag while it is typed, and what a search may go to at once."""
+"""Completions of a name or hashtag while it is typed."""
 
 from typing import NamedTuple
 
@@ -12,18 +12,18 @@ from web.hashtags import canonical_tag
 from web.letters import folded
 
 COUNT = 6
-"""Completions that are offered."""
+"""Completions offered."""
 FOUND = 20
-"""Users that are looked at for them."""
+"""Users considered."""
 TAGS = 30
-"""Hashtags with the typed beginning that are looked at, in alphabetical order."""
+"""Hashtags with the typed beginning that are considered, in alphabetical order."""
 USES = 20
-"""The newest items of each of them that are looked at."""
+"""Newest items considered for each hashtag."""
 SIGNS = {"@": "@", "\uff20": "@", "#": "#", "\uff03": "#"}
 LENGTH = 100
 
-# A step of the walk is one probe of the index: the next tag after the last. Tags in canonical form have no character
-# above the one that ends the range.
+# Each step is one index probe: the next tag after the last. Canonical tags have no character above the end of the
+# range.
 TAGGED = f"""
     WITH RECURSIVE walk (tag, place) AS (
         (SELECT t.tag, 1 FROM items_itemtag t WHERE t.tag >= %(begin)s AND t.tag < %(end)s ORDER BY t.tag LIMIT 1)
@@ -44,20 +44,20 @@ TAGGED = f"""
 
 
 BETWEEN = "\u200c\u200d\u00b7\u30fb\u05f3\u05f4"
-"""Signs that no tag ends with, but one that is being typed."""
+"""Characters that may end a tag only while it is being typed."""
 
 
 class Completion(NamedTuple):
-    """One of the texts that may be put in, with the user whom it names."""
+    """A suggested text, with the user it names."""
 
     text: str
     person: User | None = None
 
 
 def completions(typed: str, reader: User) -> list[Completion]:
-    """At most `COUNT` texts that may take the place of `typed`, best first: of `@` and some letters users whose names
-    hold them, as far as `reader` may know of them; of `#` and some letters hashtags of public posts that begin so; of
-    letters alone both, half of each.
+    """Up to `COUNT` texts to replace `typed`, best first.
+
+    "@…" gives users that `reader` may know of, "#…" gives hashtags of public posts, letters alone give both.
     """
     sign, letters = SIGNS.get(typed[:1]), typed[1:] if typed[:1] in SIGNS else typed
     if not letters or len(letters) > LENGTH:
@@ -76,16 +76,16 @@ def _people(letters: str, reader: User) -> list[Completion]:
     (name,) = query.names
     found = search_users(query, reader, limit=FOUND)
     named = [user for user in found if name in user.username.lower() or name in folded(user.display_name)]
-    named.sort(key=lambda user: not user.username.lower().startswith(name))  # the order among these stays
+    named.sort(key=lambda user: not user.username.lower().startswith(name))  # a stable sort
     return [Completion(f"@{user.username}", user) for user in named[:COUNT]]
 
 
 def _tags(letters: str, reader: User) -> list[Completion]:
-    # The beginning of a tag may have no letter yet.
+    # A beginning without a letter, such as digits, is no canonical tag yet.
     begin = canonical_tag(letters.rstrip(BETWEEN)) or (letters if letters.isdigit() and letters.isascii() else None)
     if begin is None:
         return []
     there = [row[0] for row in fetch(TAGGED, {"begin": begin, "end": f"{begin}\U0010fffd"})]
-    # One sender can fill the walk with tags of their own; what several people use stands before those.
+    # One sender could fill the list with tags of their own. So tags that several people use come first.
     tags = [tag for tag in there if tag == begin] + popular_beginning(begin, reader, COUNT) + there
     return [Completion(f"#{tag}") for tag in list(dict.fromkeys(tags))[:COUNT]]

@@ -13,33 +13,34 @@ from web.rest import ApiView, FeedResponse, body, limit, parse_id, position
 
 
 class ConversationsView(ApiView):
-    """The caller's conversations, over HTTP."""
+    """Conversations."""
 
     @extend_schema(operation_id="list_conversations", parameters=PAGED, responses={200: ConversationPage})
     def get(self, request: Request) -> HttpResponse:
-        """Private mentions by the people in them, newest first. Reading marks nothing as read."""
+        """Conversations, newest first. Reading the list marks nothing as read."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
         return FeedResponse(conversations_page(reader, last_id=last_id, limit=count))
 
 
 class RequestsView(ApiView):
-    """What strangers wrote to the caller, over HTTP."""
+    """Private mentions from strangers."""
 
     @extend_schema(operation_id="list_conversation_requests", parameters=PAGED, responses={200: ConversationPage})
     def get(self, request: Request) -> HttpResponse:
-        """Private mentions by people whom the caller neither follows nor wrote to, newest first. A reply makes one a
-        conversation.
+        """Private mentions from people whom the caller neither follows nor wrote to, newest first.
+
+        A reply turns a request into a conversation.
         """
         reader, last_id, count = signed_in(request), position(request), limit(request)
         return FeedResponse(conversations_page(reader, requests=True, last_id=last_id, limit=count))
 
 
 class ConversationReadView(ApiView):
-    """The mark up to which the caller has read a conversation, over HTTP."""
+    """Marking a conversation as read."""
 
     @extend_schema(operation_id="read_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: str) -> HttpResponse:
-        """Note that the caller has seen all of it; again changes nothing."""
+        """Mark the whole conversation as read. Repeating it changes nothing."""
         reader, number = signed_in(request), parse_id(conversation_id)
         body(request, Nothing)
         if not number or conversation_of(reader, number) is None:

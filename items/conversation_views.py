@@ -1,4 +1,4 @@
-"""The pages of private mentions: the conversations of the reader, and the way to one."""
+"""The pages of private mentions."""
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
@@ -16,14 +16,14 @@ from web.rest import position
 @require_safe
 @signed_in
 def conversations(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of the reader's conversations, newest first."""
+    """The reader's conversations, newest first."""
     return _show(request, reader, requests=False)
 
 
 @require_safe
 @signed_in
 def requests(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of what strangers wrote to the reader, who has not answered it."""
+    """Private mentions from strangers that the reader has not answered."""
     return _show(request, reader, requests=True)
 
 
@@ -37,7 +37,7 @@ def _show(request: PageRequest, reader: User, *, requests: bool) -> HttpResponse
 @require_safe
 @signed_in
 def conversation(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
-    """The way to a conversation: the page of its first message, or where that is gone of its newest."""
+    """Redirect to a conversation's first message, or to the newest if the first is gone."""
     found = conversation_of(reader, conversation_id)
     if found is None:
         raise Http404

@@ -1,9 +1,7 @@
-"""The conversations of a reader: private mentions by the people who are in them (items.recipients), those in which
-something was said last first.
+"""A reader's conversations, newest first: private mentions grouped by the people in them (items.recipients).
 
-A conversation shows its newest message that the reader may see and whose sender they do not mute. Its place in the list
-is the newest message that was for the reader when it was published (`Participant.last`), so it rises with each, and is
-unread until they have seen that one.
+A conversation shows its newest message that the reader may see from a sender they do not mute. `Participant.last`, the
+newest message published for the reader, orders the list. The conversation is unread until the reader has seen it.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -26,7 +24,7 @@ from storage.ids import NO_BOUND
 from storage.paging import as_text, part_of
 
 NEWEST = 20
-"""The newest messages of a conversation that are looked at for one to show, and its first."""
+"""Newest messages checked to find one to show. The first message is checked too."""
 PEOPLE = f"""
     (SELECT coalesce(json_agg(json_build_array(u.id::text, u.username, u.display_name, u.is_big_v, u.avatar)
         ORDER BY u.id), '[]') FROM items_participant other JOIN accounts_user u ON u.id = other.user_id
@@ -65,7 +63,7 @@ def _listed(order: str) -> str:
 
 
 DOWN, UP = _listed("DESC"), _listed("ASC")
-# Of one, also where it is put away.
+# One conversation, even if the reader removed it from the list.
 ONE = f"""
     SELECT NULL, {COLUMNS}, p.conversation_id, coalesce(p.last, 0), p.last > p.read,
         {PEOPLE.format(conversation="p.conversation_id")}
@@ -75,7 +73,7 @@ ONE = f"""
     ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     WHERE p.conversation_id = %(conversation)s AND p.user_id = {READER} AND {VISIBLE} ORDER BY i.id DESC LIMIT 1
 """  # noqa: S608 (constants)
-# Only its own row: nobody else learns of it.
+# Updates only the reader's own row, so nobody else learns of it.
 MARK_READ = """
     UPDATE items_participant p SET read = p.last FROM items_item i
     WHERE i.id = %(item)s AND p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = %(reader)s
@@ -93,7 +91,7 @@ OF_ITEMS = f"""
 
 
 class Conversation(msgspec.Struct):
-    """A conversation as its reader lists it. `users` are the others in it. `last_item` is its newest message."""
+    """`users` are the others in the conversation, `last_item` is its newest message."""
 
     id: str
     users: list[UserCard]
@@ -102,7 +100,7 @@ class Conversation(msgspec.Struct):
 
 
 class ConversationPage(msgspec.Struct):
-    """A part of the list. `last_id` is the place of the last conversation that was looked at, the id of a message."""
+    """A page of the list. `last_id` is the `Participant.last` of the last conversation checked."""
 
     items: list[Conversation]
     last_id: str | None
@@ -110,7 +108,7 @@ class ConversationPage(msgspec.Struct):
 
 
 class Place(NamedTuple):
-    """The places of a page: of its newest conversation, of its oldest, and the one to which was looked."""
+    """Places are message ids: of the page's newest and oldest conversation, and of the last one checked."""
 
     newest_id: int | None
     oldest_id: int | None
@@ -118,7 +116,7 @@ class Place(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row of a list: its bound, and a conversation, of which all is NULL where the page is empty."""
+    """All but `bound` is NULL if the page is empty."""
 
     bound: int | None
     item: ItemRow | None
@@ -136,7 +134,7 @@ class _Row(NamedTuple):
 def conversations_page(
     reader: User, *, requests: bool = False, last_id: int | None = None, limit: int = 20
 ) -> ConversationPage:
-    """The reader's conversations below `last_id` (exclusive), or their `requests`."""
+    """The reader's conversations, or `requests`, below `last_id`."""
     page, place, has_more = placed_page(reader, requests=requests, below=last_id or NO_BOUND, limit=limit)
     return ConversationPage(page, as_text(place.last_id), has_more)
 
@@ -144,8 +142,9 @@ def conversations_page(
 def placed_page(
     reader: User, *, requests: bool = False, below: int = NO_BOUND, above: int = 0, upward: bool = False, limit: int
 ) -> tuple[list[Conversation], Place, bool]:
-    """The conversations between two places, newest first, with the page's places, and whether there may be more; with
-    `upward` those directly above.
+    """The conversations between two places, newest first; with `upward` those directly above.
+
+    Returns them with the page's places and whether there may be more.
     """
     params = {"reader": reader.pk, "requests": requests, "below": below, "above": above}
     rows = fetch(UP if upward else DOWN, params | {"scan": SCAN, "count": limit + 1}, into=_Row.of)
@@ -156,7 +155,7 @@ def placed_page(
 
 
 def conversation_of(reader: User, conversation_id: int) -> Conversation | None:
-    """The conversation of this id; None if the reader is not in it, or sees nothing of it."""
+    """A conversation, or None if the reader is not in it or sees nothing of it."""
     found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_Row.of)
     return _conversations(found, reader)[0] if found else None
 
@@ -172,16 +171,16 @@ def _conversations(rows: Sequence[_Row], reader: User) -> list[Conversation]:
 
 
 def people_of(item_ids: Sequence[int], reader: User) -> dict[str, list[UserCard]]:
-    """The others in the conversations of these private mentions, by the id of each; the reader sees them."""
+    """The other people in the conversations of these items, by item id. The reader sees the items."""
     rows = fetch(OF_ITEMS, {"items": list(item_ids), "reader": reader.pk}) if item_ids else []
     return {str(item_id): [UserCard.from_row(*one) for one in people] for item_id, people in rows}
 
 
 def mark_read(*, reader: User, item_id: int) -> bool:
-    """Note that the reader has seen the conversation of a message; True if something in it was unread."""
+    """Mark the conversation of a message as read. True if something was unread."""
     return bool(fetch(MARK_READ, {"reader": reader.pk, "item": item_id}))
 
 
 def put_away(*, reader: User, conversation_id: int) -> bool:
-    """Take a conversation out of the reader's list until somebody writes in it; True if they are in it."""
+    """Remove a conversation from the reader's list until a new message. True if the reader is in it."""
     return bool(fetch(PUT_AWAY, {"reader": reader.pk, "conversation": conversation_id}))

@@ -1,6 +1,7 @@
-"""The counts of items: likes, replies, reposts, quotes. They are staged: a verb of items.actions inserts a
-`CountChange` beside what it changes, in the same transaction, and `fold` adds them up. So they are exact on the next
-request, after any crash, and no row of a viral item is hot.
+"""The counts of items: likes, replies, reposts, quotes.
+
+Verbs insert a `CountChange` in their transaction, and `fold` adds the changes up. So counts are always exact and no row
+of a viral item is hot.
 """
 
 from django.db import transaction
@@ -10,8 +11,7 @@ from items.signals import counts_folded
 from storage.connections import fetch
 
 COUNTED = [one for one in LISTED if one != Visibility.SELF]
-# A change is counted either in the table or in the counts, never in both or in neither; two at once do not count twice,
-# because a row can be deleted only once. In the order of ids, so that they do not wait for each other.
+# A row is deleted only once, so each change counts exactly once. The order of ids avoids deadlocks.
 FOLD = """
     WITH folded AS (DELETE FROM items_countchange RETURNING item_id, likes, replies, circle_replies, reposts, quotes),
     sums AS (
@@ -30,16 +30,13 @@ FOLD = """
 
 
 def stage(item: Item, sign: int) -> None:
-    """Stage what a published item adds to the counts of others (sign 1), or what it takes away with it (-1).
-
-    An item that only its sender sees counts nowhere, and a private mention neither.
-    """
+    """Stage what a published item adds to the counts of others (sign 1) or takes away (-1)."""
     if changes := changes_of(item, sign):
         CountChange.objects.bulk_create(changes)
 
 
 def changes_of(item: Item, sign: int) -> list[CountChange]:
-    """The changes that `stage` stages, unsaved.
+    """The changes that `stage` writes, unsaved. Private mentions and items for their sender only count nowhere.
 
     See docs/decisions.md: Counts are staged in PostgreSQL.
     """
@@ -57,7 +54,7 @@ def changes_of(item: Item, sign: int) -> list[CountChange]:
 
 @transaction.atomic
 def fold() -> int:
-    """Add the staged changes to the counts of their items; how many items.
+    """Add the staged changes to the counts. Returns the number of items.
 
     See docs/decisions.md: Counts are staged in PostgreSQL.
     """

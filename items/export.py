@@ -1,4 +1,4 @@
-"""The items' part of a user's own data: everything that they published, like and keep, and what they filter."""
+"""The items' part of a user's data export."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -43,7 +43,7 @@ FILTERS = """
 
 
 class FilterRow(msgspec.Struct):
-    """A phrase that the user filters."""
+    """A filter."""
 
     phrase: str
     whole_word: bool
@@ -71,13 +71,13 @@ class OwnItem(msgspec.Struct):
     quotable_by: str
     counts: Counts
     removed_media: int
-    """The number of the item's pictures that moderators removed."""
+    """Number of the item's pictures removed by moderators."""
     to: list[str] | None
-    """The people who can read a private mention; null for other items."""
+    """Usernames of the people who can read a private mention. Null for other items."""
 
 
 class BookmarkRow(msgspec.Struct):
-    """An item that the user keeps for later."""
+    """A bookmark."""
 
     item_id: str
     by: str
@@ -85,7 +85,7 @@ class BookmarkRow(msgspec.Struct):
 
 
 class LikeRow(msgspec.Struct):
-    """An item that the user likes."""
+    """A like."""
 
     item_id: str
     by: str
@@ -111,7 +111,6 @@ def _own(
     removed_media: int,
     to: list[str] | None,
 ) -> OwnItem:
-    """A row of `OWN`."""
     return OwnItem(
         id=str(item_id),
         type=kind,
@@ -150,7 +149,7 @@ def _bookmarks(user: User) -> Iterator[BookmarkRow]:
 
 
 def files(user: User) -> list[ExportFile]:
-    """The files of a user's own data: their items, likes and bookmarks."""
+    """The items' part of a user's data export."""
     return [
         ExportFile("items.jsonl", _("Everything you published, including posts in review or rejected."), _rows(user)),
         ExportFile("edits.jsonl", _("Earlier versions of the posts that you edited."), own_versions(user)),

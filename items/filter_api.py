@@ -1,4 +1,4 @@
-"""The caller's filters over HTTP. What they find stands in every item (`filtered`, `filter_action`)."""
+"""The caller's filters over HTTP. Every item shows what they match (`filtered`, `filter_action`)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,12 +49,12 @@ class FilterBody(msgspec.Struct):
 
     @classmethod
     def of(cls, listed: Listed) -> "FilterBody":
-        """The body of this filter."""
+        """Convert a filter."""
         return cls(str(listed.id), *listed[1:])
 
 
 class FilterPage(msgspec.Struct):
-    """A part of the caller's filters, newest first."""
+    """Filters, newest first."""
 
     items: list[FilterBody]
     last_id: str | None
@@ -62,7 +62,7 @@ class FilterPage(msgspec.Struct):
 
 
 class FilterEdit(StrictSerializer):
-    """The changes of a filter; fields that are left out stay as they are."""
+    """Omitted fields stay as they are."""
 
     phrase = TextField(max_length=PHRASE_LENGTH, required=False)
     whole_word = FlagField(required=False)
@@ -70,15 +70,16 @@ class FilterEdit(StrictSerializer):
     expires_at = MomentField(allow_null=True, required=False)
 
     def validate_expires_at(self, moment: Any) -> Any:
-        """The moment. Raises ValidationError for one that is over."""
+        """Raise ValidationError for a past time."""
         if moment is not None and moment <= timezone.now():
             raise serializers.ValidationError("This time is over.")
         return moment
 
 
 class NewFilter(FilterEdit):
-    """A phrase to filter. `whole_word` has no effect beside scripts without spaces, such as Chinese: there a phrase is
-    found anywhere. `expires_at` null: for ever.
+    """A phrase to filter. `expires_at` null: never.
+
+    `whole_word` has no effect next to scripts without spaces, such as Chinese.
     """
 
     phrase = TextField(max_length=PHRASE_LENGTH)
@@ -89,7 +90,6 @@ class NewFilter(FilterEdit):
 
 @contextmanager
 def _answers() -> Iterator[None]:
-    """Turn the verbs' refusals into answers of the API."""
     try:
         with missing_as_404():
             yield
@@ -100,16 +100,16 @@ def _answers() -> Iterator[None]:
 
 
 def filter_or_404(filter_id: str | int, owner: User) -> Listed:
-    """The owner's filter of this id. Raises Http404, the same for another's and for every other id."""
+    """The owner's filter. Raises the same Http404 for every other id."""
     return own_or_404(filters.filter_of, owner, filter_id)
 
 
 class FiltersView(ApiView):
-    """The caller's filters, over HTTP."""
+    """Filters."""
 
     @extend_schema(operation_id="list_filters", parameters=PAGED, responses={200: FilterPage})
     def get(self, request: Request) -> HttpResponse:
-        """The caller's filters, newest first; expired ones too, until they are deleted."""
+        """The caller's filters, newest first. Expired ones stay until they are deleted."""
         owner, last_id, count = signed_in(request), position(request), limit(request)
         page = part_of(filters.filters_of(owner, last_id=last_id, limit=count + 1), count, attrgetter("id"))
         return FeedResponse(
@@ -122,7 +122,7 @@ class FiltersView(ApiView):
         responses={201: FilterBody, 409: OpenApiResponse(Problem, "The caller has as many filters as one may.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Filter a phrase from now on."""
+        """Add a filter."""
         owner, fields = signed_in(request), body(request, NewFilter)
         with _answers():
             made = filters.create(owner=owner, **fields)
@@ -130,11 +130,11 @@ class FiltersView(ApiView):
 
 
 class FilterView(ApiView):
-    """One of the caller's filters, over HTTP."""
+    """One filter."""
 
     @extend_schema(operation_id="edit_filter", request=FilterEdit, responses={200: FilterBody})
     def patch(self, request: Request, filter_id: str) -> HttpResponse:
-        """Change a filter; what is not sent stays."""
+        """Change a filter. Omitted fields stay."""
         owner = signed_in(request)
         listed = filter_or_404(filter_id, owner)
         fields = body(request, FilterEdit)

@@ -1,7 +1,6 @@
-"""The filters of many readers, looked for together: for open connections, which all hear of the same items at once.
+"""The filters of many readers, matched together, for the items that open connections hear of.
 
-One search over all phrases finds which readers' filters an item meets, so a batch costs as much as its texts and hits,
-not a search for each reader. New filters are compiled by themselves, and the whole book once they have grown.
+One search over all phrases finds all matches. New filters are compiled separately until there are many.
 
 See docs/decisions.md: Phrases are found by one automaton.
 """
@@ -15,29 +14,27 @@ from items.bodies import ItemBody
 from items.filters import Filters, Rule, folded_text, rules_of
 
 MOST = 100_000
-"""Filters that a book keeps: a few ten MB. Those of a batch's own readers may be more."""
+"""Filters kept in memory, some tens of MB. The readers of one batch may have more."""
 YOUNG, SHARE = 500, 4
-"""New filters are compiled by themselves while they are fewer than so many, or than this part of the others."""
+"""New filters stay separate while they are fewer than YOUNG, or than 1/SHARE of the others."""
 
 
 class _Shelf:
-    """Some readers' filters, compiled."""
-
     def __init__(self, owners: Mapping[int, tuple[int, list[Rule]]]) -> None:
         self.owners = dict(owners)
         self.filters = Filters(rule for _version, rules in owners.values() for rule in rules)
 
 
 class Book:
-    """The filters of readers, by the words that can meet them. One thread uses it."""
+    """The compiled filters of many readers. Not thread-safe."""
 
     def __init__(self) -> None:
         self._versions: dict[int, int] = {}
         self._shelves = [_Shelf({}), _Shelf({})]
-        """The new filters, and the rest. A reader may stand on both; the version says which counts."""
+        """The new filters, and the rest. A reader may be in both. The version says which one is current."""
 
     def learn(self, readers: Mapping[int, int]) -> None:
-        """Read the filters of those of the readers, by their versions (`User.filters_version`), that are not known."""
+        """Load the filters of readers whose version (`User.filters_version`) is not loaded."""
         missing = [reader for reader, version in readers.items() if self._versions.get(reader) != version]
         if not missing:
             return
@@ -57,15 +54,13 @@ class Book:
         self._shelves = [young, old]
 
     def _all(self) -> dict[int, tuple[int, list[Rule]]]:
-        """The filters that count, by reader."""
         every = [one for shelf in self._shelves for one in shelf.owners.items()]
         return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
 
     def found(self, item: ItemBody, readers: Iterable[int], seeing: Iterable[int] = ()) -> dict[int, list[Rule]]:
-        """The filters that the item meets, by reader: the oldest filter of each phrase. `seeing`: those of the readers
-        who see what it quotes.
+        """The filters that match the item, by reader: the oldest filter of each phrase. Call `learn` first.
 
-        One's own items are never filtered. The readers are known (`learn`).
+        `seeing`: the readers who may see what the item quotes. One's own items are never filtered.
         """
         shown = item.shown
         asked = set(readers) - {int(shown.sender.id)}

@@ -1,4 +1,4 @@
-"""The pages of the settings on which one manages filters."""
+"""The settings pages for filters."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -19,7 +19,7 @@ from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def own_filters(request: PageRequest, reader: User) -> HttpResponse:
-    """The reader's filters, newest first, and a form for a new one."""
+    """The reader's filters, and a form for a new one."""
     form = FilterForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
@@ -37,7 +37,7 @@ def own_filters(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpResponse:
-    """A filter's phrase and what it does."""
+    """Edit a filter."""
     listed = filter_or_404(filter_id, reader)
     form = FilterForm(request.POST if request.method == "POST" else None, known=listed)
     if form.is_valid():

@@ -1,14 +1,13 @@
-"""Filters: words that a reader does not want to read, or wants to be warned of. They decide how items are shown to the
-one reader, never which are on a page: they are applied after hydration, and change no paging and no count.
+"""Filters: phrases that a reader wants to hide or be warned of.
 
-A phrase is found without regard to case, width and invisible characters (items.matching), in title, text, warning and
-descriptions of media; of a repost in its original's, and of a quote in those of both items. A filter of whole words
-finds no phrase that adjoins a letter of a script with spaces between words: “cat” is not in “category”. Han, kana and
-Thai have no such borders: there a phrase is found anywhere. One's own items are never filtered.
+They change how items are shown to one reader, never which items a page has, its paging or counts.
 
-`User.filters_version` is drawn anew by every change and is 0 without filters. A request reads it with its user's row,
-so readers without filters cost no statement, and the others one for each version in each process: their filters are
-compiled once. A filter that has expired matches nothing, from that moment on; a task deletes it later.
+A phrase is searched in title, text, warning and media descriptions (items.matching), of a repost's original, and of
+both items of a quote. A whole-word filter does not match next to a letter of a script with spaces: "cat" is not in
+"category". Han, kana and Thai have no such borders. A reader's own items are never filtered.
+
+`User.filters_version` changes with every change and is 0 without filters. So readers without filters cost no statement,
+the others one per version and process. Expired filters match nothing.
 
 See docs/decisions.md: Phrases are found by one automaton.
 """
@@ -34,26 +33,26 @@ from storage.paging import below
 from web.letters import is_blank
 
 FILTERS = 100
-"""The filters that a user may have."""
+"""Most filters of a user."""
 COMPILED = 128
-"""Readers whose filters a process keeps compiled; the largest take about 1 MB."""
+"""Readers with compiled filters kept in a process. The largest take about 1 MB."""
 FORGOTTEN = 500
-"""Users whose expired filters one turn of the task deletes."""
+"""Users whose expired filters one run of the task deletes."""
 UNFOLDING, SIGNS = re.compile("[\u3300-\u3357\u337b-\u337f\ufdf0-\ufdfb]"), 500
-"""Signs that unfold to as many as 18 letters, which takes time: a text with more of them is searched without."""
+"""Characters that expand to as many as 18 letters, which is slow. A text with more of them is searched without them."""
 APART = "\x00"
-"""Stands between the parts of an item, so that no phrase crosses them: no text holds it."""
+"""Separates the parts of an item, so that no phrase matches across them. No text contains it."""
 
 
 class FilterCapError(Exception):
-    """Raised when a user would have more than `FILTERS` filters."""
+    """The user would have more than `FILTERS` filters."""
 
 
 class NothingToFindError(ValueError):
-    """Raised for a phrase of nothing but spaces and invisible characters."""
+    """The phrase contains only spaces and invisible characters."""
 
 
-# OFFSET 0: a probe of an index for each owner.
+# OFFSET 0: one index probe per owner.
 RENEW = """
     UPDATE accounts_user u SET filters_version = CASE
         WHEN EXISTS (SELECT FROM items_filter f WHERE f.owner_id = u.id OFFSET 0) THEN feedsite_draw() ELSE 0 END
@@ -80,7 +79,7 @@ def create(
 
 @transaction.atomic
 def change(*, owner: User, filter_id: int, **fields: Any) -> None:
-    """Change some of phrase, whole_word, action and expires_at. Raises Filter.DoesNotExist and NothingToFindError."""
+    """Change some of phrase, whole_word, action, expires_at. Raises Filter.DoesNotExist and NothingToFindError."""
     if "phrase" in fields:
         _check(fields["phrase"])
     _lock([owner.pk])
@@ -101,7 +100,7 @@ def delete(*, owner: User, filter_id: int) -> None:
 
 @transaction.atomic
 def forget_expired() -> int:
-    """Delete the expired filters of some users; how many. Until then they match nothing."""
+    """Delete the expired filters of some users. Returns their number."""
     expired = Filter.objects.filter(expires_at__lte=timezone.now())
     owners = set(expired.order_by("expires_at").values_list("owner_id", flat=True)[:FORGOTTEN])
     if not owners:
@@ -118,15 +117,13 @@ def _check(phrase: str) -> None:
 
 
 def _lock(owner_ids: Iterable[int]) -> None:
-    """Lock the owners' rows, in the order of ids: so versions follow changes, and the bound holds."""
+    """Lock the owners' rows, in the order of ids, so that versions follow changes and the cap holds."""
     rows = User.objects.filter(pk__in=owner_ids).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
 
 
 def _renew(owner_ids: Iterable[int]) -> None:
-    """Draw the versions of the owners' filters anew, after a change under their locks, and tell their open pages when
-    it is committed.
-    """
+    """Draw new versions and, after the commit, tell the owners' open pages. The owners are locked."""
     owners = list(owner_ids)
     with connection.cursor() as cursor:
         cursor.execute(RENEW, [owners])
@@ -150,7 +147,7 @@ class Listed(NamedTuple):
 
     @property
     def has_expired(self) -> bool:
-        """Whether it matches nothing any more."""
+        """Whether it no longer matches anything."""
         return self.expires_at is not None and self.expires_at <= timezone.now()
 
 
@@ -160,7 +157,7 @@ def filters_of(owner: User, *, last_id: int | None = None, limit: int = FILTERS)
 
 
 def filter_of(owner: User, filter_id: int) -> Listed | None:
-    """One of the owner's filters; None where there is none of this id."""
+    """One of the owner's filters, or None."""
     found = fetch(ONE, {"owner": owner.pk, "filter": filter_id}, into=Listed._make)
     return found[0] if found else None
 
@@ -173,7 +170,7 @@ READ = """
 
 
 class Rule(NamedTuple):
-    """A filter as its owner meets it."""
+    """A filter as matching uses it."""
 
     owner: int
     id: int
@@ -193,26 +190,26 @@ def rules_of(owner_ids: Iterable[int]) -> list[Rule]:
 
 
 class Filters:
-    """Filters of one reader or of many, compiled. Immutable: threads may share them."""
+    """Compiled filters. Immutable, so threads may share them."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = {rule.id: rule for rule in rules}
         self._matcher = Matcher(Word(rule.id, fold(rule.phrase), rule.whole_word) for rule in self.rules.values())
 
     def found(self, text: str, now: datetime) -> list[Rule]:
-        """The filters in force that match a text, which is folded, oldest first."""
+        """The active filters that match a folded text, oldest first."""
         rules = (self.rules[rule_id] for rule_id in sorted(self._matcher.found(text)))
         return [rule for rule in rules if rule.is_in_force(now)]
 
 
 @lru_cache(COMPILED)
 def _compiled(owner_id: int, version: int) -> Filters:
-    """The filters of a user, perhaps those of a newer version, which is then read for itself too."""
+    """The filters may be newer than `version`. Then the newer version is loaded once more under its own key."""
     return Filters(rules_of([owner_id]))
 
 
 def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The items, each with the phrases of the reader's filters that it matches, and what these ask for."""
+    """Add the reader's filters that match, and their action, to the items."""
     version = reader.filters_version if isinstance(reader, User) else 0
     if not version or not items:
         return items
@@ -231,15 +228,13 @@ def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBo
 
 
 def folded_text(item: ItemBody, reader_id: str = "") -> str:
-    """The text of an item that filters of this reader are looked for in, with that of another's item that it quotes; of
-    a repost its original is asked.
-    """
+    """The folded text to match an item against, with that of a quoted item by another user than the reader."""
     quoted = item.quote.item if item.quote else None
     return folded(chain(_parts(item), _parts(quoted) if quoted and quoted.sender.id != reader_id else ()))
 
 
 def folded(parts: Iterable[str]) -> str:
-    """The parts of an item as one text that filters are looked for in."""
+    """The parts of an item as one folded text."""
     return APART.join(fold(_bounded(part)) for part in parts if part)
 
 

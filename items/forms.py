@@ -1,4 +1,4 @@
-"""The forms of items: what people type into the composer and the editor, and what they filter."""
+"""The forms of items: composer, editor and filters."""
 
 import re
 import uuid
@@ -47,14 +47,14 @@ SAME_PEOPLE = [(Visibility.MENTIONED, _("The same people"))]
 
 
 KEY = re.compile(r"^[0-9a-f]{32}\Z")
-"""The name of one publication."""
+"""An idempotency key."""
 
 
 class TextField(forms.CharField):
-    """Text with the line breaks that were typed: browsers send each as CR LF. `check_content` bounds its length."""
+    """Text with line feeds, because browsers send CR LF. `check_content` limits its length."""
 
     def to_python(self, value: Any) -> str:
-        """The text with line feeds only."""
+        """Convert line breaks to line feeds."""
         return _lines(str(super().to_python(value) or ""))
 
 
@@ -63,39 +63,39 @@ def _lines(text: str) -> str:
 
 
 def text_area(rows: int) -> forms.Textarea:
-    """A text area of so many rows that knows the longest text."""
-    # Browsers would put back what was typed before it was published; writing.js knows better.
+    """A text area with the length limit of posts."""
+    # Otherwise browsers restore text that was already published. writing.js handles drafts.
     return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH, "autocomplete": "off"})
 
 
 def warning_field() -> forms.CharField:
-    """The words under which a post is folded."""
+    """The warning of a post."""
     return forms.CharField(label=_("Warning: the post is folded under it"), max_length=WARNING_LENGTH, required=False)
 
 
 def sensitive_field() -> forms.BooleanField:
-    """Whether the pictures of a post are veiled."""
+    """Whether the pictures are sensitive."""
     return forms.BooleanField(label=_("Sensitive: its pictures are veiled"), required=False)
 
 
 def quotable_field(choices: list[Any]) -> forms.ChoiceField:
-    """Who may quote a post that all can read."""
+    """Who may quote a public post."""
     label = _("Who can quote it")
     widget = forms.Select(attrs={"aria-label": label})
     return forms.ChoiceField(label=label, choices=choices, required=False, widget=widget)
 
 
 class ItemForm(forms.Form):
-    """The composer. Its `key` names one publication, so that sending the form twice publishes once.
+    """The composer. `key` is an idempotency key, so sending the form twice publishes once.
 
-    Pictures come by their ids where attaching.js has sent them, else as files: `take_media` reads both.
+    Pictures come as ids if attaching.js has uploaded them, else as files.
     """
 
-    use_required_attribute = False  # pictures need no words
+    use_required_attribute = False  # a post with pictures needs no text
     answered: str
-    """The id of the item that it answers; empty where that is none."""
+    """The id of the answered item, or ""."""
     quoted: Quoted | None = None
-    """The item that it quotes."""
+    """The quoted item."""
     MOST = PICTURES_AN_ITEM
     ACCEPTED = "image/*,video/mp4,video/quicktime,video/webm"
     numbers = range(1, PICTURES_AN_ITEM + 1)
@@ -128,7 +128,7 @@ class ItemForm(forms.Form):
         if answered:
             text.label = _("Your reply")
         self.answered = answered if answered.isdecimal() else ""
-        if self.answered:  # several replies may be begun in one page
+        if self.answered:  # a page may have several open reply forms
             self.auto_id = f"reply-{answered}-%s"
         text.widget.attrs["placeholder"] = text.label
         self.author: User | AnonymousUser | None = None
@@ -137,9 +137,7 @@ class ItemForm(forms.Form):
 
     @classmethod
     def fresh(cls, reply_to: ItemBody | None = None, reader: User | AnonymousUser | None = None) -> "ItemForm":
-        """An empty composer. A reply of `reader` begins with the audience of what it answers, if whom it answers is in
-        it; else with all readers whom the thread is open to.
-        """
+        """An empty composer, for a reply with the audience of `_audience`."""
         initial: dict[str, Any] = {"key": uuid.uuid4().hex}
         if reply_to:
             initial |= {"reply_to": reply_to.shown.id, "visibility": _audience(reply_to.shown, reader)}
@@ -151,20 +149,18 @@ class ItemForm(forms.Form):
 
     @property
     def notice(self) -> str:
-        """What the author should know before they publish; empty if there is nothing."""
+        """What the author should know before publishing, or ""."""
         if not isinstance(self.author, User):
             return ""
         answers = writing_began.send(sender=type(self), author=self.author)
         return " ".join(words for _, words in answers if words)
 
     def take_media(self, owner: User) -> None:
-        """Take the pictures that come with the form, and what is said of them. A file that is refused is told in
-        `media_errors`; what was taken stays with the form. With pictures no text is needed.
-        """
+        """Take the form's pictures and descriptions. Refused files are reported in `media_errors`."""
         self.author = owner
         self._find_media(owner)
         key = str(self.data.get("key", ""))
-        if not KEY.match(key):  # the form is refused for it; its files are taken without one
+        if not KEY.match(key):  # the form is invalid, but its files are still uploaded, without a key
             key = ""
         for number in self.numbers:
             if file := self.files.get(f"file_{number}"):
@@ -175,7 +171,6 @@ class ItemForm(forms.Form):
         self.fields["text"].required = not self.taken
 
     def _find_media(self, owner: User) -> None:
-        """Find the media that were uploaded before, in their order."""
         columns = [self.data.getlist(name) for name in ("media", "description", "focus")]  # type: ignore[attr-defined]
         kept = self.data.getlist("keep") if "keeps" in self.data else columns[0]  # type: ignore[attr-defined]
         ids = [parse_id(one) or 0 for one in columns[0] if one in kept][: self.MOST]
@@ -206,12 +201,12 @@ class ItemForm(forms.Form):
             self.refuse_media(gettext("The file could not be taken just now. Try again in a moment."))
 
     def refuse_media(self, problem: str) -> None:
-        """Tell a problem of the pictures."""
+        """Add an error about the pictures."""
         self._media_problems.append(problem)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is an empty composer of a post: all of them look the same."""
+        """Whether it is the plain composer of a new post."""
         return (
             not self.is_bound
             and not {"reply_to", "quote_of"} & self.initial.keys()
@@ -220,22 +215,22 @@ class ItemForm(forms.Form):
 
     @property
     def media_errors(self) -> ErrorList:
-        """The problems of the pictures."""
+        """The errors about the pictures."""
         return ErrorList(self._media_problems)
 
     @property
     def media_shown(self) -> list[MediaObject]:
-        """The pictures that were taken, as the composer shows them."""
+        """The form's pictures."""
         return [media_object(row) for row in self.taken]
 
     @property
     def image_mb(self) -> int:
-        """The MB that a picture may have."""
+        """The largest picture, in MB."""
         return int(settings.MEDIA_IMAGE_BYTES) // 2**20
 
     @property
     def video_mb(self) -> int:
-        """The MB that a video may have."""
+        """The largest video, in MB."""
         return int(settings.MEDIA_VIDEO_BYTES) // 2**20
 
     @property
@@ -247,7 +242,7 @@ class ItemForm(forms.Form):
 
     @property
     def content(self) -> dict[str, Any]:
-        """The content of the new item, of a valid form."""
+        """The content of the new item, if the form is valid."""
         content: dict[str, Any] = {"text": self.cleaned_data["text"]}
         if self.taken:
             content["media"] = [str(row.pk) for row in self.taken]
@@ -255,13 +250,12 @@ class ItemForm(forms.Form):
 
 
 def _warned(fields: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a content that warn of the rest, where they are given."""
     given = {"warning": fields.get("warning"), "sensitive": fields.get("sensitive")}
     return {name: value for name, value in given.items() if value}
 
 
 def focus_of(text: str) -> tuple[float, float]:
-    """The point that "x,y" names, each from -1 to 1; the middle for anything else."""
+    """Parse "x,y", each from -1 to 1. The centre for anything else."""
     try:
         x, y = (float(part) for part in text.split(","))
     except ValueError:
@@ -270,9 +264,7 @@ def focus_of(text: str) -> tuple[float, float]:
 
 
 def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
-    """The audience with which a reply begins: that of the answered item. A reply to what followers see is public if its
-    readers would otherwise not include the answered sender, who need not follow the reader.
-    """
+    """The initial audience of a reply: that of the answered item, but public if its sender could not see the reply."""
     sender_id = int(answered.sender.id)
     if answered.visibility != Visibility.FOLLOWERS or reader is None or sender_id == reader.pk:
         return answered.visibility
@@ -280,22 +272,19 @@ def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
 
 
 def _offer(form: forms.Form, audiences: list[tuple[Visibility, Any]]) -> None:
-    """Offer no other audiences than these."""
     field = form.fields["visibility"]
     assert isinstance(field, forms.ChoiceField)  # noqa: S101 (for the type checker)
     field.choices = audiences
 
 
 def _media_said(data: QueryDict) -> dict[str, tuple[str, tuple[float, float]]]:
-    """The description and focus of each picture that a form names, by its id, in the form's order."""
+    """Description and focus of each picture, by id, in order."""
     columns = zip_longest(*(data.getlist(name) for name in ("media", "description", "focus")), fillvalue="")
     return {number: (_lines(said), focus_of(focus)) for number, said, focus in columns if number}
 
 
 class EditForm(forms.Form):
-    """The editor of an item: its text, its title where it has one, its warning, the order and descriptions of its
-    pictures, and who can see it; everything else stays.
-    """
+    """The editor of an item: text, title if it has one, warning, pictures, audience."""
 
     title = forms.CharField(label=_("Title"), max_length=TITLE_LENGTH, required=False)
     text = TextField(label=_("Text"), required=False, widget=text_area(5))
@@ -309,7 +298,7 @@ class EditForm(forms.Form):
     def __init__(self, item: Item, data: QueryDict | None = None) -> None:
         self.item = item
         self.media_said = _media_said(data) if data is not None else {}
-        # Several editors may be open in one page.
+        # A page may have several open editors.
         initial = {name: getattr(item, name) for name in ("title", "text", "visibility", "quotable_by")}
         initial |= _warned(item.content)
         super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial=initial)
@@ -321,7 +310,7 @@ class EditForm(forms.Form):
 
     @property
     def media_shown(self) -> list[MediaObject]:
-        """The item's pictures, in the order and with the words that were sent."""
+        """The item's pictures, in the order and with the descriptions of the form."""
         found = {one.id: one for one in media_objects(self.item.media)}
         for number, (said, focus) in self.media_said.items():
             if number in found:
@@ -330,10 +319,10 @@ class EditForm(forms.Form):
         return sorted(found.values(), key=lambda one: order.index(one.id) if one.id in order else len(order))
 
     def clean(self) -> dict[str, Any]:
-        """The fields; `content` is the item's new content. Raises ValidationError if it is not allowed."""
+        """Build and check the item's new `content`."""
         fields = super().clean() or {}
         self.content = self.item.content | {"text": fields.get("text", "")}
-        if "warning" in self.data:  # a page of before the upgrade sends none
+        if "warning" in self.data:  # a page from before an upgrade does not send it
             kept = {name: value for name, value in self.content.items() if name not in ("warning", "sensitive")}
             self.content = kept | _warned(fields)
         if self.media_said:
@@ -349,11 +338,11 @@ class EditForm(forms.Form):
 
 
 LASTS = [("0", _("For ever")), ("1", _("1 day")), ("7", _("7 days")), ("30", _("30 days"))]
-"""How many days a filter is in force, 0 for ever."""
+"""Days until a filter expires, 0 for never."""
 
 
 class FilterForm(forms.Form):
-    """A phrase that one filters; of one that is there already, also what changes."""
+    """A filter, new or existing."""
 
     phrase = forms.CharField(
         label=_("Word or phrase"),
@@ -381,7 +370,7 @@ class FilterForm(forms.Form):
             self.fields["lasts"].choices = [("keep", _("As until now")), *LASTS]  # type: ignore[attr-defined]
 
     def clean_phrase(self) -> str:
-        """The phrase. Raises ValidationError where there is nothing to find in it."""
+        """Raise ValidationError if there is nothing to find."""
         phrase: str = self.cleaned_data["phrase"]
         if not fold(phrase):
             raise forms.ValidationError(_("Enter a word or phrase."))
@@ -389,7 +378,7 @@ class FilterForm(forms.Form):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The fields of the verbs of filters."""
+        """The arguments for the verbs of items.filters."""
         fields = {name: self.cleaned_data[name] for name in ("phrase", "whole_word", "action")}
         lasts = self.cleaned_data["lasts"]
         if lasts != "keep":

@@ -1,7 +1,6 @@
-"""The verbs by which moderators hide pictures and videos of items, and show them again.
+"""The verbs with which moderators hide pictures and videos of items.
 
-The item stays, and says what its sender wrote; its row keeps no facts of hidden media, so no page, feed or client gets
-them, and none asks one statement more.
+The item's row loses the facts of hidden media, so no page or client gets them.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,18 +16,17 @@ from media.models import MediaFile
 
 @transaction.atomic
 def hide_media(*, item: Item, ids: Sequence[int] | None = None) -> list[int]:
-    """Hide these media of an item (None: all); the ids of those that were shown. Their files are withdrawn at once."""
+    """Hide media of an item (None: all). Returns the ids that were shown before. Their files are withdrawn at once."""
     return _change(item, lambda: attaching.hide(item.pk, ids))
 
 
 @transaction.atomic
 def show_media(*, item: Item, ids: Sequence[int] | None = None) -> list[int]:
-    """Show these hidden media of an item (None: all) again; the ids of those that were hidden."""
+    """Show hidden media again (None: all). Returns the ids that were hidden before."""
     return _change(item, lambda: attaching.unhide(item.pk, ids))
 
 
 def _change(item: Item, change: Callable[[], list[MediaFile]]) -> list[int]:
-    """Change the media of an item that is locked, and is not deleted; tell of it as of an edit."""
     rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
     item = rows.get(pk=item.pk)
     if item.status == Status.DELETED:

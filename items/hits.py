@@ -1,7 +1,6 @@
-"""Where the words and phrases of a query stand in a text.
+"""Where the words and phrases of a query are in a text.
 
-The search is that of Aho and Corasick (1975), over words: one step a word of the text, however many phrases are
-sought, and however much they have in common.
+The algorithm is Aho and Corasick's (1975), over words: one step per word, however many phrases there are.
 
 See docs/decisions.md: Phrases are found by one automaton.
 """
@@ -12,18 +11,18 @@ from items.query import Query
 from items.words import Run, runs
 
 HITS = 100
-"""Places of one text that are found; later ones are left unmarked."""
+"""Hits marked in one text. Later ones are left out."""
 
 
 class _Automaton:
-    """The phrases of a query. State 0 is the beginning; a state's number leads to its entry in each list."""
+    """State 0 is the start. A state's number is its index in each list."""
 
     def __init__(self, query: Query) -> None:
         self._next: list[dict[str, int]] = [{}]
         self._longest = [0]
-        """How many words the longest phrase has that ends in the state."""
+        """Number of words of the longest phrase that ends in each state."""
         self._is_begun = [False]
-        """Whether the next word ends the open phrase, if it begins as that one's last word does."""
+        """Whether the next word completes the open phrase, if it begins with that phrase's last word."""
         self.open_word = ""
         self.open_length = 0
         for number, part in enumerate(query.phrases):
@@ -48,7 +47,7 @@ class _Automaton:
         return state
 
     def _link(self) -> list[int]:
-        """For each state that of its longest proper suffix, whose phrases end in it too."""
+        """For each state, the state of its longest proper suffix. Copies the phrases that end there."""
         shorter = [0] * len(self._next)
         queue = deque(self._next[0].values())
         while queue:
@@ -64,7 +63,7 @@ class _Automaton:
         return shorter
 
     def step(self, state: int, word: str) -> tuple[int, int]:
-        """The state after `word`, and how many words of the text, `word` the last of them, are hit."""
+        """The state after `word`, and the number of words up to `word` that are hit."""
         is_open = self._is_begun[state] and word.startswith(self.open_word)
         while state and word not in self._next[state]:
             state = self._shorter[state]
@@ -73,22 +72,20 @@ class _Automaton:
 
 
 def hits(text: str, query: Query) -> list[tuple[int, int]]:
-    """Where the words and phrases of `query` stand in `text`: (start, end), in order, none touching another, the first
-    `HITS`. Takes time in proportion to the text, whatever it and the query hold.
-    """
+    """The (start, end) of hits in `text`, in order, merged, at most `HITS`. Linear time, whatever the text."""
     if not query.phrases:
         return []
     automaton, state = _Automaton(query), 0
     units = [unit for run in runs(text) for unit in _units(run)]
     begins = list(range(len(units) + 1))
-    """For each unit the first of the hit that it ends; its own successor where it ends none."""
+    """For each unit, the first unit of the hit that ends there. One after itself if none does."""
     for at, (word, _, _) in enumerate(units):
         state, length = automaton.step(state, word)
         begins[at] = at + 1 - length
     places: list[tuple[int, int]] = []
     below = len(units) + 1
     is_hit = [False] * len(units)
-    for at in reversed(range(len(units))):  # a unit is hit if a hit that ends in it or later begins no later
+    for at in reversed(range(len(units))):  # a unit is hit if a hit that ends there or later begins at or before it
         below = min(below, begins[at])
         is_hit[at] = below <= at
     for at, (_, start, end) in enumerate(units):
@@ -104,11 +101,11 @@ def hits(text: str, query: Query) -> list[tuple[int, int]]:
 
 
 def _units(run: Run) -> list[tuple[str, int, int]]:
-    """The words of a run, characters where its script has no spaces, and where they stand."""
+    """The words of a run, or its characters in scripts without spaces, with their positions."""
     if not run.is_unspaced:
         return [(run.letters, run.start, run.end)]
     if run.spots:
         return [(word, *spot) for word, spot in zip(run.words, run.spots, strict=True)]
-    if len(run.words) != run.end - run.start:  # letters were composed: all of the run stands for each
+    if len(run.words) != run.end - run.start:  # composed letters: use the position of the whole run for each
         return [(word, run.start, run.end) for word in run.words]
     return [(word, run.start + at, run.start + at + 1) for at, word in enumerate(run.words)]

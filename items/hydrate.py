@@ -1,4 +1,4 @@
-"""From item ids to what readers get: the item as the API shows it, for every feed and page.
+"""From item ids to item bodies, for every feed and page.
 
 Plain rows and msgspec structs: a page of 20 costs a twentieth of model serializers.
 
@@ -26,12 +26,11 @@ from storage.connections import fetch, id_array
 
 
 def columns(item: str, sender: str) -> str:
-    """The columns of an `ItemRow` that is no repost; the aliases name its row and its sender's."""
+    """The columns of an `ItemRow` without an original. The arguments are table aliases."""
     return f"{_said(item, sender)}, {_met(f'{item}.id', f'{item}.visibility')}"
 
 
 def _said(item: str, sender: str) -> str:
-    """The columns of an item's own content and of its sender."""
     return f"""
     {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.media::text,
     {item}.visibility, {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
@@ -41,16 +40,16 @@ def _said(item: str, sender: str) -> str:
 
 
 def _met(item_id: str, visibility: str) -> str:
-    """How often an item was liked, answered, reposted and quoted, and whether the reader liked, reposted and keeps it.
-    OFFSET 0: a probe an item, not a hash of all that the reader ever liked.
-    """
     return f"""
     {_counts(item_id, visibility)}, {marks(item_id, READER)}
     """
 
 
 def marks(item_id: str, reader: str) -> str:
-    """Whether a reader liked, reposted and keeps an item that is no repost."""
+    """Whether a reader liked, reposted and bookmarked an item that is no repost.
+
+    OFFSET 0: one probe per item, not a hash of all the reader's likes.
+    """
     return f"""
     EXISTS (SELECT FROM items_like l WHERE l.user_id = {reader} AND l.item_id = {item_id} OFFSET 0),
     EXISTS (SELECT FROM items_item r
@@ -60,7 +59,7 @@ def marks(item_id: str, reader: str) -> str:
 
 
 def counts(item: str) -> str:
-    """Likes, replies, reposts and quotes of an item as an array: what is folded and what is staged, in one snapshot."""
+    """Likes, replies, reposts and quotes as an array: folded plus staged, in one snapshot."""
     return _counts(f"{item}.id", f"{item}.visibility")
 
 
@@ -81,11 +80,11 @@ def _counts(item_id: str, visibility: str) -> str:
 COLUMNS = f"""
     {_said("i", "s")}, {_met("coalesce(o.id, i.id)", "coalesce(o.visibility, i.visibility)")}, {_said("o", "os")}
 """
-"""The columns of an `ItemRow`: of an item, and of the original where it is a repost. A repost is met as its original:
-that is asked once, of whichever it is.
+"""The columns of an `ItemRow`: an item, and the original if it is a repost. Counts and the reader's likes are read
+once, for the original if there is one.
 """
 ORIGINALS = "LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id"
-"""Where the columns of the original come from."""
+"""The joins for the original's columns."""
 ITEMS = f"items_item i JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}"
 """The FROM clause of `COLUMNS`, with the parameter `reader`."""
 BY_ID = f"""
@@ -102,7 +101,7 @@ VERIFIED = f"""
 
 
 def quote_state(reader: str = READER) -> str:
-    """The state of the quote that an item `i` of `QUOTING` is, for a reader (bodies.Quote)."""
+    """The state of the quote `i` in `QUOTING` for a reader (bodies.Quote)."""
     return f"""
     CASE WHEN i.is_quote_revoked THEN 'revoked' WHEN o.status = 'deleted' THEN 'deleted'
         WHEN {quoted_visible("i", "o", "os", reader)} THEN 'accepted' ELSE 'unauthorized' END
@@ -110,8 +109,8 @@ def quote_state(reader: str = READER) -> str:
 
 
 QUOTING = "items_item i JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_user os ON os.id = o.sender_id"
-"""Items that quote, and what they quote."""
-# Asked once a page, and only where an item on it quotes another.
+"""Items that quote, and the items they quote."""
+# Sent once per page, and only if an item on it quotes another.
 QUOTED = f"""
     SELECT {columns("o", "os")}, i.id, {quote_state()}, o.is_quote_revoked
     FROM unnest(%(ids)s::bigint[]) AS quoting (id) JOIN ({QUOTING}) ON i.id = quoting.id
@@ -119,7 +118,7 @@ QUOTED = f"""
 
 
 class Said(NamedTuple):
-    """An item's own content and its sender: the columns of `_said`."""
+    """The columns of `_said`."""
 
     id: int
     type: str
@@ -143,7 +142,7 @@ class Said(NamedTuple):
 
 
 class ItemRow(NamedTuple):
-    """An item, and how it was met: a row of `COLUMNS`. A repost was met as its original."""
+    """A row of `COLUMNS`. A repost has the counts and acts of its original."""
 
     said: Said
     counts: list[int]
@@ -155,7 +154,7 @@ class ItemRow(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "ItemRow":
-        """A row that begins with `COLUMNS`, or with `columns`, which lack an original."""
+        """Convert a row that begins with `COLUMNS`, or with `columns`, which have no original."""
         said = Said._make(row[:SAID])
         counts, is_liked, is_reposted, is_bookmarked = row[SAID:MET]
         original = Said._make(row[MET:WIDTH]) if said.repost_of_id else None
@@ -168,23 +167,20 @@ class ItemRow(NamedTuple):
 
     @property
     def is_repost(self) -> bool:
-        """Whether the item is a repost."""
+        """Whether it is a repost."""
         return self.said.repost_of_id is not None
 
 
 SAID = len(Said._fields)
 MET = SAID + 4
 WIDTH = MET + SAID
-"""How many columns `COLUMNS` are."""
+"""Number of `COLUMNS`."""
 id_of = itemgetter(Said._fields.index("id"))
-"""The item of a row that begins with `COLUMNS` or `columns`; None where a join found none."""
+"""The item id of a row that begins with `COLUMNS` or `columns`. None if a join found no item."""
 
 
 def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> ItemBody:
-    """The body of an item, as the reader of the row gets it, before their filters are asked.
-
-    A repost says nothing itself: its counts, and whether the reader liked and reposted it, are its original's.
-    """
+    """The body of an item, before filters. A repost has the counts and acts of its original."""
     item = _body(row, row.said, reader_id, reason)
     if row.original:
         item.repost_of = _body(row, row.original, reader_id, None)
@@ -217,7 +213,7 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
 
 
 def as_met(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The items with what they quote, as far as the reader may see it, and with what the reader's filters say."""
+    """Add the quoted items that the reader may see, then apply the reader's filters."""
     quoting = [item.shown for item in items if item.shown.quote]
     quoted = quoted_in(quoting, reader)
     for item in quoting:
@@ -227,8 +223,9 @@ def as_met(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody
 
 
 def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, tuple[ItemBody, Any]]:
-    """By the ids of items that quote others, what they quote, and the quote's state for the reader: only where that is
-    `accepted`, the reader may see it.
+    """The quoted item and the quote's state for the reader, by the quoting item's id.
+
+    The reader may see the quoted item only if the state is `accepted`.
     """
     ids = {int(item.id) for item in quoting}
     found = {}
@@ -243,9 +240,7 @@ def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict
 
 
 def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The bodies of items that the query has found visible to `reader`, with what their filters say. Own ones that are
-    held say why.
-    """
+    """The bodies of items that the query found visible to `reader`. Held own items say why."""
     found = as_met([body(row, reader.pk) for row in rows], reader)
     if held := [item for item in found if item.status == Status.IN_REVIEW]:
         for _, answer in held_shown.send(sender=ItemBody, item_ids=[int(item.id) for item in held]):
@@ -256,16 +251,14 @@ def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBo
 
 
 def hydrate(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The bodies of these items in this order. The caller has checked that the reader may see them, and their
-    originals.
-    """
+    """The bodies of these items, in order. The caller has checked that the reader may see them and their originals."""
     if not ids:
         return []
     return bodies(fetch(BY_ID, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader)
 
 
 def verified(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The bodies of those of these items that `reader` may see, in this order."""
+    """The bodies of those of these items that `reader` may see, in order."""
     if not ids:
         return []
     return bodies(fetch(VERIFIED, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader)

@@ -1,4 +1,4 @@
-"""Idempotency keys: a call of `publish` that is repeated under its key gets the item of the first, for a day.
+"""Idempotency keys: repeating a `publish` with its key returns the first item, for a day.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -18,20 +18,20 @@ LIFE = timedelta(days=1)
 
 
 class IdempotencyConflictError(Exception):
-    """The key was used before, for something else."""
+    """The key was used for other content."""
 
 
 class IdempotencyGoneError(Exception):
-    """The key was used before, for an item that its sender deleted meanwhile."""
+    """The key was used for an item that was deleted since."""
 
 
 def fingerprint_of(fields: dict[str, Any]) -> str:
-    """A digest of the fields of a call, which differs from that of any other fields."""
+    """A digest of the fields of a call."""
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def published_under(key: str, sender: User, fingerprint: str) -> Item | None:
-    """The item that the sender published before under an idempotency key. Locks the key until the transaction ends.
+    """The item published with this key. Locks the key until the transaction ends.
 
     Raises IdempotencyConflictError, IdempotencyGoneError.
     """
@@ -48,10 +48,10 @@ def published_under(key: str, sender: User, fingerprint: str) -> Item | None:
 
 
 def keep(key: str, item: Item, fingerprint: str) -> None:
-    """Write down that the sender published the item under the key."""
+    """Store the key of an item."""
     IdempotencyKey.objects.create(sender=item.sender, key=key, fingerprint=fingerprint, item=item)
 
 
 def forget() -> int:
-    """Drop the keys of calls that will not be repeated any more; returns their number."""
+    """Delete old keys. Returns their number."""
     return IdempotencyKey.objects.filter(created_at__lt=Now() - LIFE).delete()[0]

@@ -1,4 +1,4 @@
-"""The index of items: writes the document of their words, and their tags."""
+"""The search index of items: their words and tags."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,7 +27,7 @@ FORGET = """
 
 
 def found_by(item: Item) -> dict[str, Any]:
-    """The words and tags by which an item is found. Nothing finds reposts and private mentions."""
+    """The words and tags of an item. Reposts and private mentions have none."""
     if item.repost_of_id or item.is_private:
         return {"document": "", "tags": []}
     words = document(item.title, item.text)
@@ -35,11 +35,7 @@ def found_by(item: Item) -> dict[str, Any]:
 
 
 def index(item: Item) -> bool:
-    """Write down anew what an item is found by: its words and its tags. Part of the transaction that changes the item.
-    True if it has tags that it had not.
-
-    The words of a new item are written with it (items.actions.INSERT).
-    """
+    """Update the words and tags of a changed item, in its transaction. True if it has new tags."""
     params: dict[str, Any] = {"item": item.pk} | found_by(item)
     with connection.cursor() as cursor:
         cursor.execute(FORGET, params)
@@ -48,7 +44,7 @@ def index(item: Item) -> bool:
 
 
 def copy_index(items: Iterable[tuple[int, str, str]]) -> None:
-    """Write down by COPY what new items are found by: (id, title, text) each."""
+    """Write the words and tags of new items by COPY, from (id, title, text)."""
     tags: list[tuple[str, int]] = []
     with connection.cursor() as cursor:
         with cursor.copy("COPY items_itemdocument (item_id, document) FROM STDIN") as copy:
@@ -62,10 +58,9 @@ def copy_index(items: Iterable[tuple[int, str, str]]) -> None:
 
 
 def reindex(chunk: int = 20_000) -> int:
-    """Write down anew what all items are found by; how many. In a transaction, or search misses some meanwhile.
+    """Write the words and tags of all items again. Returns their number. Search misses items outside a transaction.
 
-    Texts may be cut into other hashtags than before, of which no delivery tells the outboxes of hashtags. So no window
-    of before is used again.
+    Tags may change without a delivery to hashtag outboxes, so it also invalidates all windows.
     """
     count, last_id = 0, 0
     with connection.cursor() as cursor:

@@ -1,7 +1,7 @@
-"""The lists of items that a reader keeps and likes, newest first by when they did so, with a bound of work.
+"""The items that a reader bookmarked or likes, newest first by when they did so.
 
-Items that the reader may not see leave the list, and are back when they may. They are passed one by one, but never more
-than `items.listing.SCAN` of them: there a page answers short, with `has_more`.
+Items that the reader may not see are skipped, at most `items.listing.SCAN` per page. Then a page is short and says
+`has_more`.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -50,9 +50,7 @@ ABOVE = {kind: _listed(kind, "ASC") for kind in KINDS}
 
 
 class KeptPage(NamedTuple):
-    """A page whose places are ids of bookmarks or likes: of the newest on it, of the oldest, and the one to which was
-    looked; `has_more` is as of items.listing.
-    """
+    """Places are ids of bookmarks or likes: of the page's newest and oldest, and of the last one checked."""
 
     items: list[ItemBody]
     newest_id: int | None
@@ -62,7 +60,7 @@ class KeptPage(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row of `STATEMENTS`: its bound, and a relation with its item, or neither where the page is empty."""
+    """Both the relation and its item are None if the page is empty."""
 
     bound: int | None
     relation_id: int | None
@@ -75,7 +73,7 @@ class _Row(NamedTuple):
 
 
 def kept_page(reader: User, kept: Kept, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """Items that the reader keeps, or likes, below `last_id`: the id of a bookmark or like, and not of an item."""
+    """Items that the reader bookmarked or likes. `last_id` is the id of a bookmark or like, not of an item."""
     page = placed_page(reader, kept, last_id=last_id, limit=limit)
     return ItemPage(page.items, as_text(page.last_id), page.has_more)
 
@@ -89,8 +87,9 @@ def placed_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> KeptPage:
-    """Items that the reader keeps, or likes, with the page's places: below `last_id` and above `since_id`, or with
-    `min_id` those directly above it, newest first all the same.
+    """Items that the reader bookmarked or likes, newest first, with the page's places.
+
+    Below `last_id` and above `since_id`; with `min_id`, those directly above it.
     """
     statement, above = (STATEMENTS, since_id) if min_id is None else (ABOVE, max(since_id, min_id))
     params = {"reader": reader.pk, "above": above, "below": below(last_id), "scan": SCAN, "count": limit + 1}

@@ -1,4 +1,4 @@
-"""The rule of a link, for the addresses in texts, in an item's content.url, and of live sessions."""
+"""The rule of a link: for texts, an item's content.url, and live sessions."""
 
 import ipaddress
 import re
@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from web.letters import INVISIBLE, LETTER, SHAPING, UNSPACED, compiled
 
-# A label of a host: it may begin in an unspaced script (例子.中国), but one that began otherwise ends before it.
+# A label of a host. It may begin in an unspaced script (例子.中国). One that began otherwise ends before such a script.
 _WIDE = f"[{LETTER}--\\p{{Default_Ignorable_Code_Point}}]"
 _LETTER = f"[{_WIDE}--{UNSPACED}]"
 _BEGIN = f"[{_LETTER}--\\p{{M}}]"
@@ -17,12 +17,12 @@ HOST = compiled(f"{_LABEL}(?:\\.{_LABEL})*+|\\[[0-9A-Fa-f:.]{{2,45}}\\]")
 PORT = compiled(r":[0-9]{1,5}(?![0-9])")
 HOST_LENGTH = 253
 _SCHEME = re.compile("https?://", re.ASCII | re.IGNORECASE)
-# A backslash is a slash to browsers. Invisible characters are only where they shape their neighbours: emoji in a path.
+# Browsers read a backslash as a slash. Invisible characters are allowed only where they shape emoji and letters.
 _NEVER = compiled(rf"[[\\{INVISIBLE}]--{SHAPING}]")
 
 
 def is_host(name: str) -> bool:
-    """Whether `name` is a host that a link may lead to: with a dot, `localhost`, or an IPv6 address in brackets."""
+    """Whether a link may lead to this host: with a dot, `localhost`, or an IPv6 address in brackets."""
     if name.startswith("["):
         try:
             ipaddress.IPv6Address(name[1:-1])
@@ -33,9 +33,9 @@ def is_host(name: str) -> bool:
 
 
 def is_link(address: str, *, is_secure: bool = True) -> bool:
-    """Whether `address` is a whole web address: https (else http too), a host without user name, perhaps a port, then
-    /, ? or # and what follows. White space, controls and backslashes are nowhere in it, and invisible characters only
-    behind the host, where they shape emoji and letters.
+    """Whether `address` is a complete web address: https (else http too), host, optional port, then /, ? or #.
+
+    It has no user name, white space, control characters or backslashes. Invisible characters may only follow the host.
     """
     scheme = _SCHEME.match(address)
     if scheme is None or (is_secure and scheme[0].lower() != "https://") or _NEVER.search(address):

@@ -1,7 +1,6 @@
-"""Lists of items in the order of their ids, with a bound of work: candidates by an index, then the rule of who may see.
+"""Lists of items in the order of ids, with bounded work: candidates from an index, then the visibility rule.
 
-Items hidden from the reader are passed one by one, but never more than `SCAN` of them: there a list answers short, with
-the `last_id` that it came to and `has_more`, though nothing may follow.
+A page skips hidden items, but checks at most `SCAN` candidates. At that bound it is short and says `has_more`.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -21,12 +20,12 @@ from storage.connections import fetch
 from storage.paging import Part, as_text, below, part_of
 
 SCAN = 500
-"""Candidates that one page looks through."""
+"""Candidates that one page checks."""
 
 
 class ItemPage(msgspec.Struct):
-    """A page of items. `last_id` is the last id scanned. `has_more` is true if another item exists, or may exist beyond
-    the bound of the page's work.
+    """A page of items. `last_id` is the last id checked. `has_more`: more items exist, or may exist beyond the page's
+    bound.
     """
 
     items: list[ItemBody]
@@ -35,29 +34,27 @@ class ItemPage(msgspec.Struct):
 
 
 class ListedRow(NamedTuple):
-    """A row of a `listing`: its bound, and an item, or none where the page is empty."""
+    """A row of a `listing`. `item` is None if the page is empty."""
 
     bound: int | None
     item: ItemRow | None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "ListedRow":
-        """The entry of a row of the listing's columns."""
+        """Convert a row."""
         bound, *columns = row
         return cls(bound, None if id_of(columns) is None else ItemRow.of(columns))
 
 
 def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str = "true") -> str:
-    """A statement for `page_of`: the first `count` of the candidates that the reader may see, as
-    `ListedRow`s.
+    """A statement for `page_of`: the first `count` candidates that the reader may see, as `ListedRow`s.
 
-    Each of `candidates` is a query of ids as `id`, without an order, of which an index has one; `order` is DESC or ASC.
-    `given` are CTEs that they use. `keep` is a condition on the item `i`, asked of the candidates that are looked at,
-    so that a rare kind is no reason to look further. The bound is the last of `scan` candidates where not enough of
-    them may be seen, else NULL.
+    Each of `candidates` selects ids as `id`, unordered, by an index. `order` is DESC or ASC. `given` are CTEs that they
+    use. `keep` is a condition on the item `i`. It applies after the bound, so a rare kind does not make the page look
+    further. The bound is the last of `scan` candidates if fewer than `count` are visible, else NULL.
     """
-    # Bounded one by one: a plan for an average sender would sort all that a busy one ever said. OFFSET 0: a probe for
-    # each of the few, not a walk of all items in their order.
+    # Each has its own LIMIT: a plan for an average sender would sort everything that a busy one wrote. OFFSET 0: one
+    # probe per candidate, not a scan of all items in order.
     scans = " UNION ALL ".join(f"({ids} ORDER BY id {order} LIMIT %(scan)s)" for ids in candidates)
     first = f"SELECT candidate.id FROM ({scans}) candidate ORDER BY candidate.id {order}"  # noqa: S608
     return f"""
@@ -78,7 +75,7 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str
 
 
 def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int) -> ItemPage:
-    """The page of the rows of a `listing` for which `count` is `limit` + 1: the one more proves that there is more."""
+    """The page of a `listing`'s rows, for a `count` of `limit` + 1. The extra row proves that there is more."""
     part = _part(rows, limit)
     return ItemPage(bodies(part.shown, reader), as_text(part.last_id), part.has_more)
 
@@ -97,10 +94,10 @@ def upward(
     limit: int = 20,
     **params: object,
 ) -> ItemPage:
-    """The items of a `listing` upward directly above `min_id` and below `last_id` (both exclusive), newest first.
+    """The items of an ascending `listing` directly above `min_id` and below `last_id` (both exclusive), newest first.
 
-    The page's `last_id` is the id up to which was looked, from which the next page upward goes on, and `has_more` says
-    whether it may find more. `params` are those of the listing's own candidates.
+    The page's `last_id` is the highest id checked: the next page upward starts there. `params` are those of the
+    candidates.
     """
     asked = params | bounds(reader, above=min_id, last_id=last_id, limit=limit)
     rows = fetch(query, asked, into=ListedRow.of)
@@ -109,7 +106,7 @@ def upward(
 
 
 class Walk(NamedTuple):
-    """The `listing` of the same candidates downward and upward."""
+    """The `listing`s of the same candidates downward and upward."""
 
     down: str
     up: str

@@ -1,8 +1,7 @@
-"""Words in texts: found in whatever spelling readers take for the same (web.letters), however many words there are.
+"""Find words in texts, in any spelling that readers take for the same (web.letters), however many words there are.
 
-The search is that of Aho and Corasick (1975): one step a character, whatever the number of words, and one for each
-place of a word. A text has as many places as letters and words together, so `Matcher.found` looks no further for words
-that it has found often.
+The algorithm is Aho and Corasick's (1975): one step per character. `Matcher.found` drops words that it has found,
+because a text may contain a word very often.
 
 See docs/decisions.md: Phrases are found by one automaton.
 """
@@ -19,25 +18,26 @@ import regex
 from web.letters import CLUSTER, COMPLEX, LETTER, compiled, folded
 
 _SPACES = re.compile(r"\s+")
-# Letters and digits of the scripts that put spaces between words: not of Thai, Lao, Burmese, Khmer, kana and Han.
+# Letters and digits of scripts with spaces between words: not Thai, Lao, Burmese, Khmer, kana and Han.
 _SPACED = f"[{LETTER}--[{COMPLEX}\\p{{scx=Han}}\\p{{scx=Hiragana}}\\p{{scx=Katakana}}]]"
-# Borders stand before and after each of these: words of spaced scripts, and any other character. An apostrophe amid a
-# word is part of it (j'ai, don't), but the one of a possessive ends it (AI's).
+# Borders are before and after each piece: a word of a spaced script, or any other character. An apostrophe inside a
+# word belongs to it (j'ai, don't), but a possessive one ends it (AI's).
 _PIECE = compiled(f"{_SPACED}++(?:'(?!s(?!{_SPACED})){_SPACED}++)*+|.", regex.DOTALL)
 BORDER = "\x00"
-"""Marks a border; no text and no word holds it."""
+"""Marks a border. No text or word contains it."""
 AGAIN = 10
-"""Places of words that were found before, for each word that is looked for, after which those are looked for no more.
-Compiling the others takes as long as passing so many."""
+"""Repeated hits, per word searched, before the words already found are dropped. Compiling the others again costs about
+as much as passing this many hits.
+"""
 
 
 def fold(text: str) -> str:
-    """`text` as it is compared (web.letters.folded), spaces single."""
+    """`text` as it is compared (web.letters.folded), with single spaces."""
     return _SPACES.sub(" ", folded(text)).strip()
 
 
 class Place(NamedTuple):
-    """Where a word stands in a folded text."""
+    """Where a word is in a folded text."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A folded word with the id of its rule; `whole`: no letter of a spaced script may adjoin its own letters."""
+    """A folded word with its rule's id. `whole`: no letter of a spaced script may be next to it."""
 
     id: int
     folded: str
@@ -53,7 +53,7 @@ class Word(NamedTuple):
 
 
 class _Search:
-    """Texts that are looked for, each with the ids of its words. Immutable: threads may share it."""
+    """Immutable: threads may share it."""
 
     def __init__(self, texts: Mapping[str, list[int]]) -> None:
         self._texts = texts
@@ -64,13 +64,13 @@ class _Search:
         self._automaton.make_automaton()
 
     def places(self, within: str) -> Iterator[Place]:
-        """Every place of every word, by their ends; they may overlap."""
+        """Every place of every word, ordered by end. Places may overlap."""
         for last, text in self._automaton.iter(within) if self._texts else ():
             for word in self._texts[text]:
                 yield Place(last + 1 - len(text), last + 1, word)
 
     def found(self, within: str) -> set[int]:
-        """The ids of the words that stand somewhere."""
+        """The ids of the words that occur."""
         left, begin, found = self, 0, set[str]()
         while left._texts:
             again = 0
@@ -89,7 +89,7 @@ class _Search:
 class Matcher:
     """Many words, compiled by pyahocorasick. Immutable: threads may share it.
 
-    Whole words are looked for between borders, in a text whose borders are marked.
+    Whole words are searched in a text with marked borders.
     """
 
     def __init__(self, words: Iterable[Word]) -> None:
@@ -101,7 +101,7 @@ class Matcher:
         self._has_whole = bool(whole)
 
     def places(self, folded: str) -> Iterator[Place]:
-        """Every place of every word; they may overlap."""
+        """Every place of every word. Places may overlap."""
         yield from self._parts.places(folded)
         if self._has_whole:
             bordered = _bordered(folded)
@@ -120,11 +120,11 @@ def _bordered(text: str) -> str:
 
 
 def marked(text: str, matcher: Matcher) -> list[tuple[str, bool]]:
-    """`text` in pieces, each with whether it is (part of) a found word; together they are the whole text.
+    """`text` cut into pieces, each with whether it belongs to a found word.
 
-    Folded piece by piece, a letter with its accents, so that places in the folded text lead back into the text.
+    Folding goes letter by letter with accents, so that places in the folded text map back to the text.
     """
-    origins: list[int] = []  # of each folded character: where its piece begins in the text
+    origins: list[int] = []  # where the letter of each folded character begins in the text
     folded: list[str] = []
     forms: dict[str, str] = {}
     for start, end in (cluster.span() for cluster in CLUSTER.finditer(text)):

@@ -1,4 +1,4 @@
-"""The message table: everything that was ever said, soft-deleted, never removed."""
+"""The items table: everything ever published. Items are soft-deleted, never removed."""
 
 from datetime import datetime
 from typing import ClassVar, Self
@@ -39,7 +39,7 @@ class Status(models.TextChoices):
 
 
 class Visibility(models.TextChoices):
-    """The readers who may see an item. Mutuals follow each other. Those of a private mention are in `Participant`."""
+    """Who may see an item. Mutuals follow each other. The people of a private mention are in `Participant`."""
 
     PUBLIC = "public", _("public")
     FOLLOWERS = "followers", _("followers")
@@ -49,7 +49,7 @@ class Visibility(models.TextChoices):
 
 
 LISTED = [choice for choice in Visibility.values if choice != Visibility.MENTIONED]
-"""The visibilities of what stands in timelines, on profiles and in outboxes: private mentions stand in none."""
+"""The visibilities in timelines, profiles and outboxes: all but private mentions."""
 
 
 class ItemType(models.TextChoices):
@@ -64,14 +64,13 @@ class ItemType(models.TextChoices):
 
 
 AUTHORED = [choice for choice in ItemType.choices if choice[0] != ItemType.REPOST]
-"""The types of what people write."""
+"""All types but reposts."""
 
 
 class ItemQuerySet(models.QuerySet["Item"]):
-    """Verbs for reading items.
+    """Reads of items.
 
-    Those that ask items.visibility name the table: they are not for a subquery of a query of items, in which it has
-    another alias.
+    Those that use items.visibility name the table. Do not use them in a subquery of items, where the alias differs.
     """
 
     def published(self) -> Self:
@@ -79,29 +78,29 @@ class ItemQuerySet(models.QuerySet["Item"]):
         return self.filter(status=Status.PUBLISHED)
 
     def public_posts(self) -> Self:
-        """Posts that all may see, but for their senders (items.visibility)."""
+        """Public posts, whether their senders are active or not (items.visibility)."""
         return self.filter(RawSQL(public_post("items_item"), [], output_field=models.BooleanField()))  # noqa: S611
 
     def visible_to(self, reader: User | AnonymousUser) -> Self:
-        """The items that `reader` may see wherever they meet them (items.visibility)."""
+        """The items that `reader` may see (items.visibility)."""
         rule = visible("items_item", "s", str(int(reader.pk or 0)))
         seen = f"EXISTS (SELECT FROM accounts_user s WHERE s.id = items_item.sender_id AND {rule})"
         return self.filter(RawSQL(seen, [], output_field=models.BooleanField()))  # noqa: S611 (a constant and a number)
 
 
 def was_edited(created_at: datetime, modified_at: datetime) -> bool:
-    """Whether an item was changed after it was made: the time in its id has no microseconds, the other time has."""
+    """Whether an item was edited. `created_at` comes from the id, without microseconds."""
     return modified_at - created_at >= MILLISECOND
 
 
 class Item(models.Model):
-    """One message. The id is made by PostgreSQL and carries the time: it is the sort key, the score and the cursor.
+    """One item. PostgreSQL makes the id. It contains the time and is sort key, score and cursor.
 
-    `sender` and the id never change; `status` and `visibility` do, through items.actions only. A reply has a parent
-    (`reply_to`) and the item that the thread is about (`root`), which is no reply; a repost has neither, says nothing
-    itself, and is never a repost of a repost. A quote (`quote_of`) is a post or reply with words of its own that shows
-    another item inside, until that item's sender takes it off (`is_quote_revoked`); it never quotes a repost.
-    A private mention begins a conversation, or has the item that began its own (`conversation`).
+    `sender` and the id never change. `status` and `visibility` change only through items.actions. A reply has a parent
+    (`reply_to`) and the first item of the thread (`root`), which is no reply. A repost has neither, has no content, and
+    is never a repost of a repost. A quote (`quote_of`) has content and shows another item, never a repost, until that
+    item's sender revokes it (`is_quote_revoked`). A private mention either begins a conversation or names the item that
+    began it (`conversation`).
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
@@ -130,7 +129,7 @@ class Item(models.Model):
     root = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="thread", db_index=False
     )
-    # Items are never removed, and checking that would look through the whole table once.
+    # No constraint: items are never removed, and adding one would scan the whole table.
     conversation = models.ForeignKey(
         "self",
         on_delete=models.DO_NOTHING,
@@ -141,7 +140,7 @@ class Item(models.Model):
         db_index=False,
         db_constraint=False,
     )
-    # Items are never removed, and checking that would lock the row of one that many quote.
+    # No constraint: items are never removed, and checking it would lock the row of a popular item.
     quote_of = models.ForeignKey(
         "self",
         on_delete=models.DO_NOTHING,
@@ -188,27 +187,27 @@ class Item(models.Model):
             ),
         ]
         indexes = [
-            # Timelines: top-k of one sender is an index-only scan of what all followers may see, ...
+            # Timelines read a sender's newest items by an index-only scan of what all followers may see.
             models.Index(
                 fields=["sender", "-id"],
                 include=["repost_of"],
                 condition=Q(status="published", reply_to=None, visibility__in=["public", "followers"]),
                 name="item_followers",
             ),
-            # ... which has an index of the posts alone for followers who leave the reposts out, ...
+            # The same without reposts, for followers who hide them.
             models.Index(
                 fields=["sender", "-id"],
                 condition=Q(status="published", reply_to=None, repost_of=None, visibility__in=["public", "followers"]),
                 name="item_posts",
             ),
-            # ... and of each circle among them, in an index that is small where most items are public, ...
+            # The same for mutuals and the sender: small, because most items are public.
             models.Index(
                 fields=["sender", "visibility", "-id"],
                 include=["repost_of"],
                 condition=Q(status="published", reply_to=None, visibility__in=["mutuals", "self"]),
                 name="item_circles",
             ),
-            # ... and on a profile of one visibility: no reader passes what they may not see, however much there is.
+            # Profiles scan one visibility at a time, so readers never pass items that they may not see.
             models.Index(
                 fields=["sender", "visibility", "-id"],
                 include=["repost_of"],
@@ -226,7 +225,7 @@ class Item(models.Model):
                 condition=Q(status__in=["in_review", "rejected"]),
                 name="item_unpublished",
             ),
-            # ... and of one visibility those that have pictures or a video.
+            # The profile's items with media.
             models.Index(
                 fields=["sender", "visibility", "-id"],
                 condition=Q(status="published") & ~Q(media=[]),
@@ -244,7 +243,7 @@ class Item(models.Model):
             models.Index(
                 fields=["conversation", "-id"], condition=Q(conversation__isnull=False), name="item_conversation"
             ),
-            # Recommended to all readers: the newest posts are an index-only scan, whatever lies between them.
+            # Discover reads the newest public posts by an index-only scan.
             models.Index(
                 fields=["-id"],
                 include=["sender"],
@@ -263,19 +262,19 @@ class Item(models.Model):
 
     @property
     def text(self) -> str:
-        """The text of the content, as people read it."""
+        """The text of the content."""
         text = self.content.get("text", "")
         return text if isinstance(text, str) else ""
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether its pictures are veiled until a reader asks for them; so are those under a warning."""
+        """Whether the pictures are hidden at first: they are sensitive, or under a warning."""
         return self.content.get("sensitive") is True or bool(self.content.get("warning"))
 
 
 class Participant(models.Model):
-    """A person in a conversation of private mentions, and what they see of it in their list. Rows are written with the
-    first message, for its sender and those whom it mentions; nobody joins later (items.recipients).
+    """A person in a conversation, with their read position. Rows are written with the first message; nobody joins later
+    (items.recipients).
     """
 
     pk = models.CompositePrimaryKey("conversation_id", "user_id")
@@ -301,7 +300,7 @@ class Participant(models.Model):
 
 
 class Correspondent(models.Model):
-    """`writer` has written to `reader` in private mentions: so `reader` is no stranger to them."""
+    """`writer` has written `reader` a private mention, so `reader` is no stranger to `writer`."""
 
     pk = models.CompositePrimaryKey("writer_id", "reader_id")
     writer = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -312,10 +311,10 @@ class Correspondent(models.Model):
 
 
 class Like(models.Model):
-    """`user` likes `item`. Only this row says so; its addition to the count is staged beside it."""
+    """`user` likes `item`."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="likes", db_index=False)
-    # Items are never removed, and checking that on every like would lock the row of a viral one.
+    # No constraint: items are never removed, and checking it would lock the row of a viral item.
     item = models.ForeignKey(
         Item, on_delete=models.DO_NOTHING, related_name="likes", db_index=False, db_constraint=False
     )
@@ -333,12 +332,12 @@ class Like(models.Model):
 
 
 class Bookmark(models.Model):
-    """`user` keeps `item` for later. It is counted nowhere, and no other user learns of it."""
+    """`user` bookmarked `item`. It counts nowhere, and nobody else learns of it."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="bookmarks", db_index=False
     )
-    # As of a like.
+    # No constraint, as for likes.
     item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -351,10 +350,10 @@ class Bookmark(models.Model):
 
 
 class ItemCounts(models.Model):
-    """The folded counts of an item; they are exact together with the changes not yet folded into them.
+    """The folded counts of an item. They are exact together with the changes not yet folded.
 
-    `replies` are the public ones; `circle_replies`, those for followers or mutuals, count under items that are not
-    public themselves, so that no number tells strangers of what they cannot see. `quotes` are the public ones.
+    `replies` are the public ones. `circle_replies`, for followers or mutuals, count only under items that are not
+    public, so that no number tells strangers of replies that they cannot see. `quotes` are the public ones.
     """
 
     item = models.OneToOneField(
@@ -371,7 +370,9 @@ class ItemCounts(models.Model):
 
 
 class CountChange(models.Model):
-    """A change of an item's counts, not yet folded. Insert-only between folds: a viral item has no hot row."""
+    """A change of an item's counts, not yet folded. Rows are only inserted between folds, so a viral item has no hot
+    row.
+    """
 
     item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False)
     likes = models.IntegerField(default=0)
@@ -385,11 +386,9 @@ class CountChange(models.Model):
 
 
 class ItemDocument(models.Model):
-    """The words of an item as search compares them (items.words), beside the item: timelines do not read past them.
+    """The words of an item for search (items.words), in a table of their own so that timelines do not read past them.
 
-    Written with the item by items.indexing.index. Reposts, and items without words, have none.
-
-    The pending list of the index is short (512 kB), because every search reads it.
+    Reposts and items without words have no row.
     """
 
     item = models.OneToOneField(
@@ -399,8 +398,8 @@ class ItemDocument(models.Model):
 
     class Meta:
         indexes = [
-            # New words wait in a list of this many kB, which every search reads, and are sorted in together: publishing
-            # costs 0.05 ms more than without the index, imports a sixth of what they would cost word by word.
+            # New words wait in a list of this many kB, which every search reads. So publishing costs 0.05 ms more than
+            # without the index, and imports a sixth of writing word by word.
             GinIndex(fields=["document"], gin_pending_list_limit=512, name="item_words"),
         ]
 
@@ -409,7 +408,7 @@ class ItemDocument(models.Model):
 
 
 class ItemTag(models.Model):
-    """An item's text has this hashtag, in its canonical form (web.hashtags.canonical_tag)."""
+    """A hashtag of an item, in canonical form (web.hashtags.canonical_tag)."""
 
     pk = models.CompositePrimaryKey("tag", "item_id")
     tag = models.CharField(max_length=hashtags.LENGTH)
@@ -420,7 +419,7 @@ class ItemTag(models.Model):
 
     class Meta:
         indexes = [
-            # Homes of those who follow a hashtag: top-k of its public posts is an index-only scan.
+            # The newest public posts of a followed hashtag are an index-only scan.
             models.Index(fields=["tag", "-item"], condition=Q(is_public_post=True), name="item_tag_posts"),
         ]
 
@@ -447,7 +446,7 @@ class ItemVersion(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """A client's name for one call of publish: a repeated call gets the item of the first."""
+    """A client's key for one call of `publish`. Repeating the call returns the first item."""
 
     sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     key = models.CharField(max_length=255)
@@ -463,14 +462,14 @@ class IdempotencyKey(models.Model):
 
 
 class FilterAction(models.TextChoices):
-    """The fate of an item that a filter matches: folded under the phrase, or left out of pages."""
+    """What a matching filter does: fold the item under the phrase, or leave it out."""
 
     WARN = "warn", _("Fold it, with a button that shows it")
     HIDE = "hide", _("Leave it out")
 
 
 class Filter(models.Model):
-    """A phrase that its owner does not want to read, or wants to be warned of (items.filters)."""
+    """A phrase that its owner wants to hide or be warned of (items.filters)."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     phrase = models.CharField(max_length=PHRASE_LENGTH)
@@ -495,7 +494,7 @@ class Pin(models.Model):
 
     item = models.OneToOneField(Item, on_delete=models.CASCADE, related_name="+")
     sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
-    """The item's."""
+    """The item's sender."""
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -13,5 +13,5 @@ NEWEST = Walk(listing([POSTS], "DESC"), listing([f"{POSTS} AND i.id > %(above)s"
 def newest_page(
     reader: User | AnonymousUser, *, last_id: int | None = None, min_id: int | None = None, limit: int = 20
 ) -> ItemPage:
-    """Public posts as far as `reader` may see them, as `Walk.page` has them."""
+    """Public posts that `reader` may see, as in `Walk.page`."""
     return NEWEST.page(reader, last_id=last_id, min_id=min_id, limit=limit)

@@ -1,12 +1,12 @@
 """Pages that are open to strangers, so that one post seen by 100,000 costs little.
 
-Strangers whose browsers have the same language, zone and theme are shown the same bytes. A page that is asked for twice
-within `KEPT` is kept on the cache server, compressed. Each further answer costs one short statement, which asks whether
-all that the page shows is still shown to strangers, and unchanged: what was hidden, deleted or edited is gone at once,
-and what is new, a reply or a count, comes within `KEPT`. Without the cache server every page is rendered.
+Strangers with the same language, time zone and theme get the same bytes. A page requested twice within `KEPT` is
+cached, compressed. Each further answer costs one short statement, which checks that everything on the page is still
+visible to strangers and unchanged. So hidden, deleted or edited items are gone at once. New replies and counts appear
+within `KEPT`. Without the cache server every page is rendered.
 
-Only a request that names no session, and brings nothing that a page could show (a query, a message), is answered so;
-its answer may be kept by shared caches for `SHARED`. Every other answer is for its own browser.
+Only requests without a session, query or message are answered so. Shared caches may keep these answers for `SHARED`.
+All other answers are private.
 
 See docs/decisions.md: Pages for strangers are cached and verified.
 """
@@ -43,14 +43,14 @@ P = ParamSpec("P")
 
 KEPT = timedelta(seconds=15)
 SHARED = timedelta(seconds=10)
-"""How long a cache between the site and strangers may keep a page; it cannot ask whether all still stands."""
+"""How long shared caches may keep a page. They cannot check whether it is still valid."""
 LARGEST_BYTES = 200_000
-"""Bytes of a compressed page; larger ones are not kept."""
+"""Larger compressed pages are not cached."""
 COMPRESSION = 5
 ASKED = "asked"
-"""Kept in place of a page that was asked for once."""
+"""Cached in place of a page that was requested once."""
 MESSAGES_COOKIE = "messages"
-"""Django's, of texts that the next page shows."""
+"""Django's cookie for messages that the next page shows."""
 
 STANDS = f"""
     SELECT (
@@ -71,7 +71,7 @@ STANDS = f"""
 
 @dataclass(frozen=True, slots=True)
 class OpenPage:
-    """The answer to a request for an open page, and all that it shows: items and, by id, users."""
+    """The response to a request, and the items and user ids that it shows."""
 
     response: HttpResponse
     items: Sequence[ItemBody] = ()
@@ -79,13 +79,11 @@ class OpenPage:
 
 
 class Kept(msgspec.Struct):
-    """A page as it is kept: its bytes compressed and in base64, and what must stand for it to be shown. It is signed
-    together with its key, so what another program writes to the cache server is not shown.
+    """A cached page: its compressed bytes in base64, and what must be unchanged to show it.
 
-    `versions` are the times of the last change of `items`; `media` are their pictures and how these are described,
-    which moderators hide and senders describe anew without a change of the item. `quotes` are the items whose quoted
-    item is shown inside. `nonce` is what the scripts in the
-    page carry: its bytes stay as they are, so nothing that came later can carry it.
+    It is signed together with its key, so a page that another program wrote into the cache is not shown. `versions` are
+    the items' `modified_at`. `media` are their pictures and descriptions, which can change without the item. `quotes`
+    are the items with a visible quoted item. `nonce` is the one of the page's scripts.
     """
 
     body: str
@@ -99,7 +97,7 @@ class Kept(msgspec.Struct):
     people: list[int]
 
     def stands(self) -> bool:
-        """Whether strangers are still shown all of it as it was."""
+        """Whether strangers may still see everything on it, unchanged."""
         items = {
             "items": id_array(self.items),
             "versions": self.versions,
@@ -111,7 +109,7 @@ class Kept(msgspec.Struct):
 
 
 def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
-    """Answer strangers by the page that is kept, and others as the view does."""
+    """Answer strangers from the cache, others by the view."""
 
     @wraps(view)
     def answer(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -138,7 +136,7 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
 
 
 def is_stranger(request: PageRequest) -> bool:
-    """Whether a request is of a browser without a session, and asks for a whole page and nothing more."""
+    """Whether a request has no session and asks for a whole page without a query."""
     return (
         request.method in ("GET", "HEAD")
         and not request.META.get("QUERY_STRING")
@@ -150,7 +148,7 @@ def is_stranger(request: PageRequest) -> bool:
 
 # --- Keeping ---------------------------------------------------------------------------------------------
 def _digest(request: HttpRequest) -> str:
-    """Names the page by all that its bytes depend on, beside what it shows."""
+    """Everything that the bytes depend on besides the content."""
     parts = (
         request.scheme,
         request.get_host(),
@@ -159,7 +157,7 @@ def _digest(request: HttpRequest) -> str:
         timezone.get_current_timezone_name(),
         theme(request)["theme"],
         announcing.for_browser(request, current().news),
-        static("feedsite/site.css"),  # pages of another version lead to other files
+        static("feedsite/site.css"),  # changes with each version of the static files
     )
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:32]
 
@@ -207,21 +205,20 @@ def _all(items: Iterable[ItemBody]) -> Iterable[ItemBody]:
 
 
 def _media(item: ItemBody) -> str:
-    """The media of an item as `STANDS` spells them."""
+    """The media of an item, as in `STANDS`."""
     return " ".join(
         medium.id + hashlib.md5(medium.description.encode(), usedforsecurity=False).hexdigest() for medium in item.media
     )
 
 
 def _etag(body: bytes, nonce: str) -> str:
-    """An ETag, equal for pages that differ in their nonces alone. Weak: a page is sent compressed or not."""
+    """An ETag that ignores the nonce. Weak, because pages are sent compressed or not."""
     text = body.replace(nonce.encode(), b"") if nonce else body
     return f'W/"{hashlib.sha256(text).hexdigest()[:32]}"'
 
 
 # --- Answering -------------------------------------------------------------------------------------------
 def _again(request: HttpRequest, kept: Kept) -> HttpResponseBase:
-    """The answer by a page that is kept."""
     request.csp_nonce.adopt(kept.nonce)  # type: ignore[attr-defined]
     body = base64.b64decode(kept.body)
     is_compressed = takes_gzip(request)
@@ -233,7 +230,6 @@ def _again(request: HttpRequest, kept: Kept) -> HttpResponseBase:
 
 
 def _shared(request: HttpRequest, response: HttpResponse) -> HttpResponseBase:
-    """The answer as shared caches may keep it; without a body where the browser has the page already."""
     seconds = int(SHARED.total_seconds())
     response.headers["Cache-Control"] = f"public, max-age=0, s-maxage={seconds}"
     patch_vary_headers(response, ["Accept-Encoding", "Accept-Language", "Cookie", "HX-Request"])

@@ -1,5 +1,5 @@
-"""The people who like an item, and those who reposted it: lists as relations.people has them, without those with whom
-the reader has a block, and without those whom the reader mutes.
+"""Who likes and who reposted an item: lists of relations.people, without users whom the reader blocks or mutes, or who
+block the reader.
 """
 
 from relations.people import Listed
@@ -7,7 +7,7 @@ from relations.rules import READER, is_wanted
 
 SHOWN = f"u.is_active AND {is_wanted(READER, 'u.id')}"
 LIKERS = Listed("items_like", "item_id", "user_id", shown=SHOWN)
-# In the order of the people's ids, for which there is an index: a sort by time would read all reposts of a viral item.
+# Ordered by user id, which an index has. Ordering by time would sort all reposts of a viral item.
 REPOSTERS = Listed(
     "items_item",
     "repost_of_id",

@@ -1,4 +1,4 @@
-"""The pages of the people who like an item, and of those who reposted it."""
+"""The pages of people who like or reposted an item."""
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
@@ -13,13 +13,13 @@ from web.rest import PAGE, position
 
 @require_safe
 def likers(request: PageRequest, item_id: int) -> HttpResponse:
-    """The people who like an item, newest like first."""
+    """Who likes an item, newest like first."""
     return _people(request, item_id, LIKERS)
 
 
 @require_safe
 def reposters(request: PageRequest, item_id: int) -> HttpResponse:
-    """The people who reposted an item, those who joined last first."""
+    """Who reposted an item, newest accounts first."""
     return _people(request, item_id, REPOSTERS)
 
 

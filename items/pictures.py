@@ -1,4 +1,4 @@
-"""How pictures are shown: where they are cut, and what stands in their place while they are loaded."""
+"""Pictures as HTML: where they are cropped, and what is shown while they load."""
 
 from collections.abc import Sequence
 
@@ -9,25 +9,24 @@ from django.utils.translation import gettext as _
 from media.objects import MediaObject
 
 STEPS = 10
-"""The places of site.css, `.fx-0` to `.fx-10` from left to right, `.fy-0` to `.fy-10` from top to bottom."""
+"""The classes of site.css: `.fx-0` to `.fx-10` from left to right, `.fy-0` to `.fy-10` from top to bottom."""
 FEW = 320
-"""A single picture of fewer pixels in width is shown as it is: the column would make it more than twice as wide."""
+"""A single picture narrower than this, in pixels, is not enlarged to the column."""
 BASE_83 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~"
 """The digits of a blurhash."""
 
 
 def focus(picture: MediaObject) -> str:
-    """The classes that keep the picture's focus in sight where it is cut: a policy forbids styles of its own."""
+    """CSS classes that keep the focus visible when the picture is cropped. The CSP forbids style attributes."""
     x, y = (min(max(at, -1.0), 1.0) for at in (picture.meta.focus.x, -picture.meta.focus.y))
     return f"fx-{round((x + 1) / 2 * STEPS)} fy-{round((y + 1) / 2 * STEPS)}"
 
 
 def figures(pictures: Sequence[MediaObject], *, whole: bool = False, is_first: bool = False) -> SafeString:
-    """The pictures of an item, one to four, or its video, as the children of their grid. `is_first`: the first of the
-    page, for which its readers wait; others are loaded when they come near.
+    """The one to four pictures of an item, or its video, as HTML. `is_first`: the first of the page is not lazy-loaded.
 
-    Without JavaScript a picture opens by itself; pictures.js opens it in the lightbox. A feed shows dozens of them, and
-    a template of so many tags took half a millisecond for each.
+    Without JavaScript a picture's link opens the file. This is not a template, because one would cost half a
+    millisecond per picture.
     """
     loading = "eager" if is_first else "lazy"
     shown = [_figure(one, number, len(pictures), loading, whole=whole) for number, one in enumerate(pictures, 1)]
@@ -55,7 +54,7 @@ def _captions(video: MediaObject) -> str:
 
 
 def _picture(picture: MediaObject, alt: str, size: str, loading: str, *, is_large: bool) -> str:
-    """A picture as a link to its file; `is_large`: the file itself is shown where the preview has too few pixels."""
+    """`is_large`: offer the file itself if the preview has too few pixels."""
     url, preview, words = escape(picture.url), escape(picture.preview_url), escape(picture.description)
     original, small = picture.meta.original.width, picture.meta.small.width
     sources = ""
@@ -77,17 +76,15 @@ def _alt(words: str) -> str:
 
 
 def _undescribed(number: int, count: int) -> str:
-    """The words for a picture without a description."""
     if count == 1:
         return _("Picture without a description")
     return _("Picture %(number)s of %(count)s, without a description") % {"number": number, "count": count}
 
 
 def ground(picture: MediaObject) -> SafeString:
-    """The ground of a picture until it is loaded: its average colour, over which pictures.js draws its
-    blurhash.
+    """The background of a loading picture: its average colour, over which pictures.js draws the blurhash.
 
-    It is an SVG with a `fill`, because the policy of the site forbids `style` attributes.
+    It is an SVG with `fill`, because the CSP forbids style attributes.
     """
     colour = average_colour(picture.blurhash)
     return mark_safe(  # noqa: S308 (made of escaped parts)
@@ -97,7 +94,7 @@ def ground(picture: MediaObject) -> SafeString:
 
 
 def average_colour(blurhash: str) -> str:
-    """The average colour of a picture as #rrggbb, which the digits 3 to 6 of its blurhash say; black without one.
+    """The average colour of a picture as #rrggbb, from digits 3 to 6 of its blurhash. Black without one.
 
     Source: https://github.com/woltapp/blurhash/blob/master/Algorithm.md (the DC value).
     """

@@ -1,4 +1,4 @@
-"""The acts on a page that pin one's own posts on one's profile, and unpin them."""
+"""The buttons that pin and unpin one's own posts."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -16,7 +16,7 @@ from web.pages import PageRequest, go_on, limited
 @signed_in
 @limited("write")
 def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Show one's own public post first on one's profile; again changes nothing."""
+    """Pin one's own public post. Repeating it changes nothing."""
     item = own_item(item_id, reader)
     try:
         pins.pin(item=item)
@@ -33,7 +33,7 @@ def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def unpin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Take a pin back; again changes nothing."""
+    """Unpin a post. Repeating it changes nothing."""
     pins.unpin(item_id=own_item(item_id, reader).pk)
     messages.success(request, _("Unpinned."))
     return go_on(request, "profile", reader.username)

@@ -1,8 +1,6 @@
-"""Pins: posts that their sender shows first on their profile. Public posts only: so a pin tells no reader of a post
-that they do not see anyhow; the rule of who may see an item is asked of each all the same.
+"""Pins: public posts that their sender shows first on their profile.
 
-A post that is deleted, rejected, held for review or shown to fewer is pinned no more (items.actions, items.purge), and
-stays so when it comes back.
+A post that is deleted, rejected, held or given a narrower audience loses its pin for good (items.actions, items.purge).
 """
 
 from django.contrib.auth.models import AnonymousUser
@@ -16,8 +14,7 @@ from items.visibility import VISIBLE, public_post
 from storage.connections import fetch
 
 PINS = 5
-"""The posts that a user may pin."""
-# A user's pins are at most PINS.
+"""Most pins of a user."""
 PINNED = f"""
     SELECT {COLUMNS} FROM {ITEMS} JOIN items_pin pin ON pin.item_id = i.id
     WHERE pin.sender_id = %(owner)s AND {public_post("i")} AND {VISIBLE} ORDER BY pin.id DESC
@@ -25,19 +22,18 @@ PINNED = f"""
 
 
 class PinCapError(Exception):
-    """Raised when a user would pin more than `PINS` posts."""
+    """The user would pin more than `PINS` posts."""
 
 
 class NotPinnableError(ValueError):
-    """Raised for an item that is no public post: a reply, a repost, or one that not all may see."""
+    """The item is no public post."""
 
 
 @transaction.atomic
 def pin(*, item: Item) -> bool:
-    """Pin a post on its sender's profile; True if it was not. Raises NotPinnableError and PinCapError.
+    """Pin a post on its sender's profile. True if it was not pinned. Raises NotPinnableError and PinCapError.
 
-    The item is locked before its sender: so it is pinned before a deletion, which takes the pin along, or not at all;
-    and the bound holds under concurrent calls.
+    The lock on the item orders it with a deletion, which removes the pin. The lock on the sender keeps the cap.
     """
     item = Item.objects.select_for_update(no_key=True).get(pk=item.pk)
     if not is_pinnable(item):
@@ -53,23 +49,23 @@ def pin(*, item: Item) -> bool:
 
 
 def unpin(*, item_id: int) -> bool:
-    """Take a pin back; True if there was one."""
+    """Unpin an item. True if it was pinned."""
     gone, _ = Pin.objects.filter(item=item_id).delete()
     return bool(gone)
 
 
 def pinned_items(owner: User, reader: User | AnonymousUser) -> list[ItemBody]:
-    """The posts that `owner` has pinned, as far as `reader` may see them, the last pinned first."""
+    """The posts that `owner` pinned and `reader` may see, last pinned first."""
     return bodies(fetch(PINNED, {"owner": owner.pk, "reader": reader.pk or 0}, into=ItemRow.of), reader)
 
 
 def pinned_ids(owner: User) -> set[str]:
-    """The ids of the posts that `owner` has pinned."""
+    """The ids of the posts that `owner` pinned."""
     return {str(item_id) for item_id in Pin.objects.filter(sender=owner).values_list("item_id", flat=True)}
 
 
 def is_pinnable(item: Item | ItemBody) -> bool:
-    """Whether its sender, who reads it, may pin the item."""
+    """Whether its sender may pin the item."""
     is_public = item.status == Status.PUBLISHED and item.visibility == Visibility.PUBLIC
     is_answer = item.reply_to_id if isinstance(item, Item) else item.reply_to
     is_repost = item.repost_of_id if isinstance(item, Item) else item.repost_of

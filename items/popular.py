@@ -1,4 +1,4 @@
-"""Hashtags that people use of late, for the page of the search, completions and the welcome."""
+"""Popular hashtags, for the search page, completions and the welcome."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,18 +15,18 @@ from storage.ids import MAX_ID
 from web.hashtags import canonical_tag
 
 KEPT = timedelta(minutes=5)
-"""How long they are remembered, for all readers: so often it is counted."""
+"""How long they are cached, for all readers."""
 NEWEST = 5_000
-"""The newest public posts, whose hashtags are counted. Items that others cannot see take the place of none."""
+"""Newest public posts whose hashtags are counted."""
 SENDERS = 2
-"""Users who must have used it: one alone makes no hashtag popular."""
+"""Users who must have used a hashtag to make it popular."""
 WITNESSES = 3
-"""Items that are remembered of a hashtag, each of another sender."""
+"""Items cached for a hashtag, each of another sender."""
 COUNT = 10
 REMEMBERED = 300
-"""Hashtags that are remembered, of which completions have more use than the page of the search."""
+"""Hashtags cached. Completions use more of them than the search page."""
 COUNTING = timedelta(seconds=10)
-"""How long other completions do without, while one counts anew."""
+"""While one request counts, completions of others go without, at most this long."""
 
 POPULAR = f"""
     SELECT tag, (array_agg(item_id ORDER BY item_id DESC))[:{WITNESSES}] FROM (
@@ -50,23 +50,22 @@ SHOWN = f"""
 
 
 def popular_tags(reader: User | AnonymousUser) -> list[str]:
-    """At most `COUNT` hashtags in canonical form, the most used first, each on an item that `reader` may see.
+    """At most `COUNT` canonical hashtags, most used first, each on an item that `reader` may see.
 
-    The cache proposes, and PostgreSQL says which of the remembered items are there and whom they are shown. One
-    statement, and one more in `KEPT` for all readers together.
+    The cache proposes items, and one statement verifies them.
     """
     return _shown([one for one in _kept() if _is_popular(one)][:COUNT], reader)
 
 
 def subjects(reader: User) -> list[str]:
-    """`popular_tags`, and where these are few, hashtags that one sender alone uses."""
+    """`popular_tags`, then hashtags that only one sender uses."""
     return _shown(_kept()[:COUNT], reader)
 
 
 def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
-    """At most `count` hashtags that begin so, as `popular_tags` has them.
+    """At most `count` popular hashtags with this beginning.
 
-    They are asked for with each letter that is typed: without the cache there are none, instead of a count each time.
+    They are requested with each letter typed. Without the cache there are none, rather than a count each time.
     """
     found = cache.get(keys.popular_tags())
     if not _is_proposal(found):
@@ -112,4 +111,4 @@ def _is_tag(one: Any) -> bool:
 
 
 def _are_ids(items: Sequence[Any]) -> bool:
-    return all(type(item) is int and 0 < item <= MAX_ID for item in items)  # no bool
+    return all(type(item) is int and 0 < item <= MAX_ID for item in items)  # type() excludes bool

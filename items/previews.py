@@ -1,6 +1,6 @@
-"""How a page is named where its link is shared: OpenGraph and Twitter cards, for pages that strangers may see.
+"""Link previews: OpenGraph and Twitter cards, for pages that strangers may see.
 
-Items under a warning are named by it, and their pictures are not shown; nor are sensitive ones.
+An item under a warning shows only the warning. Sensitive pictures are not shown.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ TITLE_LETTERS = 70
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The picture of a preview. Sizes are in pixels, 0 where they are not known."""
+    """Sizes are in pixels, 0 if unknown."""
 
     address: str
     description: str
@@ -28,23 +28,23 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A page as other sites and messengers show its link. `kind` is of OpenGraph: article, profile or website."""
+    """A page as other sites show its link. `kind` is OpenGraph's: article, profile or website."""
 
     kind: str
     title: str
     description: str
     address: str
-    """The path of the one page with this content."""
+    """The canonical path."""
     picture: Picture | None = None
     is_wide: bool = False
-    """Whether the picture is the content, and no face."""
+    """Whether the picture is the content, not an avatar."""
     feed: str = ""
     """The path of an Atom feed."""
     is_indexable: bool = True
 
 
 def item_preview(item: ItemBody, address: str) -> Preview:
-    """The preview of the page of an item that strangers may see."""
+    """The preview of an item that strangers may see."""
     shown = item.shown
     picture = None
     if shown.media and not shown.is_veiled and not shown.media[0].is_video:
@@ -63,7 +63,7 @@ def item_preview(item: ItemBody, address: str) -> Preview:
 
 
 def person_preview(person: User, address: str, feed: str, reader: User | AnonymousUser) -> Preview | None:
-    """The preview of a profile; None for members."""
+    """The preview of a profile, for strangers only."""
     if isinstance(reader, User):
         return None
     return Preview(
@@ -78,9 +78,7 @@ def person_preview(person: User, address: str, feed: str, reader: User | Anonymo
 
 
 def face_of(avatar_url: str, name: str) -> Picture | None:
-    """An avatar as the picture of a preview; None for drawn ones, which are of a format that no reader of previews
-    takes.
-    """
+    """An avatar as a preview picture. None for drawn ones: previews do not support SVG."""
     if avatar_url.endswith(".svg"):
         return None
     return Picture(avatar_url, _("The picture of %(name)s") % {"name": name})

@@ -1,6 +1,6 @@
-"""Reads of single items, of one sender's items and of the replies to one item: what is not a feed of many senders.
+"""Reads of single items, of one sender's items and of an item's replies.
 
-Each is one prepared statement: building the same query by the ORM costs more than the rest of the page.
+Each is one prepared statement, because building it by the ORM would cost more than the rest of the page.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,9 +22,8 @@ from storage.connections import fetch, id_array
 
 ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"  # noqa: S608 (constants)
 CIRCLES = f"circles AS MATERIALIZED ({circles_of('%(owner)s', LISTED)}),"
-# The owner's items: those that others see, and those that only the owner sees while they are held or rejected. The
-# subquery hides from the planner who the owner is: for an owner of a large part of all items it would walk all items in
-# their order.
+# The owner's items. Only the owner sees held and rejected ones. The subquery hides the owner's id from the planner,
+# which would scan all items in order for an owner of a large share of them.
 SAID = """
     SELECT i.id FROM items_item i WHERE i.sender_id = (SELECT %(owner)s::bigint) AND i.id < %(below)s
 """
@@ -43,9 +42,7 @@ def _both(candidates: Sequence[str], given: str = "") -> Walk:
 
 
 def _by_circle(kind: str) -> list[str]:
-    """The candidates of those of the owner's items that the condition `kind` describes, one index scan a visibility;
-    for statements with CIRCLES.
-    """
+    """The owner's items that meet the condition `kind`: one index scan per visibility. Needs CIRCLES."""
     published = (
         f"""
         {PUBLISHED} AND {kind} AND {in_circle("i", circle)}
@@ -56,7 +53,7 @@ def _by_circle(kind: str) -> list[str]:
     return [*published, f"{UNPUBLISHED} AND {kind}"]
 
 
-# The reader's own newest posts that are held, among the newest that are held or rejected.
+# The reader's own newest held posts, among the newest held or rejected ones.
 HELD_POSTS = f"""
     SELECT id FROM (
         SELECT i.id, i.status, i.reply_to_id, i.visibility FROM items_item i
@@ -80,9 +77,9 @@ THREAD, REPLIES = (
     for above in ("root_id", "reply_to_id")
 )
 COUNTED, REPOSTS_COUNTED = 10_000, 1_000
-"""A profile's count looks at so many items, and at the originals of so many reposts among them."""
-# The rule is asked once for each visibility, not for each item, so that posts are counted by an index-only scan; of
-# reposts the originals have to be looked at.
+"""Items that a profile's count reads, and originals of reposts among them."""
+# The visibility rule runs once per visibility, so counting posts is an index-only scan. For reposts the originals are
+# read.
 COUNT = f"""
     WITH {CIRCLES}
     item AS MATERIALIZED (
@@ -103,22 +100,22 @@ def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
 
 
 def profile_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Posts and reposts of `owner` as far as `reader` may see them, as `Walk.page` has them."""
+    """Posts and reposts of `owner` that `reader` may see, as in `Walk.page`."""
     return PROFILE.page(reader, owner=owner.pk, **at)
 
 
 def answers_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """The replies that `owner` wrote as far as `reader` may see them, as `Walk.page` has them."""
+    """Replies by `owner` that `reader` may see, as in `Walk.page`."""
     return ANSWERS.page(reader, owner=owner.pk, **at)
 
 
 def all_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Posts, reposts and replies of `owner` as far as `reader` may see them, as `Walk.page` has them."""
+    """Posts, reposts and replies of `owner` that `reader` may see, as in `Walk.page`."""
     return ALL.page(reader, owner=owner.pk, **at)
 
 
 def pictured_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Posts and replies of `owner` with pictures or a video, likewise."""
+    """Posts and replies of `owner` with media that `reader` may see, as in `Walk.page`."""
     return PICTURED.page(reader, owner=owner.pk, **at)
 
 
@@ -131,9 +128,7 @@ def tagged_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """Posts and replies of `owner` with a hashtag in its canonical form, as `Walk.page` has them. Upward a page looks
-    through `items.listing.SCAN` of what the owner said.
-    """
+    """Posts and replies of `owner` with a canonical hashtag, as in `Walk.page`."""
     if min_id is None:
         query = Query(phrases=(), is_open=False, senders=(owner.username,), tags=(tag,), names=())
         return search_items(query, reader, last_id=last_id, limit=limit)
@@ -142,7 +137,7 @@ def tagged_page(
 
 
 def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, Sender]:
-    """The senders of the items that these reply to, by the ids of those, as far as `reader` may see them."""
+    """The senders of the items that these answer, by the answered id, if `reader` may see those."""
     ids = {int(item.reply_to) for item in items if item.reply_to}
     if not ids:
         return {}
@@ -153,16 +148,13 @@ def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) ->
 def replies_page(
     item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> ItemPage:
-    """The replies after `last_id` (exclusive) as far as `reader` may see them, oldest first: of a reply those that
-    answer it, of any other item its whole thread. A repost has the thread of its original.
-    """
+    """The replies after `last_id` (exclusive), oldest first: the direct ones of a reply, else the whole thread."""
     params = {"item": int(item.shown.id)} | bounds(reader, above=last_id or 0, limit=limit)
     return page_of(fetch(REPLIES if item.reply_to else THREAD, params, into=ListedRow.of), reader, limit)
 
 
 def item_count(owner: User, reader: User | AnonymousUser) -> int:
-    """How many published items the whole profile shows `reader`: exact up to `COUNTED` items with `REPOSTS_COUNTED`
-    reposts among them; what is more is not counted.
+    """Number of published items that `reader` sees on a profile, up to `COUNTED` items and `REPOSTS_COUNTED` reposts.
 
     See docs/decisions.md: A page looks through a bounded number of rows.
     """

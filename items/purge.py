@@ -1,8 +1,6 @@
-"""Purging of items when an account is deleted: its items are deleted and emptied, also those that its user had deleted
-before, its likes and bookmarks are taken back, it is in no conversation any more, and all counts stay exact.
+"""Purging of items when an account is deleted. All counts stay exact.
 
-The rows stay, because others answer and repost them, and say nothing any more; no words are left to be searched for,
-and no earlier versions.
+Item rows stay, because others reply to and repost them, but they are deleted and emptied. Their words and versions go.
 """
 
 from typing import Any
@@ -16,7 +14,7 @@ from media import attaching
 from storage.connections import fetch
 
 BATCHES = 20
-"""Transactions of one call. Each call looks again from the first item on, past those that are deleted already."""
+"""Transactions per call. Each call starts at the first item again and skips those already emptied."""
 
 EMPTY: dict[str, Any] = {"status": Status.DELETED, "title": "", "content": {}, "extra_info": {}, "media": []}
 
@@ -38,7 +36,7 @@ FORGET_BOOKMARKS = """
 """
 
 
-# The others keep what they said in the conversations.
+# The others keep their messages.
 LEAVE = (
     """
     DELETE FROM items_participant WHERE (conversation_id, user_id) IN (
@@ -56,8 +54,10 @@ LEAVE = (
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """Delete some of the items of a user and take back some of their likes, bookmarks and places in conversations, at
-    most `limit` in one transaction; how many, 0 when nothing is left.
+    """Empty some of a user's items, and remove some likes, bookmarks and places in conversations, `limit` per
+    transaction.
+
+    Returns how many, 0 if nothing is left.
     """
     taken, last_id = 0, 0
     for _ in range(BATCHES):
@@ -78,7 +78,6 @@ def purge(*, user_id: int, limit: int) -> int:
 
 @transaction.atomic
 def _delete(user_id: int, above: int, limit: int) -> list[Item]:
-    """The next items, which are deleted now."""
     left = Item.objects.filter(sender=user_id, pk__gt=above).exclude(**EMPTY).order_by("pk")
     items = list(left.select_for_update(no_key=True, of=("self",)).select_related("sender")[:limit])
     published = [item for item in items if item.status == Status.PUBLISHED]

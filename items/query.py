@@ -1,4 +1,4 @@
-"""The query of a search, in its parts.
+"""The parts of a search query.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -17,11 +17,10 @@ _FROM = re.compile("from[:\uff1a][@\uff20]?(.+)", re.IGNORECASE | re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query in its parts, all of which must fit.
+    """A query. All its parts must match.
 
-    `phrases`: what stands between spaces or in quotes, as runs one after the other, each once. `is_open`: the last one
-    may go on, as people search while they write. `senders`: of from:name. `tags`: canonical. `names`: what
-    users may be called.
+    `phrases`: words and quoted phrases, each as consecutive runs, once. `is_open`: the last one may be unfinished.
+    `senders`: from "from:name". `tags`: canonical. `names`: words for the search over users.
     """
 
     phrases: tuple[tuple[Run, ...], ...]
@@ -32,12 +31,12 @@ class Query:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the query asks for nothing."""
+        """Whether it asks for nothing."""
         return not (self.phrases or self.senders or self.tags)
 
     @property
     def tsquery(self) -> str:
-        """The query as a tsquery of PostgreSQL."""
+        """The query as a PostgreSQL tsquery."""
         last = len(self.phrases) - 1
         return " & ".join(
             phrase(list(part), is_open=self.is_open and place == last) for place, part in enumerate(self.phrases)
@@ -45,7 +44,7 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    """The query that `text` spells: words, "phrases", from:name, #tag."""
+    """Parse words, "phrases", from:name and #tag."""
     phrases: dict[tuple[str, ...], tuple[Run, ...]] = {}
     senders: list[str] = []
     tags: list[str] = []

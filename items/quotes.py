@@ -1,4 +1,4 @@
-"""Quotes: who may quote an item, and the items that quote it.
+"""Who may quote an item, and the quotes of an item.
 
 See docs/decisions.md: A quote is asked for at every reading.
 """
@@ -23,12 +23,12 @@ QUOTING = Walk(*(listing([QUOTES], order, keep=is_listed("i")) for order in ("DE
 
 
 def quoters(item: Item | ItemBody) -> str:
-    """The users who may quote an item, no repost, beside its sender (`QuotableBy`): nobody what is not for all."""
+    """Who may quote an item that is no repost, besides its sender (`QuotableBy`). Nobody if it is not public."""
     return item.quotable_by if item.visibility == Visibility.PUBLIC else QuotableBy.NOBODY
 
 
 def may_quote(item: Item | ItemBody, user: User) -> bool:
-    """Whether a user who sees an item, no repost, may quote it."""
+    """Whether a user who sees an item that is no repost may quote it."""
     if item.status not in (UNSET, Status.PUBLISHED):
         return False
     sender_id = item.sender_id if isinstance(item, Item) else int(item.sender.id)
@@ -38,5 +38,5 @@ def may_quote(item: Item | ItemBody, user: User) -> bool:
 
 
 def quotes_page(item: ItemBody, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """The quotes of an item, of a repost those of its original, as `Walk.page` has them."""
+    """The quotes of an item or a repost's original, as in `Walk.page`."""
     return QUOTING.page(reader, item=int(item.shown.id), **at)

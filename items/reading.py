@@ -1,4 +1,4 @@
-"""How items are read: what their texts link to, their age in a few letters, and which are folded in feeds."""
+"""How items are read: links in texts, short ages, folding in feeds."""
 
 import re
 from collections.abc import Callable
@@ -23,17 +23,17 @@ from web.times import written
 FOLD_LETTERS = 600
 FOLD_LINES = 12
 EXCERPT_LETTERS = 1_500
-"""The letters that a feed shows of a folded text, more than the nine lines of site.css hold."""
+"""Characters of a folded text in feeds: more than the nine lines of site.css show."""
 LINK_LETTERS = 36
-"""Longer links are shown shortened, all without what most begin with."""
+"""Longer links are shortened."""
 COMMON = re.compile(r"(?:https?://)?(?:www\.)?", re.IGNORECASE)
-"""The beginnings of addresses that no reader needs."""
+"""The beginnings of addresses that are not shown."""
 LINKS = 50
-"""Mentions, hashtags and links of one text that lead somewhere; the others are shown as they were written."""
+"""Mentions, hashtags and links that become links, per text."""
 
 
 def is_long(text: str) -> bool:
-    """Whether feeds fold the text; the page of the item shows it whole (site.css, `.fold`)."""
+    """Whether feeds fold the text (site.css, `.fold`)."""
     return len(text) > FOLD_LETTERS or text.count("\n") >= FOLD_LINES
 
 
@@ -56,10 +56,10 @@ def _ages(_language: str | None) -> tuple[str, str, str]:
 
 
 def ago(moment: datetime) -> str:
-    """How long ago, while that is what people want to know; then the date."""
+    """Minutes or hours ago, after a day the date."""
     now, minutes, hours = _ages(get_language())
     seconds = (timezone.now() - moment).total_seconds()
-    if seconds < 60:  # an import or another machine's clock may be ahead
+    if seconds < 60:  # an import's or another machine's clock may be ahead
         return now
     if seconds < 3600:
         return minutes % {"count": seconds // 60}
@@ -70,12 +70,12 @@ def ago(moment: datetime) -> str:
 
 
 def version(moment: datetime) -> int:
-    """Microseconds since 1970: of two cards of an item the one with the greater number is newer (items.js)."""
+    """Microseconds since 1970: items.js keeps the newer of two cards of an item."""
     return int(moment.timestamp() * 1_000_000)
 
 
 def full_time(moment: datetime) -> str:
-    """Date and time in the reader's zone, and how far that is from UTC: names of zones are ambiguous."""
+    """Date and time in the reader's zone, with its UTC offset, because zone names are ambiguous."""
     return f"{written(moment, 'DATETIME_FORMAT')} {offset_name(timezone.localtime(moment))}"
 
 
@@ -89,18 +89,16 @@ def offset_name(moment: datetime) -> str:
 
 
 def excerpt(text: str, letters: int) -> str:
-    """The text if it has at most so many characters, else its beginning and an ellipsis, at most as many together. No
-    emoji and no letter with its accents is cut.
-    """
+    """The text cut to `letters` characters, with an ellipsis. Emoji and accented letters stay whole."""
     return text if len(text) <= letters else f"{beginning(text, letters - 1)}…"
 
 
 def linked(
     text: str, leads: Callable[[str], bool], sought: Query | None = None, *, is_folded: bool = False
 ) -> SafeString:
-    """The text as HTML: its mentions, hashtags and links lead somewhere, the first `LINKS` of them, except names that
-    `leads` denies; the hits of `sought` are marked. A folded text ends with an ellipsis after about
-    `EXCERPT_LETTERS`.
+    """The text as HTML, with at most `LINKS` links and marked hits of `sought`.
+
+    A name is linked only if `leads` returns True. A folded text ends after about `EXCERPT_LETTERS`.
     """
     end = len(beginning(text, EXCERPT_LETTERS)) if is_folded else len(text)
     marks = _Marks(hits(text[:end], sought) if sought else [])
@@ -123,13 +121,12 @@ def linked(
 
 
 def _short(address: str, begin: int) -> tuple[str, int]:
-    """The shown part of an address that begins there in a text, and where that part begins."""
     short = COMMON.sub("", address) or address
     return excerpt(short, LINK_LETTERS), begin + len(address) - len(short)
 
 
 def domain(address: str) -> str:
-    """The host of an address, as people name it."""
+    """The host of an address, without www."""
     return COMMON.sub("", address).partition("/")[0].partition("?")[0].partition("#")[0]
 
 
@@ -147,14 +144,14 @@ def _link(kind: Kind, value: str, shown: SafeString) -> SafeString:
 
 
 class _Marks:
-    """The hits of a text, marked in its parts as they are shown one after the other: one walk over both."""
+    """Marks the hits of a text in its parts, in one pass."""
 
     def __init__(self, places: list[tuple[int, int]]) -> None:
         self._places = places
         self._at = 0
 
     def put(self, part: str, begin: int) -> SafeString:
-        """A part, which stands at `begin` of the text, as HTML; what overlaps a hit is marked."""
+        """Escape the part that begins at `begin`, with its hits marked."""
         parts: list[str] = []
         done, length, places = 0, len(part), self._places
         while self._at < len(places) and places[self._at][0] < begin + length:
@@ -163,7 +160,7 @@ class _Marks:
             if start < stop:
                 parts += [escape(part[done:start]), format_html("<mark>{}</mark>", part[start:stop])]
                 done = stop
-            if end > begin + length:  # it goes on in the next part
+            if end > begin + length:  # it continues in the next part
                 break
             self._at += 1
         return mark_safe("".join([*parts, escape(part[done:])]))  # noqa: S308 (made of escaped parts)

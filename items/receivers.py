@@ -1,4 +1,4 @@
-"""The items' receivers of the signals from below."""
+"""The items' receivers of signals from the packages below."""
 
 from typing import Any
 
@@ -27,18 +27,18 @@ def tell_limits(sender: type[SiteSettings], **kwargs: Any) -> dict[str, int]:
 
 @receiver(account_purged)
 def purge_items(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Empty a deleted account's items, at most `limit`; returns their number."""
+    """Empty a deleted account's items, at most `limit`. Returns how many."""
     return purge.purge(user_id=user.pk, limit=limit)
 
 
 @receiver(export_requested)
 def export_items(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The files of the reader's items and likes, for their own data."""
+    """The items' part of the data export."""
     return export.files(reader)
 
 
 @receiver(medium_described)
 def show_described(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) -> None:
-    """After the words of a medium changed."""
+    """Update the item of a medium with a new description."""
     if medium.use == Use.ITEM and medium.item_id:
         actions.renew_media(item_id=medium.item_id)

@@ -1,13 +1,11 @@
 """The people of private mentions: who is in a conversation.
 
-A conversation begins with an item of the audience "people I mention": its people are its sender and those whom it
-mentions then. Each reply to it, and each reply to that, is a message of the same conversation, for the same people.
-Nobody joins: a name in a reply, or one that an edit adds, shows it to nobody.
+A conversation begins with an item for "people I mention": its sender and those it mentions then. Replies to it, and
+replies to those, are messages for the same people. Nobody joins: a name in a reply or an edit adds nobody.
 
-Blocks keep a message from a person as they do everywhere (items.visibility). A mute leaves it out of the list of
-conversations. What a stranger writes first goes to the recipient's requests: a stranger is one whom the recipient
-neither follows nor ever wrote to. A message of another person takes the conversation out of them, and so does the
-recipient's own.
+Blocks apply as everywhere (items.visibility). A mute keeps a message from listing the conversation. A first message
+from a stranger, whom the recipient neither follows nor ever wrote to, goes to the recipient's requests. A message from
+somebody who is no stranger, or by the recipient, takes it out of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,12 +22,12 @@ from storage.connections import fetch, id_array
 from web import rates
 
 MOST = 20
-"""People whom one private mention mentions, at most."""
+"""Most people in one private mention."""
 SENDER = "%(sender)s"
 
 
 def _is_stranger(sender: str, recipient: str) -> str:
-    """Whether a recipient neither follows a sender nor ever wrote to them in private mentions."""
+    """Whether a recipient neither follows a sender nor ever wrote them a private mention."""
     wrote = f"SELECT FROM items_correspondent c WHERE c.writer_id = {recipient} AND c.reader_id = {sender} OFFSET 0"
     return f"(NOT {follows(recipient, sender)} AND NOT EXISTS ({wrote}))"
 
@@ -50,7 +48,7 @@ BEGIN = f"""
         u.id <> {SENDER} AND {_is_stranger(SENDER, "u.id")}
     FROM unnest(%(people)s::bigint[]) AS u (id) RETURNING user_id
 """  # noqa: S608 (constants)
-# Two messages of one conversation lock its rows in the same order.
+# The same lock order for concurrent messages of a conversation.
 CONTINUE = f"""
     WITH there AS MATERIALIZED (
         SELECT p.user_id FROM items_participant p WHERE p.conversation_id = %(conversation)s
@@ -80,7 +78,7 @@ CORRESPOND = """
 
 
 class StrangersError(ContentError):
-    """The sender has written to too many strangers; `wait`: the seconds until they may write to more."""
+    """The sender has written to too many strangers. `wait`: seconds until they may write to more."""
 
     def __init__(self, wait: float) -> None:
         super().__init__(_("You have written to many people for the first time. Try again later."))
@@ -97,9 +95,10 @@ class _Addressed(NamedTuple):
 
 
 def people_of(item: Item, answered: Item | None) -> Sequence[int]:
-    """Whom a new private mention mentions; empty for a message of a conversation, whose `conversation` is set. Raises
-    ContentError if nobody sees it, if the sender is not in the conversation, or if one of them takes no requests;
-    StrangersError.
+    """The user ids that a new private mention mentions. For a reply it sets `conversation` and returns none.
+
+    Raises ContentError if nobody would see it, if the sender is not in the conversation, or if a recipient takes no
+    requests. Raises StrangersError.
     """
     if answered and answered.is_private:
         item.conversation_id = answered.conversation_id or answered.pk
@@ -124,7 +123,7 @@ def people_of(item: Item, answered: Item | None) -> Sequence[int]:
 
 
 def write(item: Item, people: Sequence[int]) -> None:
-    """Write who sees a private mention that was just inserted, and that they have it; in its transaction."""
+    """Write the people of a private mention that was just inserted, and its place in their lists."""
     params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id}
     params["conversation"] = item.conversation_id or item.pk
     if item.conversation_id:
@@ -135,9 +134,7 @@ def write(item: Item, people: Sequence[int]) -> None:
 
 
 def is_for(names: Iterable[str], *, sender: User, answered: Item) -> bool:
-    """Whether these names, in lower case, are of all whom a reply of `sender` to a private mention reaches, and of no
-    other user of this site.
-    """
+    """Whether these lower-case names are exactly the people whom a reply of `sender` to a private mention reaches."""
     conversation = answered.conversation_id or answered.pk
     rows = fetch(NAMED, {"names": list(names), "conversation": conversation, "sender": sender.pk})
     return bool(rows[0][0])

@@ -1,9 +1,8 @@
-"""Search over items.
+"""Search over items: all words of the query must match, newest first, exact at every cursor.
 
-Every word of the query must be in the item; newest first, exact at every cursor. Work is bounded by walking down in
-three stretches: common words are found among the newest documents within a millisecond and never asked of the index,
-which would first collect every place where they occur; rare words are the index's. Of words, tags and senders
-that are frequent by themselves, and together nowhere among the newest, it is not asked either: a page walks a stretch.
+It scans down in three stretches. Common words are found among the newest documents within a millisecond. The index
+would collect all their matches first, so it serves only rare words. If frequent words, tags and senders do not occur
+together among the newest items, the index is not used either: each page scans one stretch.
 """
 
 import itertools
@@ -28,18 +27,19 @@ from storage.paging import as_text, below, part_of
 from storage.replica import PRIMARY, lagging
 
 WALK = 8_000
-"""The newest documents, which are compared one by one if that is cheaper (0.12 µs each)."""
+"""Newest documents that are compared one by one if that is cheaper (0.12 µs each)."""
 WALKED = 2
-"""Stretches that are looked through, whatever is looked for."""
+"""Stretches that are always searched."""
 STEP = 32
-"""The length of the second stretch in lengths of the first; the third is the rest."""
+"""Length of the second stretch, in lengths of the first. The third is the rest."""
 ITEM_CANDIDATES = 1_000
-"""Items that fit and are looked at for a page in one stretch, whether the reader may see them or not."""
+"""Matching items that a page checks in one stretch, visible or not."""
 INDEXED = 50_000
-"""Items that have all words of a query in any order, or its tag, or its sender: up to so many, as PostgreSQL estimates
-them, the index is asked for the second and the third stretch. It looks at all of them, 5 to 10 µs each."""
+"""The index is used for the second and third stretch up to this many items with all words of a query in any order, its
+tag, or its sender, by PostgreSQL's estimate. It checks all of them, 5 to 10 µs each.
+"""
 PROPOSALS = 2
-"""How often a page asks a replica before it is filled up by the primary."""
+"""How often a page asks a replica before the primary."""
 
 
 class _Candidate(NamedTuple):
@@ -51,9 +51,7 @@ class _Candidate(NamedTuple):
 
 
 class _Proposal(NamedTuple):
-    """Ids that fit, newest first. `bound`: the id at which the search stopped for having looked at so many; None where
-    there is nothing below, or as many were found as were asked for.
-    """
+    """Matching ids, newest first. `bound`: the id where the search stopped early, else None."""
 
     ids: list[int]
     bound: int | None
@@ -62,12 +60,10 @@ class _Proposal(NamedTuple):
 def search_items(
     query: Query, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> ItemPage:
-    """The items that fit below `last_id` (exclusive) as far as `reader` may see them, newest first; no reposts.
+    """The matching items below `last_id` (exclusive) that `reader` may see, newest first, without reposts.
 
-    Where `ITEM_CANDIDATES` of a stretch were looked at, or more than `INDEXED` would be, the page ends short, with the
-    id that it came to and `has_more` true.
-
-    Muted senders are found: a mute is for home.
+    After `ITEM_CANDIDATES` of a stretch, or if more than `INDEXED` would be read, the page ends short with `has_more`.
+    Muted senders are found, because a mute is only for home.
 
     See docs/decisions.md: A page looks through a bounded number of rows.
     See docs/decisions.md: Search scans the newest posts before it asks the index.
@@ -85,15 +81,15 @@ def search_items(
         found += verified(ids, reader)
         if len(found) > limit or bound or len(ids) < count:
             break
-        top = ids[-1]  # of what lagged, some is gone
+        top = ids[-1]  # the primary no longer has some of what the replica proposed
     part = part_of(found, limit, lambda item: int(item.id), bound=bound or None)
     return ItemPage(list(part.shown), as_text(part.last_id), part.has_more)
 
 
 def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
-    """The ids of the newest `count` items that hold every word and tag of a query, whatever their status and
-    audience; for moderators. Senders are not looked at. And whether there may be older ones: that many were found,
-    or more than `INDEXED` would be looked at.
+    """For moderators: the ids of the newest `count` items with all words and tags, in every status and audience.
+
+    Also returns whether there may be older ones. `from:` is ignored.
 
     See docs/decisions.md: Search scans the newest posts before it asks the index.
     """
@@ -123,7 +119,6 @@ def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
 def _proposal(
     query: Query, sender_id: int | None, reader: User | AnonymousUser, below: int, count: int, on: str
 ) -> _Proposal:
-    """The newest `count` ids that fit, below `below`."""
     params: dict[str, Any] = {"reader": reader.pk or 0, "words": query.tsquery, "candidates": ITEM_CANDIDATES}
     parts = bool(query.phrases), len(query.tags), sender_id is not None
     if query.tags:
@@ -139,8 +134,8 @@ def _proposal(
                 has_many = _has_many(cursor, query, sender_id)
             if number == WALKED and has_many and below:
                 return _Proposal(found, below)
-            # Not prepared: a plan for any word would be right for none. For a phrase PostgreSQL expects so few that it
-            # would ask the index among the newest, too, and look at all that have the words.
+            # Not prepared: no plan suits all words. For phrases PostgreSQL underestimates, and would use the index
+            # among the newest, too.
             select = _candidates(*parts, is_walked=has_many or number == 0)
             cursor.execute(select, params | {"below": below, "above": above, "count": count - len(found)})
             rows = [_Candidate._make(row) for row in cursor.fetchall()]
@@ -153,7 +148,7 @@ def _proposal(
     return _Proposal(found, None)
 
 
-# OFFSET 0 keeps the planner from asking the index of words.
+# OFFSET 0 keeps the planner from using the word index.
 WALKED_DOCUMENTS = """
     (SELECT item_id, document FROM items_itemdocument WHERE item_id < %(below)s AND item_id >= %(above)s
     ORDER BY item_id DESC OFFSET 0) d
@@ -161,7 +156,7 @@ WALKED_DOCUMENTS = """
 
 
 def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool = False) -> str:
-    """The ids that fit queries of such parts, newest first; `is_walked`: documents are compared one by one."""
+    """A query of matching ids, newest first. `is_walked`: documents are compared one by one."""
     source, conditions, place = "", ["{place} < %(below)s", "{place} >= %(above)s"], "i.id"
     if has_words:
         source, place = WALKED_DOCUMENTS if is_walked else "items_itemdocument d", "d.item_id"
@@ -178,19 +173,20 @@ def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bo
         source += f" JOIN items_item i ON i.id = {place}" if source else "items_item i"
         conditions += ["i.sender_id = %(sender)s", "i.repost_of_id IS NULL"]
     fitting = " AND ".join(conditions).replace("{place}", place)
-    # OFFSET 0: the stretch is planned for all that fits in it. For the few that the page needs, the planner would walk
-    # past everything rather than ask the index, and for rare words that is the whole table.
+    # OFFSET 0: plan for everything in the stretch. For the few ids of a page, the planner would scan past everything
+    # instead of using the index. For rare words that is the whole table.
     return f"SELECT {place} AS id FROM {source} WHERE {fitting} ORDER BY {place} DESC OFFSET 0"  # noqa: S608
 
 
 def _has_many(cursor: Any, query: Query, sender_id: int | None) -> bool:
-    """Whether each part of a query by itself, words without their order, fits more than `INDEXED` items by PostgreSQL's
-    statistics: then what fits all of them may be nothing, and dear to find.
+    """Whether each part of a query alone matches more than `INDEXED` items by PostgreSQL's statistics.
+
+    Then the items that match all parts may be few and expensive to find.
     """
     parts: list[tuple[str, Any]] = [("items_item WHERE sender_id = %s", sender_id)] if sender_id is not None else []
     parts += [("items_itemtag WHERE tag = %s", tag) for tag in query.tags[:1]]
     if query.phrases:
-        words = dict.fromkeys(re.findall(r"'[^']+'(?::\*)?", query.tsquery))  # one that is said twice is no rarer
+        words = dict.fromkeys(re.findall(r"'[^']+'(?::\*)?", query.tsquery))  # a repeated word is no rarer
         parts.append(("items_itemdocument WHERE document @@ %s::tsquery", " & ".join(words)))
     return all(_estimate(cursor, source, value) > INDEXED for source, value in parts)
 
@@ -202,9 +198,7 @@ def _estimate(cursor: Any, source: str, value: Any) -> int:
 
 @cache
 def _candidates(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool) -> str:
-    """The statement for queries of such parts: what fits, at most `candidates`, and of that what the reader may see;
-    the last candidate also where they may not.
-    """
+    """Matching ids, at most `candidates`, and which the reader may see. Always returns the last candidate."""
     return f"""
         WITH candidate AS NOT MATERIALIZED (
             SELECT id, row_number() OVER (ORDER BY id DESC) AS number FROM (
@@ -220,7 +214,7 @@ def _candidates(has_words: bool, tag_count: int, has_sender: bool, *, is_walked:
 
 
 def _stretches(cursor: Any, below: int) -> Iterable[int]:
-    """Where the three stretches of a search below `below` end."""
+    """The lower ends of the three stretches below `below`."""
     cursor.execute(
         """
         SELECT max(item_id), min(item_id), count(*) FROM (

@@ -1,4 +1,4 @@
-"""The pages on which items and users are found: hashtags, the search, and what completes while it is typed."""
+"""The pages that find items and users: hashtags, search, completions."""
 
 from typing import Any
 
@@ -37,13 +37,13 @@ NOTHING_SOUGHT: dict[str, Any] = {
     "sought": None,
     "too_long": "",
 }
-"""What the page of a search shows without a query."""
+"""The search page without a query."""
 
 
 @require_safe
 @open_page
 def tag(request: PageRequest, name: str) -> OpenPage:
-    """The items with a hashtag, newest first; every other spelling redirects to the canonical one."""
+    """The items with a hashtag, newest first. Other spellings redirect to the canonical one."""
     canonical = canonical_tag(name)
     if canonical is None:
         raise Http404
@@ -64,14 +64,14 @@ def tag(request: PageRequest, name: str) -> OpenPage:
 @require_safe
 @signed_in
 def complete(request: PageRequest, reader: User) -> HttpResponse:
-    """Completions of the name or hashtag that is being typed: the options of complete.js."""
+    """Completions of the name or hashtag being typed, for complete.js."""
     found = completions(_asked(request), reader)
     return show(request, "items/_completions.html", {"completions": found})
 
 
 @require_safe
 def search(request: PageRequest) -> HttpResponse:
-    """People and items that fit a query; without one, what may be asked for."""
+    """Matching people and items; without a query, popular hashtags."""
     last_id, asked = position(request), _asked(request)
     if not asked or len(asked) > QUERY_LENGTH:
         context: dict[str, Any] = NOTHING_SOUGHT | {
@@ -102,7 +102,7 @@ def search(request: PageRequest) -> HttpResponse:
 
 
 def _asked(request: PageRequest) -> str:
-    """The query, without spaces around it. Raises BadRequest."""
+    """Raises BadRequest."""
     asked = once(request.GET, "q").strip()
     try:
         check_text(asked)

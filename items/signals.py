@@ -1,50 +1,47 @@
-"""News of items, for the rooms above. But for `item_viewed`, all are sent inside the transaction of the change."""
+"""Signals of items for the packages above. All but `item_viewed` are sent inside the transaction of the change."""
 
 from django.dispatch import Signal
 
-# Before an item is published, or a published one changed. Arguments: item (Item, as it is to be; not saved). Receivers
-# return the reasons, a list of str, why a moderator has to look at it first; or nothing.
+# Before an item is published, or a published one changed. Arguments: item (Item, as it will be, not saved). Receivers
+# return reasons (list of str) for holding it for review, or None.
 # Receivers: moderation.receivers.look.
 item_submitted = Signal()
-# An author begins to write. Arguments: author (User). Receivers return a str, what the author should know before they
-# publish; or nothing.
+# An author begins to write. Arguments: author (User). Receivers return what the author should know first (str), or
+# None.
 # Receivers: moderation.receivers.tell_beforehand.
 writing_began = Signal()
-# Items that are held for review are shown to their sender. Arguments: item_ids (list[int]). Receivers return a dict: by
-# item a str, why it is held and how long that takes.
+# Held items are shown to their sender. Arguments: item_ids (list[int]). Receivers return a dict: by item id, why it is
+# held and how long that takes (str).
 # Receivers: moderation.receivers.tell_why.
 held_shown = Signal()
-# The item is not published but waits for a moderator, for these reasons. Arguments: item (Item, status in review),
-# reasons (list[str]).
+# An item is held for review. Arguments: item (Item, status in review), reasons (list[str]).
 # Receivers: moderation.receivers.write_case.
 item_held = Signal()
-# The item became visible, for the first time, again, or to more users: the delivery row commits with it. Arguments:
+# An item became visible, for the first time, again, or to more users. The delivery row commits with it. Arguments:
 # item, again (bool).
 # Receivers: discover.receivers.note_change, notifications.receivers.tell_of_item,
 # timeline.receivers.announce_publication, timeline.receivers.write_delivery.
 item_published = Signal()
-# An item that was said elsewhere, at an earlier time, came in and stands where it was said. No user is told of it.
-# Arguments: item.
+# An item published elsewhere earlier was imported at its original time. Nobody is notified. Arguments: item.
 # Receivers: discover.receivers.note_change, timeline.receivers.write_past_delivery.
 item_imported = Signal()
-# A published item says something else, or is shown to others than before. Arguments: item, visibility_before (str).
+# A published item has other content or another audience. Arguments: item, visibility_before (str).
 # Receivers: discover.receivers.note_change, notifications.receivers.tell_of_item, timeline.receivers.announce_edit.
 item_edited = Signal()
-# An edit gave a published item hashtags that it had not. Arguments: item.
+# An edit gave a published item new hashtags. Arguments: item.
 # Receivers: timeline.receivers.write_tag_delivery.
 item_tagged = Signal()
-# Only its sender sees the item from now on: it was deleted, rejected or held back after it had been published.
-# Arguments: item.
+# Only its sender sees the item now: it was published, and is deleted, rejected or held. Arguments: item.
 # Receivers: discover.receivers.note_change, timeline.receivers.announce_withdrawal.
 item_withdrawn = Signal()
 # A user liked the item. Arguments: item (Item), user (User).
 # Receivers: notifications.receivers.tell_of_like.
 item_liked = Signal()
-# A reader opened an item: its page, or by its id over the API. Sent by items.viewing when the answer has been sent, and
-# a failing receiver is logged and not the reader's trouble. Arguments: reader (User), item (ItemBody, by another user),
-# replies (list[ItemBody]: those that the page shows below it, in their order). Receivers:
-# discover.receivers.remember_view.
+# A reader opened an item on its page or by its id over the API. Sent after the answer. A failing receiver is only
+# logged. Arguments: reader (User), item (ItemBody, by another user), replies (list[ItemBody], those shown below it, in
+# order).
+# Receivers: discover.receivers.remember_view.
 item_viewed = Signal()
-# Staged likes, replies, reposts and quotes were added to the counts. Arguments: item_ids (list[int]).
+# Staged changes were added to the counts. Arguments: item_ids (list[int]).
 # Receivers: discover.receivers.note_popularity.
 counts_folded = Signal()

@@ -1,4 +1,4 @@
-"""Hashtag pages: what carries a tag, newest first.
+"""Hashtag pages.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -20,17 +20,17 @@ ABOVE = listing([TAGGED], "ASC")
 
 
 class Besides(NamedTuple):
-    """Hashtags in their canonical form that a page asks for besides its own."""
+    """More canonical hashtags that a page asks for."""
 
     any: tuple[str, ...] = ()
-    """Items with one of them are on the page too."""
+    """Items with one of these are included too."""
     all: tuple[str, ...] = ()
-    """Items on the page have each of them."""
+    """Items must have all of these."""
     none: tuple[str, ...] = ()
-    """No item on the page has one of them."""
+    """Items must have none of these."""
 
 
-# Of each tag the first `scan`, so that what lies in several is once in the first `scan` of all.
+# Each tag's first `scan` items contain the first `scan` of all tags together.
 _EACH = """
     SELECT DISTINCT tagged.item_id AS id FROM unnest(%(tags)s::text[]) AS asked (tag) CROSS JOIN LATERAL (
         SELECT t.item_id FROM items_itemtag t
@@ -46,7 +46,7 @@ BESIDES = Walk(*(listing([_EACH.replace("{order}", order)], order, keep=_KEEP) f
 
 
 def carries(item_id: str, tag: str) -> str:
-    """Whether an item has a hashtag, as SQL."""
+    """SQL: whether an item has a hashtag."""
     return f"EXISTS (SELECT FROM items_itemtag t WHERE t.tag = {tag} AND t.item_id = {item_id} OFFSET 0)"
 
 
@@ -58,8 +58,9 @@ def tag_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """Posts and replies with `tag`, in its canonical form, below `last_id` (exclusive) as far as `reader` may see
-    them, newest first; with `min_id` those directly above it (items.listing.upward).
+    """Items with the canonical `tag` below `last_id` (exclusive) that `reader` may see, newest first.
+
+    With `min_id` those directly above it (items.listing.upward).
     """
     if min_id is not None:
         return upward(ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, tag=tag)
@@ -76,7 +77,7 @@ def tags_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """A page of the items under several hashtags at once."""
+    """Items with several hashtags."""
     if not any(besides):
         return tag_page(tag, reader, last_id=last_id, min_id=min_id, limit=limit)
     params = {

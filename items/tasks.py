@@ -8,18 +8,18 @@ from storage.queue import asks
 
 @shared_task(name="items.forget_idempotency_keys")
 def forget_idempotency_keys() -> None:
-    """Periodic: drop the idempotency keys that are a day old."""
+    """Periodic: delete old idempotency keys."""
     idempotency.forget()
 
 
 @shared_task(name="items.fold_counts")
 @asks("items.fold_counts", "SELECT FROM items_countchange")
 def fold_counts() -> None:
-    """Periodic: add up the staged likes, replies and reposts."""
+    """Periodic: add the staged changes to the counts."""
     counts.fold()
 
 
 @shared_task(name="items.forget_filters")
 def forget_filters() -> None:
-    """Periodic: delete the filters that have expired."""
+    """Periodic: delete expired filters."""
     filters.forget_expired()

@@ -1,4 +1,4 @@
-"""Limits of an item and the shape of its `content`; and the parts of its text: mentions, hashtags, links.
+"""Limits of an item, the shape of its `content`, and the parts of its text: mentions, hashtags, links.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -20,16 +20,16 @@ TITLE_LENGTH = 200
 TEXT_LENGTH = 5_000
 URL_LENGTH = 2_000
 ARTICLE_LENGTH = 20_000
-"""Characters of an article, and of any text as it is written."""
+"""Most characters of an article, and of any text before links are shortened."""
 LINK_LENGTH = 23
-"""Characters at most that a link counts for, as in Mastodon's apps."""
+"""Most characters that a link counts for, as in Mastodon's apps."""
 WARNING_LENGTH = 200
 MEDIA_AN_ITEM = 4
 MEDIA_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
 class ContentError(ValueError):
-    """The content does not fit the item's type; the message is for people. `field` is the one that is wrong."""
+    """The content does not fit the item's type. The message is for people. `field` names the wrong field."""
 
     def __init__(self, message: str, field: str = "content") -> None:
         super().__init__(message)
@@ -37,10 +37,10 @@ class ContentError(ValueError):
 
 
 def check_content(item_type: str, content: dict[str, Any], title: str | None = None) -> None:
-    """Raise ContentError unless `content` fits: a text item needs text, a picture or video its media, an article text
-    and a `title` (None: it stays); any of these and others may have text or an https link.
+    """Raise ContentError unless `content` fits the type. `title` None: it does not change.
 
-    Further keys are the business of the programs that write them.
+    A text item needs text, an image or video its media, an article text and a title. Others need text or an https link.
+    Unknown keys are allowed.
     """
     check_warning(content)
     media = media_ids(content)
@@ -68,13 +68,13 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
 
 
 def counted_length(text: str) -> int:
-    """The characters of a text, a long link as `LINK_LENGTH`."""
+    """The characters of a text, with long links shortened to `LINK_LENGTH`."""
     beyond = (len(span.text) - LINK_LENGTH for span in spans(text) if span.kind == Kind.LINK)
     return len(text) - sum(more for more in beyond if more > 0)
 
 
 def check_warning(content: dict[str, Any]) -> None:
-    """Raise ContentError for a warning that is no text or too long, and for a `sensitive` that is no truth value."""
+    """Raise ContentError if the warning is no string or too long, or `sensitive` no bool."""
     warning = content.get("warning", "")
     if not isinstance(warning, str):
         raise ContentError("content.warning must be a string.", field="content.warning")
@@ -87,7 +87,7 @@ def check_warning(content: dict[str, Any]) -> None:
 
 
 def media_ids(content: dict[str, Any]) -> list[int]:
-    """The ids of the media that the content names, in order. Raises ContentError."""
+    """The media ids in the content, in order. Raises ContentError."""
     media = content.get("media", [])
     if not (isinstance(media, list) and all(isinstance(one, str) and MEDIA_ID.fullmatch(one) for one in media)):
         raise ContentError("content.media must be a list of ids, which are decimal strings.", field="content.media")
@@ -100,25 +100,25 @@ def media_ids(content: dict[str, Any]) -> list[int]:
 
 # --- Parts of a text: mentions, hashtags, links -----------------------------------------------------------
 TAGS_AN_ITEM = 30
-# Chinese keyboards give the signs in full width.
+# Chinese keyboards write the signs in full width.
 _AT = "@\uff20"
 _HASH = "#\uff03"
-# Where something may begin; ASCII, so that no other letter counts as the lower case of one of these.
+# Where a part may begin. ASCII, so that no other letter matches as the lower case of one of these.
 _START = re.compile(f"https?://|www\\.|[{_AT}](?=[a-z0-9_-])|[{_HASH}](?=[^{_HASH}\\s])", re.ASCII | re.IGNORECASE)
 _UNSPACED = compiled(UNSPACED)
-# A letter, digit or underscore that goes on where it touches a Latin one.
+# A letter, digit or underscore that continues a word next to a Latin one.
 _IN_SPACED_WORD = compiled(f"[{LETTER}--[{UNSPACED}{COMPLEX}\\p{{Me}}\\p{{Default_Ignorable_Code_Point}}]]")
 _NAME = re.compile(r"[A-Za-z0-9_-]++")
 _NAME_LENGTH = 30
 _DOMAIN = compiled(f"(?:{HOST.pattern})(?:{PORT.pattern})?")
-# In a path: letters with their marks, symbols and emoji; of signs in full width, which are the text around it, none.
+# In a path: letters with marks, symbols and emoji, but no full-width signs, which belong to the text around it.
 _IN_PATH = (
     r"(?:[-!$%&'()*+,./0-9:;=?@A-Z_a-z~#\[\]]|"
     rf"[[{LETTER}\p{{S}}{SHAPING}]--[\x00-\x7f{UNSPACED}\p{{East_Asian_Width=F}}]])"
 )
-# Ideographs belong to a path where they begin a part of it (/wiki/微博, ?q=微博); elsewhere they are the text after it.
+# Ideographs belong to a path at the beginning of a part (/wiki/微博, ?q=微博). Elsewhere they are the text after it.
 _PATH = compiled(f"(?:/(?!{UNSPACED})|[?#])(?:{_IN_PATH}|(?<=[/=]){UNSPACED}++(?:[\u00b7\u30fb]{UNSPACED}++)*+)*+|/")
-# Top-level domains in unspaced scripts, for the end of a host that Chinese text follows.
+# Top-level domains in unspaced scripts, to find the end of a host that Chinese text follows.
 _WIDE_DOMAIN = re.compile(
     "中国|中國|香港|台湾|台灣|澳门|澳門|新加坡|公司|网络|網絡|网址|网站|網站|在线|中文网|移动|集团|政务|公益|商城|我爱你|"
     "信息|商标|商店|手机|时尚|机构|游戏|娱乐|健康|购物|广东|佛山|한국|닷컴|みんな|コム"
@@ -137,7 +137,7 @@ class Kind(StrEnum):
 
 
 class Span(NamedTuple):
-    """A part of a text as it was written, and what it means: the name, the canonical tag, the address."""
+    """A part of a text as written, and its value: the name, the canonical tag, the address."""
 
     kind: Kind
     text: str
@@ -145,17 +145,17 @@ class Span(NamedTuple):
 
 
 def spans(text: str) -> Iterator[Span]:
-    """The whole of `text` in order, cut into plain text, mentions, hashtags and links; joined, it is `text` again.
+    """Cut `text` into plain text, mentions, hashtags and links. Joined, they are `text` again. Takes linear time.
 
-    - A mention is @ and a username, perhaps with @ and a domain of this site. It touches no letter or digit but those
-      of scripts without spaces, and no / but one behind a mention or hashtag. A hyphen at its end is not part of it.
-    - A hashtag is # and letters, digits and underscores of any script, a letter among them, at most 100. Joiners and
-      middle dots may stand between them. A tag in a script without spaces may be closed by another # (#小事#).
-    - A link begins with http://, https:// or www. and ends before punctuation that belongs to the sentence.
-
-    Takes time in proportion to the text, whatever it holds.
-
-    A link also ends before a Chinese character that begins no part of its path (看https://example.com/a很好).
+    - A mention is @ and a username, perhaps with @ and a domain of this site. No letter or digit may be next to it,
+      except
+      in scripts without spaces, and no / except after a mention or hashtag. A hyphen at its end is not part of it.
+    - A hashtag is # and letters, digits and underscores of any script, with at least one letter, at most 100. Joiners
+      and
+      middle dots may be inside. A tag in a script without spaces may be closed by another # (#小事#).
+    - A link begins with http://, https:// or www. It ends before punctuation of the sentence, and before a Chinese
+      character
+      that begins no part of its path (看https://example.com/a很好).
     """
     done = at = 0
     is_after_name = False
@@ -179,7 +179,7 @@ def spans(text: str) -> Iterator[Span]:
 
 
 def mentions(text: str) -> list[str]:
-    """The names that `text` mentions, as first written, each once without regard to case; they need not exist."""
+    """The names that `text` mentions, as first written, without duplicates in another case. They may not exist."""
     names: dict[str, str] = {}
     for span in spans(text):
         if span.kind == Kind.MENTION:
@@ -188,18 +188,18 @@ def mentions(text: str) -> list[str]:
 
 
 def hashtags(text: str) -> list[str]:
-    """The tags of `text` in their canonical form, each once, at most 30."""
+    """The canonical tags of `text`, without duplicates, at most `TAGS_AN_ITEM`."""
     tags = (span.value for span in spans(text) if span.kind == Kind.HASHTAG)
     return list(dict.fromkeys(tags))[:TAGS_AN_ITEM]
 
 
 def links(text: str) -> list[str]:
-    """The addresses that `text` links to, in order, each once; www. is read as https://www."""
+    """The addresses that `text` links to, in order, without duplicates. www. becomes https://www."""
     return list(dict.fromkeys(span.value for span in spans(text) if span.kind == Kind.LINK))
 
 
 def _in_spaced_word(text: str, at: int) -> bool:
-    """Whether a letter, digit or underscore stands there that does not end where it touches Latin ones."""
+    """Whether the character there belongs to a word of a spaced script."""
     return 0 <= at < len(text) and _IN_SPACED_WORD.match(text, at) is not None
 
 
@@ -218,7 +218,7 @@ def _mention(text: str, begin: int, is_next: bool) -> tuple[Span | None, int]:
         return None, after
     name = text[begin + 1 : end]
     if after < len(text) and text[after] in _AT:
-        # With a domain: a user of this site, or of another, whom no user of this site is.
+        # With a domain: a user of this site. Users of other sites are no mentions.
         domain = _DOMAIN.match(text, after + 1)
         if end < after or domain is None or not is_own(domain[0].lower()):
             return None, after
@@ -272,7 +272,7 @@ def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
 
 
 def _without_punctuation(text: str, begin: int, least: int, end: int) -> int:
-    """Where a link ends that runs until `end`: before closing punctuation, and brackets that it did not open."""
+    """The end of a link that runs until `end`, without closing punctuation and brackets that it did not open."""
     open_ = {
         closer: text.count(opener, begin, end) - text.count(closer, begin, end) for closer, opener in _CLOSERS.items()
     }

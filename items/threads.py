@@ -1,11 +1,10 @@
-"""The replies to an item as its page shows them: a tree of two levels, with a bound of work.
+"""The replies to an item as its page shows them: a tree of two levels, with bounded work.
 
-First come answers by those who are near the reader: the reader, the authors of the item and of what its thread is
-about, and whom the reader follows. Then come the others, oldest first, page by page. Under each stand a few of its own
-answers, in the same order; the rest is on the page of what they answer.
+First come replies by people near the reader: the reader, the authors of the item and of the thread's root, and whom the
+reader follows. Then come the others, oldest first. Below each are a few of its own replies. The rest is on its page.
 
-A page looks through `SCAN` replies, and the near ones are sought among the first `SCAN`. Where the reader may not see
-what a reply answers, the reply stands among the answers to the post, so that each reply stands somewhere.
+A page checks `SCAN` replies, and searches near ones among the first `SCAN`. If the reader may not see what a reply
+answers, it is listed as a reply to the post, so that no reply is lost.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -27,15 +26,15 @@ from storage.connections import fetch
 from storage.paging import as_text, part_of
 
 BRANCHES = 15
-"""Answers to the item on a page."""
+"""Replies on a page."""
 NEAR = 10
-"""The answers of near people that come first, at most."""
+"""Most replies by near people that come first."""
 ANSWERS = 2
-"""The answers that are shown under each of them."""
+"""Replies shown below each of them."""
 LOOKED_AT = 20
-"""The answers of one item that are looked at."""
+"""Replies to one of them that are checked."""
 ANCESTORS = 8
-"""The items above a reply that its page shows, beside the post that its thread is about."""
+"""Items shown above a reply, besides the thread's root."""
 
 
 def _is_near(reply: str) -> str:
@@ -51,7 +50,6 @@ SEEN = f"""
 
 
 def _answers(item: str) -> str:
-    """The first answers of one item, with those that the reader may see alone."""
     return f"""
         (SELECT r.id, r.sender_id FROM items_item r WHERE r.reply_to_id = {item} ORDER BY r.id LIMIT {LOOKED_AT}) reply
         {SEEN}
@@ -66,7 +64,7 @@ IS_ANSWER = f"""
 
 
 def _branches(replies_of: str) -> str:
-    """A statement for `_Row`s. `replies_of`: the column by which the replies are found among which the answers are."""
+    """A statement for `_Row`s. `replies_of`: the column that finds the replies."""
 
     def replies(above: str) -> str:
         return f"""
@@ -129,14 +127,14 @@ ABOVE = f"""
 
 
 class Answer(NamedTuple):
-    """An answer that stands under another, and how many answers to it are on its own page."""
+    """A reply below another, and the number of replies to it on its own page."""
 
     item: ItemBody
     hidden: int
 
 
 class Branch(NamedTuple):
-    """An answer to an item, the answers to it that stand under it, and how many more are on its own page."""
+    """A reply, those shown below it, and the number of further ones on its own page."""
 
     item: ItemBody
     answers: list[Answer]
@@ -144,9 +142,10 @@ class Branch(NamedTuple):
 
     @classmethod
     def of(cls, item: ItemBody, found: Sequence[Answer]) -> "Branch":
-        """The branch of an answer, from the answers that were found, one more than are shown. Answers that are not
-        public are not counted, and of those that are the reader may not see some: where there are more, one at least
-        is told, and else none.
+        """The branch of a reply, from the replies found, at most one more than are shown.
+
+        The count has public replies only, and the reader may not see all of those. So it says at least 1 if there are
+        more.
         """
         rest = item.counts.replies - ANSWERS
         has_more = len(found) > ANSWERS or item.counts.replies > LOOKED_AT
@@ -154,7 +153,7 @@ class Branch(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """A page of the answers to an item; `last_id` and `has_more` as of items.listing."""
+    """A page of replies. `last_id` and `has_more` are as in items.listing."""
 
     branches: list[Branch]
     last_id: str | None
@@ -162,18 +161,18 @@ class Thread(NamedTuple):
 
     @property
     def items(self) -> list[ItemBody]:
-        """All items of the page, in the order in which they stand."""
+        """All items of the page, in order."""
         return [item for branch in self.branches for item in (branch.item, *(answer.item for answer in branch.answers))]
 
 
 class _Row(NamedTuple):
-    """A row of `_branches`: its bound, and an item, or none where the page is empty."""
+    """A row of `_branches`. `item` is None if the page is empty."""
 
     bound: int | None
     parent_id: int | None
     is_near: bool | None
     is_answered: bool | None
-    """Whether the reader may see an answer to it; of one that stands under another."""
+    """For a reply below another: whether the reader may see a reply to it."""
     item: ItemRow | None
 
     @classmethod
@@ -184,7 +183,7 @@ class _Row(NamedTuple):
 
 
 def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None) -> Thread:
-    """The answers after `last_id` (exclusive), the near ones before all others on the first page."""
+    """The replies after `last_id` (exclusive). On the first page the near ones come first."""
     params = {"item": int(item.shown.id), "reader": reader.pk or 0, "above": last_id or 0}
     statement = ANSWERED if item.shown.reply_to else THREAD
     rows = fetch(statement, params | {"scan": SCAN, "count": BRANCHES + 1}, into=_Row.of)
@@ -203,7 +202,7 @@ def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | 
 
 
 def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
-    """The items above a reply as far as `reader` may see them: the post that its thread is about, and the nearest."""
+    """The items above a reply that `reader` may see: the thread's root and the nearest."""
     if not reply.shown.reply_to:
         return []
     return bodies(fetch(ABOVE, {"item": int(reply.shown.id), "reader": reader.pk or 0}, into=ItemRow.of), reader)

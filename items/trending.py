@@ -1,4 +1,4 @@
-"""Popular hashtags with how often they were used on each of the last seven days."""
+"""Popular hashtags with their use on each of the last seven days."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from storage.ids import compose
 
 DAYS = 7
 COUNTED = 300
-"""The uses of a hashtag on one day that are counted; a curve needs no more."""
+"""Uses counted per hashtag and day. A curve needs no more."""
 KEPT = timedelta(minutes=10)
 
 USES = f"""
@@ -35,20 +35,20 @@ USES = f"""
 
 
 class Trend(msgspec.Struct):
-    """A popular hashtag, and its uses in public posts on each of the last seven days, the newest day last."""
+    """A popular hashtag, and its uses in public posts on the last seven days, oldest first."""
 
     tag: str
     days: list[int]
 
     @property
     def points(self) -> str:
-        """The curve as the points of a line in a box of 60 by 20."""
+        """The points of an SVG line in a box of 60 by 20."""
         most = max(*self.days, 1)
         return " ".join(f"{place * 10},{18 - 16 * uses // most}" for place, uses in enumerate(self.days))
 
 
 def trends(reader: User | AnonymousUser) -> list[Trend]:
-    """The popular hashtags that `reader` may see, the most used first. Counting is remembered for `KEPT`, for all."""
+    """The popular hashtags that `reader` may see, most used first."""
     tags = popular_tags(reader)
     if not tags:
         return []

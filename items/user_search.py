@@ -1,4 +1,4 @@
-"""Search over users, by their names."""
+"""Search over users by name."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -16,12 +16,12 @@ from storage.connections import fetch, id_array
 from storage.replica import PRIMARY, lagging
 
 CANDIDATES = 2_000
-"""Names that fit are ranked among so many; whom the reader follows, and every big-V, are always among them."""
+"""Names ranked. The reader's followees and all big-Vs are always included."""
 FEW = 5
-"""Where fewer names fit, similar ones are offered too."""
+"""With fewer matches, similar names are added."""
 SIMILAR_CANDIDATES = 200
 SIMILAR = 0.4
-"""How much of two names must be the same, from 0 to 1 (Dice's coefficient of their grams)."""
+"""Least similarity of two names, from 0 to 1 (Dice's coefficient of their grams)."""
 SHORTEST_MISSPELT = 4
 NAME_WORDS = 8
 
@@ -33,8 +33,10 @@ VISIBLE_USER = may_know_of("u", READER)
 
 
 def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20) -> list[User]:
-    """Users whose name matches, as far as `reader` may know of them: the very name first, then followees of the reader,
-    names that begin so, and users with most followers. Misspelt names are found where few fit.
+    """Users with a matching name whom `reader` may know of.
+
+    The exact name comes first, then the reader's followees, names with that beginning, and users with most followers.
+    Misspelt names are found if few match.
     """
     words = query.names[:NAME_WORDS]
     if not words:
@@ -51,7 +53,6 @@ def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20)
 
 
 def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
-    """Users whose name matches, best match first."""
     name = params["name"]
     with connections[on].cursor() as cursor:
         cursor.execute(_named(len(words)), params)
@@ -67,7 +68,6 @@ def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
 
 @cache
 def _known() -> str:
-    """The users found that the reader may know of, in the order of the search."""
     return f"""
         SELECT {user_columns("u")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS found (id, place)
         JOIN accounts_user u ON u.id = found.id WHERE {VISIBLE_USER} ORDER BY found.place
@@ -75,7 +75,7 @@ def _known() -> str:
 
 
 def _having(grams: str) -> tuple[str, str]:
-    """The conditions of the two indexes: names with all these grams, as PostgreSQL compares them, and folded."""
+    """The conditions for two indexes: names with all these grams, as stored and folded."""
     return (
         f"feedsite_grams({NAME}) @> %({grams})s::text[]",
         f"u.folded_name IS NOT NULL AND feedsite_grams(u.folded_name) @> %({grams})s::text[]",
@@ -112,7 +112,7 @@ def _similar() -> str:
             / (count(*) + cardinality(%(grams)s::text[]))
         FROM unnest(feedsite_grams({name})) AS gram)
     """
-    # A slip of the pen leaves the front half of a name as it is, or the back half.
+    # A typing error leaves the front or the back half of a name unchanged.
     halves = " UNION ".join(
         f"(SELECT u.id FROM accounts_user u WHERE {has} LIMIT {SIMILAR_CANDIDATES})"  # noqa: S608
         for half in ("front", "back")

@@ -1,9 +1,8 @@
-"""Earlier versions of items: what an item said before it was edited, the newest `KEPT` of each.
+"""Earlier versions of items, the newest `KEPT` of each.
 
-A version is written by the edit that replaces it (items.actions.edit), in the same transaction and under the item's row
-lock. Readers see versions where they see the item. A version is **hidden** from all but the sender if the item was not
-published when it was replaced, if the item was shown to more people since, or if a moderator held, rejected or hid it:
-those readers were never meant to see it, or are not any more. A hidden version is never shown again.
+An edit writes the version that it replaces, in its transaction and under the item's row lock. Whoever sees the item
+sees its versions. But a version stays hidden from all but the sender, for good, if the item was unpublished when it was
+replaced, if the item's audience was widened since, or if a moderator held, rejected or hid it.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -22,7 +21,7 @@ from items.models import ItemVersion
 from storage.connections import fetch, stream
 
 KEPT = 20
-"""Versions of an item beside its current one."""
+"""Versions kept besides the current one."""
 
 KEEP = """
     INSERT INTO items_itemversion (item_id, title, content, written_at, is_hidden)
@@ -56,43 +55,43 @@ class Version(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Version":
-        """A row of `OF_ITEM`."""
+        """Convert a row of `OF_ITEM`."""
         title, content, written_at, is_hidden = row
         return cls(title, json.loads(content), written_at, is_hidden)
 
     @property
     def text(self) -> str:
-        """The words of the content."""
+        """The text of the content."""
         text = self.content.get("text", "")
         return text if isinstance(text, str) else ""
 
     @property
     def warning(self) -> str:
-        """The words under which the content is folded; nothing where it is not."""
+        """The warning, or ""."""
         warning = self.content.get("warning", "")
         return warning if isinstance(warning, str) else ""
 
     @property
     def url(self) -> str:
-        """The https link that the content names, or nothing."""
+        """The https link of the content, or ""."""
         url = self.content.get("url", "")
         return url if isinstance(url, str) and is_link(url) else ""
 
 
 def keep(item_id: int, version: Version) -> None:
-    """Keep what an item said until now. The caller holds the lock on the item's row."""
+    """Store a version. The caller holds the lock on the item's row."""
     params: dict[str, Any] = {"item": item_id, "kept": KEPT, **version._asdict()}
     fetch(KEEP, params | {"content": json.dumps(version.content)})
     fetch(TRIM, params)
 
 
 def hide(item_id: int) -> int:
-    """Hide the earlier versions of an item from all but its sender; how many were not hidden before."""
+    """Hide the versions of an item from all but its sender. Returns how many were visible."""
     return ItemVersion.objects.filter(item=item_id, is_hidden=False).update(is_hidden=True)
 
 
 def versions_of(item_id: int, reader: User | AnonymousUser) -> list[Version]:
-    """The earlier versions of an item that `reader` may see, newest first, if they see the item."""
+    """The versions of an item that `reader` may see, newest first. They must see the item."""
     return fetch(OF_ITEM, {"item": item_id, "reader": reader.pk or 0}, into=Version.of)
 
 
@@ -106,11 +105,11 @@ class OwnVersion(msgspec.Struct):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "OwnVersion":
-        """A row of `OF_SENDER`."""
+        """Convert a row of `OF_SENDER`."""
         item_id, title, content, written_at = row
         return cls(str(item_id), title, msgspec.Raw(content.encode()), written_at)
 
 
 def own_versions(sender: User) -> Iterator[OwnVersion]:
-    """All earlier versions of what `sender` published, hidden ones too, oldest first."""
+    """All versions of the items of `sender`, hidden ones too, oldest first."""
     yield from map(OwnVersion.of, stream(OF_SENDER, {"sender": sender.pk}))

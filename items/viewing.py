@@ -1,4 +1,4 @@
-"""Views of items: the rooms above are told of each once the answer has been sent.
+"""Views of items: the packages above are told of each after the answer.
 
 A GET of one item counts as opening it, so clients need no call of their own. HEAD, prefetching and renewing a card do
 not count.
@@ -24,10 +24,9 @@ def tell_viewed(
     *,
     replies: Sequence[ItemBody] = (),
 ) -> None:
-    """Tell that `reader` opened `item`, of a repost its original, when `response` has been sent, so that no reader
-    waits for the servers that remember it. Only if the reader looks at it: not where only the head of the answer is
-    asked for, nor where a browser fetches ahead. Opening an item is recorded only for signed-in readers, and not for
-    their own items, nor for private mentions.
+    """Announce, once `response` is sent, that `reader` opened `item` or a repost's original.
+
+    It counts only signed-in readers, and not their own items, private mentions, HEAD and prefetching.
     """
     seen = item.shown
     if (
@@ -39,6 +38,6 @@ def tell_viewed(
     ):
         return
     shown = list(replies)
-    response._resource_closers.append(  # type: ignore[attr-defined]  # called when the server closes it
+    response._resource_closers.append(  # called when the server closes it
         lambda: item_viewed.send_robust(sender=Item, reader=reader, item=seen, replies=shown)
     )

@@ -1,4 +1,4 @@
-"""The pages of items: profiles, one item with its replies, and what people do with them."""
+"""The pages of items: profiles, single items, and their buttons."""
 
 import uuid
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ NOT_QUOTABLE = gettext_lazy("The author does not let you quote this post.")
 
 
 def own_item(item_id: int, reader: User) -> Item:
-    """The reader's own item. Raises Http404, and PermissionDenied for what they see and did not write."""
+    """The reader's own item. Raises Http404, or PermissionDenied for another's."""
     item = item_or_404(item_id, reader)
     if item.sender_id != reader.pk:
         raise PermissionDenied
@@ -72,21 +72,21 @@ def own_item(item_id: int, reader: User) -> Item:
 @require_safe
 @open_page
 def profile(request: PageRequest, username: str) -> OpenPage:
-    """The page of a user: their profile, the reader's relation to them, and their items."""
+    """A user's profile with their posts and reposts."""
     return _profile(request, username, "posts")
 
 
 @require_safe
 @open_page
 def profile_replies(request: PageRequest, username: str) -> OpenPage:
-    """The profile of a user with their posts and replies."""
+    """A user's profile with their replies."""
     return _profile(request, username, "replies")
 
 
 @require_safe
 @open_page
 def profile_media(request: PageRequest, username: str) -> OpenPage:
-    """The profile of a user with their posts and replies that have pictures or a video."""
+    """A user's profile with their posts and replies that have media."""
     return _profile(request, username, "media")
 
 
@@ -98,7 +98,7 @@ def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
     last_id = position(request)
     page = PROFILE_TABS[tab](person, request.user, last_id=last_id)
     answered = {} if tab == "media" else answered_senders(page.items, request.user)
-    # Pinned posts stand above all others on a page that begins with the newest, and on it nowhere else.
+    # Pinned posts are at the top of the page that begins with the newest, and not repeated below.
     has_pins = tab == "posts" and (last_id is None or wants_part(request))
     pinned = pinned_items(person, request.user) if has_pins else []
     ids = {item.id for item in pinned}
@@ -123,7 +123,7 @@ def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
 @require_safe
 @open_page
 def show_item(request: PageRequest, item_id: int) -> OpenPage:
-    """One item, whole, with what it answers above it and the replies to it below."""
+    """One item, with the items above it and the replies below."""
     item = body_or_404(item_id, request.user)
     last_id = position(request)
     if wants_part(request) and request.GET.get("text") == "whole":
@@ -163,14 +163,14 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
 
 
 def _ids(senders: Mapping[str, Sender]) -> list[int]:
-    """The ids of those whom replies answer: their names are on the page, and what they wrote may not be."""
+    """The ids of answered senders: their names are on the page, even if their items are not."""
     return [int(sender.id) for sender in senders.values()]
 
 
 @require_safe
 @signed_in
 def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """What can be done with an entry: the menu of its card, without JavaScript a page."""
+    """The menu of a card; without JavaScript a page."""
     entry = body_or_404(item_id, reader)
     quoted = entry.shown.quote.item if entry.shown.quote else None
     context = {
@@ -186,7 +186,7 @@ def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 
 
 def _came(request: PageRequest) -> str:
-    """The page of this site that the browser names as the one before; the home page if it names none."""
+    """The page of this site in the Referer header, else home."""
     try:
         parts = urlsplit(request.headers.get("Referer", ""))
     except ValueError:
@@ -197,13 +197,13 @@ def _came(request: PageRequest) -> str:
 
 
 def is_pinnable_by(item: ItemBody, reader: User) -> bool:
-    """Whether it is the reader's own and can stand above their profile."""
+    """Whether the reader may pin the item."""
     return item.sender.id == str(reader.pk) and is_pinnable(item)
 
 
 @require_safe
 def edits(request: PageRequest, item_id: int) -> HttpResponse:
-    """The page of an item's versions: the one of now and those before its edits, newest first."""
+    """The current and the earlier versions of an item, newest first."""
     item = body_or_404(item_id, request.user).shown
     now = Version(item.title, item.content_fields, item.modified_at)
     versions, cards = [now, *versions_of(int(item.id), request.user)], Cards(request.user)
@@ -217,8 +217,8 @@ def edits(request: PageRequest, item_id: int) -> HttpResponse:
 @limited("publish")
 @require_http_methods(FORM_METHODS)
 def publish(request: PageRequest, reader: User) -> HttpResponse:
-    """Publish a post or a reply. From the Write page one goes on to `next`, or to where the item stands; elsewhere the
-    page stays, and shows it.
+    """Publish a post or a reply. From the Write page it redirects to `next` or to the new item. Elsewhere the page
+    stays.
     """
     if request.method != "POST":
         return _composer(request, reader)
@@ -241,7 +241,6 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _composer(request: PageRequest, reader: User) -> HttpResponse:
-    """The composer of a post, of a reply or of a quote."""
     answered_id, quoted_id = position(request, "reply_to"), position(request, "quote_of")
     answered = body_or_404(answered_id, reader) if answered_id is not None else None
     quoted = body_or_404(quoted_id, reader).shown if quoted_id is not None else None
@@ -262,7 +261,7 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _published(reader: User, form: ItemForm) -> Item | None:
-    """The item of a valid form; None where the form says why there is none. Raises Http404."""
+    """Publish a valid form. Returns None if the form now has an error. Raises Http404."""
     answered, quoted = (
         item_or_404(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
         for name in ("reply_to", "quote_of")
@@ -284,15 +283,17 @@ def _published(reader: User, form: ItemForm) -> Item | None:
 @require_safe
 @signed_in
 def media_form(request: PageRequest, reader: User) -> HttpResponse:
-    """What a composer needs for pictures: composer.js asks for it when there are any."""
+    """The picture fields of a composer: composer.js asks for them when they are needed."""
     return show(request, "items/_media.html", {"form": ItemForm.fresh()})
 
 
 @require_safe
 @signed_in
 def draft_media(request: PageRequest, reader: User) -> HttpResponse:
-    """The pictures of a draft that can still be published, as JSON: by its id, the address of a video's captions or
-    null. The query names them, `ids=1,2`; one that was published, removed or swept is left out, and so is another's.
+    """Which pictures of a draft (`ids=1,2`) can still be published, as JSON: id to the address of a video's captions or
+    null.
+
+    Pictures that were published, removed or swept, and those of other users, are left out.
     """
     ids = named_ids(request, "ids", PICTURES_AN_ITEM)
     captions = {one.id: one.captions_url for one in map(media_object, free(owner_id=reader.pk, ids=ids))}
@@ -300,9 +301,7 @@ def draft_media(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _spot(request: PageRequest, form: ItemForm) -> str:
-    """Where the composer stands that is sent: on the home page, on the Write page, below the whole item of a thread's
-    page, or in the slot of a card.
-    """
+    """Where the composer is: on the home page, the Write page, a thread's page, or in the slot of a card."""
     if not wants_part(request) or request.htmx.target == "write":
         return "write"
     if request.htmx.target == "thread":
@@ -311,7 +310,7 @@ def _spot(request: PageRequest, form: ItemForm) -> str:
 
 
 def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -> HttpResponse:
-    """The parts of the open page that change with `new`: the item stands there before the stream announces it."""
+    """The parts of the open page that change with `new`, so that it appears before the stream announces it."""
     is_held = new.status == Status.IN_REVIEW
     told = _held_words if is_held else _sent_words if new.is_private and spot == "home" else None
     counted = sorted({pk for pk in (new.reply_to_id, new.root_id) if pk})
@@ -337,12 +336,10 @@ def _say_held(request: PageRequest, item: Item, reader: User) -> None:
 
 
 def _sent_words(item: ItemBody) -> str:
-    """The outcome of publishing a private mention on the home page, where it does not stand."""
     return _("Sent. You find it under Conversations.")
 
 
 def _held_words(item: ItemBody) -> str:
-    """The outcome of publishing an item that is held, and why it is."""
     return item.review or _("Your post will appear after a review.")
 
 
@@ -360,12 +357,12 @@ def _publish(reader: User, answered: Item | None, quoted: Item | None, form: Ite
     try:
         return actions.publish(**post, idempotency_key=form.cleaned_data["key"])
     except idempotency.IdempotencyConflictError:
-        # The sender went back to a form that was sent, and wrote something else: that is another item.
+        # The sender went back to a sent form and changed it: that is another item.
         return actions.publish(**post, idempotency_key=uuid.uuid4().hex)
 
 
 def _place_of(reply: Item, reader: User) -> str:
-    """The address where a new item stands: a post on its own page, a reply under what it answers."""
+    """The address of a new item: its own page, or its place below what it answers."""
     answered = visible_item(reply.reply_to_id or 0, reader)
     if answered is None:
         return reverse("item", args=[reply.pk])
@@ -379,7 +376,7 @@ def _place_of(reply: Item, reader: User) -> str:
 @signed_in
 @limited("write")
 def like(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Like an item, or of a repost its original; again changes nothing."""
+    """Like an item, or a repost's original. Repeating it changes nothing."""
     item = item_or_404(item_id, reader)
     actions.like(user=reader, item=item)
     return _acted(request, item, reader)
@@ -389,7 +386,7 @@ def like(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def unlike(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Take a like back; again changes nothing."""
+    """Remove a like. Repeating it changes nothing."""
     item = take_back_or_404(item_id, reader, lambda item: actions.unlike(user=reader, item=item))
     return _acted(request, item, reader)
 
@@ -398,7 +395,7 @@ def unlike(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @signed_in
 @limited("publish")
 def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Show an item to one's own followers; again changes nothing."""
+    """Repost an item to one's own followers. Repeating it changes nothing."""
     item = item_or_404(item_id, reader)
     try:
         actions.repost(sender=reader, item=item)
@@ -411,7 +408,7 @@ def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Delete one's own repost of an item; again changes nothing."""
+    """Delete one's own repost. Repeating it changes nothing."""
     item = take_back_or_404(item_id, reader, lambda item: actions.undo_repost(sender=reader, item=item))
     return _acted(request, item, reader)
 
@@ -420,7 +417,7 @@ def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpRespons
 @signed_in
 @limited("write")
 def bookmark(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Keep an item, or of a repost its original, for later; again changes nothing."""
+    """Bookmark an item, or a repost's original. Repeating it changes nothing."""
     item = item_or_404(item_id, reader)
     actions.bookmark(user=reader, item=item)
     return _acted(request, item, reader)
@@ -430,7 +427,7 @@ def bookmark(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def remove_bookmark(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Keep an item no longer; again changes nothing."""
+    """Remove a bookmark. Repeating it changes nothing."""
     item = take_back_or_404(item_id, reader, lambda item: actions.remove_bookmark(user=reader, item=item))
     return _acted(request, item, reader)
 
@@ -438,14 +435,14 @@ def remove_bookmark(request: PageRequest, reader: User, item_id: int) -> HttpRes
 @require_safe
 @signed_in
 def bookmarks(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of what the reader keeps for later, newest first."""
+    """The reader's bookmarks, newest first."""
     return _kept(request, reader, "bookmark")
 
 
 @require_safe
 @signed_in
 def likes(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of what the reader likes, newest first."""
+    """The items that the reader likes, newest like first."""
     return _kept(request, reader, "like")
 
 
@@ -458,9 +455,7 @@ def _kept(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
 
 
 def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
-    """Back to where one was; where htmx asks, the footers of the item, wherever they stand in the page. Of an item
-    that the reader may not see any more nothing is told.
-    """
+    """For htmx the footers of the item, else a redirect back. Nothing of an item that the reader may no longer see."""
     shown = visible_item(item.repost_of_id or item.pk, reader)
     if not wants_part(request):
         return _back_to(request, shown) if shown else go_on(request, "home")
@@ -470,7 +465,7 @@ def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
 
 
 def _back_to(request: PageRequest, item: ItemBody) -> HttpResponse:
-    """The redirect to the entry whose button was pressed, on the page where it stands."""
+    """Redirect to the entry with the button, on the page where it is."""
     response = go_on(request, "item", item.id)
     if next_page(request) and "#" not in response["Location"]:
         response["Location"] += f"#item-{parse_id(request.POST.get('entry', '')) or item.id}"
@@ -493,7 +488,7 @@ def quotes(request: PageRequest, item_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Take a quote off one's own item; again changes nothing."""
+    """Stop a quote from showing one's own item. Repeating it changes nothing."""
     quote = quote_or_404(item_id, reader)
     actions.revoke_quote(quote=quote)
     messages.success(request, _("Your post is not shown in that quote any more."))
@@ -503,11 +498,11 @@ def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpRespon
 # --- Editing and deleting --------------------------------------------------------------------------------
 @transaction.atomic
 def _edit(own: Item, form: EditForm) -> Item:
-    """The item, changed as a whole or not at all. Raises ContentError and MediaError."""
+    """Edit all or nothing. Raises ContentError and MediaError."""
     visibility = Visibility(form.cleaned_data["visibility"] or own.visibility)
     attachments.describe(own, form.media_said)
     if visibility != own.visibility and BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):
-        actions.change_visibility(item=own, visibility=visibility)  # before a reader sees the new words
+        actions.change_visibility(item=own, visibility=visibility)  # narrow it before anyone sees the new content
     if quotable_by := form.cleaned_data["quotable_by"]:
         actions.change_quotable(item=own, quotable_by=quotable_by)
     own = actions.edit(item=own, title=form.cleaned_data.get("title"), content=form.content)
@@ -520,9 +515,9 @@ def _edit(own: Item, form: EditForm) -> Item:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Change what one's own item says."""
+    """Edit one's own item."""
     own = own_item(item_id, reader)
-    if own.repost_of_id:  # it says nothing that could be edited
+    if own.repost_of_id:  # reposts have no content
         raise PermissionDenied
     form = EditForm(own, request.POST or None)
     spot = "slot" if wants_part(request) and request.htmx.target != "editor" else "page"
@@ -556,7 +551,7 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def delete(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Delete one's own item; without JavaScript this page asks first."""
+    """Delete one's own item. Without JavaScript this page asks first."""
     if request.method != "POST":
         item = hydrate([own_item(item_id, reader).pk], reader)[0]
         return show(request, "items/delete.html", {"item": item, "content": Cards(request.user).content(item)})

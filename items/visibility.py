@@ -1,10 +1,10 @@
 """The one rule of who may see an item, as SQL text for every query that shows items.
 
-Queries that fill windows or lists, or count, ask a part of it that an index has, by the names of the parts below; the
-whole rule, or for the entries of home `timeline/rules.py`, decides what is shown.
+Queries that fill windows, list or count use the parts below that an index supports. The whole rule, or
+`timeline/rules.py` for home, decides what is shown.
 
-`reader` is an expression of the reader's id: the parameter `reader`, or a column of a statement about many readers. For
-readers who are not signed in it is 0, an id that no user follows or blocks.
+`reader` is an SQL expression of the reader's id: the parameter `reader`, or a column. It is 0 for readers who are not
+signed in.
 
 See docs/decisions.md: Who may see what is SQL text in one place.
 """
@@ -16,22 +16,22 @@ from relations.rules import READER, blocks, follows, is_one_reader, mutes, unblo
 
 # --- The circles of readers ------------------------------------------------------------------------------
 def in_circle(item: str, circle: str) -> str:
-    """Whether an item is for one circle: an expression of a visibility, or ANY of several."""
+    """Whether an item has this visibility: an expression, or ANY of several."""
     return f"{item}.visibility = {circle}"
 
 
 def for_all(item: str) -> str:
-    """Whether an item is for all readers."""
+    """Whether an item is public."""
     return in_circle(item, "'public'")
 
 
 def for_followers(item: str) -> str:
-    """Whether an item is for all followers of its sender, by the condition of the indexes of their stream."""
+    """Whether all followers may see an item. Matches the condition of the timeline indexes."""
     return f"{item}.visibility IN ('public', 'followers')"
 
 
 def for_mutuals(item: str) -> str:
-    """Whether an item is for those alone whom its sender follows back."""
+    """Whether an item is for mutuals."""
     return in_circle(item, "'mutuals'")
 
 
@@ -41,12 +41,12 @@ def for_sender(item: str) -> str:
 
 
 def for_others(item: str) -> str:
-    """Whether an item is for others than its sender."""
+    """Whether an item is not for its sender alone."""
     return f"{item}.visibility <> 'self'"
 
 
 def is_listed(item: str) -> str:
-    """Whether an item may stand in lists of items: timelines, profiles, search. A private mention stands in none."""
+    """Whether an item may be in timelines, profiles and search: it is no private mention."""
     return f"{item}.visibility <> 'mentioned'"
 
 
@@ -62,21 +62,21 @@ def is_published(item: str) -> str:
 
 
 def is_no_reply(item: str) -> str:
-    """Whether an item is a post or a repost: replies are listed under what they answer."""
+    """Whether an item is a post or a repost."""
     return f"{item}.reply_to_id IS NULL"
 
 
 def in_timelines(item: str) -> str:
-    """Whether an item is of a kind that timelines and outboxes hold, by the condition of the indexes of a stream."""
+    """Whether timelines and outboxes may hold an item. Matches the condition of the timeline indexes."""
     return f"{is_published(item)} AND {is_no_reply(item)}"
 
 
 # --- The rule --------------------------------------------------------------------------------------------
 def visible_alone(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see an item, unless it is a private mention of another, for its own sake; the aliases name
-    its row and its sender's.
+    """Whether the reader may see an item for itself, ignoring its thread and private mentions of others.
 
-    Published, sender active, no block either way, visibility met. A sender sees their own in every status but deleted.
+    It is published, its sender active, no block either way, and its audience includes the reader. Senders see their own
+    items unless deleted. The arguments are aliases of the item and its sender.
     """
     return f"""
     (({item}.sender_id = {reader} AND {item}.status <> 'deleted') OR (
@@ -89,10 +89,9 @@ def visible_alone(item: str, sender: str, reader: str = READER) -> str:
 
 
 def said_visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see what an item says itself: the whole rule of an item that is neither repost nor private
-    mention.
+    """Whether the reader may see an item that is neither repost nor private mention.
 
-    A reply is not shown to readers who may not see what its thread is about; its own sender keeps seeing it.
+    A reply is hidden if the reader may not see the root of its thread. Its own sender still sees it.
     """
     return f"""
     ({visible_alone(item, sender, reader)} AND ({item}.root_id IS NULL OR {item}.sender_id = {reader} OR EXISTS (
@@ -102,10 +101,10 @@ def said_visible(item: str, sender: str, reader: str = READER) -> str:
 
 
 def told_visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether an item is a private mention whose conversation the reader is in. OFFSET 0: a probe, not a hash of all
-    who are in any.
+    """Whether an item is a private mention in a conversation of the reader. The thread's root does not matter: replies
+    stay when the first message goes.
 
-    What its thread is about does not matter: what others said stays when the first message goes.
+    OFFSET 0: one probe, not a hash of all participants.
     """
     return f"""
     ({for_mentioned(item)} AND {is_published(item)} AND {sender}.is_active
@@ -116,8 +115,8 @@ def told_visible(item: str, sender: str, reader: str = READER) -> str:
 
 
 def original_visible(item: str, reader: str = READER, also: str = "") -> str:
-    """Whether `item` is no repost, or the reader may see what it reposts, by the rule of what it reposts. `also`: more
-    that must hold of the original (aliases `o`, and its sender `os`).
+    """Whether `item` is no repost, or the reader may see its original. `also`: more conditions on the original `o`,
+    `os`.
 
     See docs/decisions.md: Windows keep what may come back without an event.
     """
@@ -130,8 +129,10 @@ def original_visible(item: str, reader: str = READER, also: str = "") -> str:
 
 
 def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see, inside the item, what it quotes: the rule of a repost's original in home, and the
-    quote stands. It does not where the quoted item's sender took it off, or blocks whom quotes it.
+    """Whether the reader may see the quoted item inside the item.
+
+    They must be allowed to see it and not mute its sender. The quoted sender must neither have revoked the quote nor
+    block the quoting sender.
     """
     return f"""
     (NOT {item}.is_quote_revoked AND {quoted}.status = 'published' AND {said_visible(quoted, sender, reader)}
@@ -140,18 +141,19 @@ def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) ->
 
 
 def public(item: str) -> str:
-    """Whether an item is one that all may see, but for its sender, and for what it reposts or answers."""
+    """Whether an item is published and public. Its sender, original and root are not checked."""
     return f"{item}.status = 'published' AND {for_all(item)}"
 
 
 def public_post(item: str) -> str:
-    """Whether an item is a post that all may see, but for its sender: the condition of the index item_public."""
+    """Whether an item is a public post: the condition of the index item_public. Its sender is not checked."""
     return f"{public(item)} AND {item}.reply_to_id IS NULL AND {item}.repost_of_id IS NULL"
 
 
 def circles_of(sender: str, circles: Iterable[str]) -> str:
-    """A query of those of the circles, as `visibility`, whose published items of one sender the reader sees for their
-    own sake: the rule asked once for a sender, and not of each item.
+    """A query of those `circles`, as `visibility`, in which the reader may see a sender's items.
+
+    It checks the rule once per sender, not per item.
     """
     return f"""
     SELECT i.visibility FROM (
@@ -162,9 +164,7 @@ def circles_of(sender: str, circles: Iterable[str]) -> str:
 
 
 def visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see an item wherever they meet it. A repost is nothing without its original, and shows no
-    private mention.
-    """
+    """Whether the reader may see an item. A repost needs its original to be visible."""
     said = f"({said_visible(item, sender, reader)} AND {original_visible(item, reader)})"
     return f"({said} OR {told_visible(item, sender, reader)})"
 

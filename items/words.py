@@ -1,14 +1,13 @@
 # ruff: noqa: RUF002 - full-width letters are meant
-"""How texts and queries are cut into the words that search compares: one tokeniser for both, and for marking hits.
+"""How texts and queries are cut into the words that search compares, also for marking hits.
 
-- A text is cut at everything but letters and digits; _ cuts too.
-- In scripts that are written with spaces a run of letters, marks and digits is one word, folded (web.letters.folded):
-  ＡＢＣ is abc, Łódź is lodz. No stemming, at most its first 64 letters.
-- In scripts written without spaces (Han, Kana, Hangul, Bopomofo; Thai, Lao, Khmer, Burmese) every character is a word,
-  and so is every pair of neighbours, at the place of its first: 小红书 is 小 小红 红 红书 书. So a run of any length is
-  found wherever it stands, as a phrase of pairs, and a single character is found too. There is no dictionary that could
-  be wrong. A character of Thai and its like is a letter with its signs.
-- Words have places, counted through the text, so that phrases can be told from words that only occur.
+- A text is cut at everything but letters and digits. _ cuts too.
+- In scripts with spaces, a run of letters, marks and digits is one folded word
+  (web.letters.folded). ＡＢＣ is abc, Łódź is lodz. There is no stemming. Only the first 64 letters count.
+- In scripts without spaces (Han, Kana, Hangul, Bopomofo; Thai, Lao, Khmer, Burmese) every character is a word. So is
+  every pair of neighbours, at the place of its first: 小红书 is 小 小红 红 红书 书. So any run is found as a phrase of pairs,
+  without a dictionary. A Thai character is a letter with its signs.
+- Words have places, so that phrases can be found.
 
 See docs/decisions.md: Own code in place of a library.
 See docs/decisions.md: Own tokeniser for search.
@@ -22,7 +21,7 @@ from web.letters import APOSTROPHES, CLUSTER, COMPLEX, UNSPACED, compiled, folde
 
 WORD_LENGTH = 64
 CHARACTER_LENGTH = 16
-"""The code points of a character of Thai and its like that are looked at."""
+"""Code points used of a Thai character."""
 _UNSEEN = r"\p{Default_Ignorable_Code_Point}"
 _SPACED = rf"[[\p{{L}}\p{{N}}\p{{M}}]--[{UNSPACED}{COMPLEX}{APOSTROPHES}\p{{Me}}{_UNSEEN}]]"
 _RUN = compiled(
@@ -31,13 +30,13 @@ _RUN = compiled(
 _NO_LETTER = compiled(r"[^\p{L}\p{N}\p{Mn}\p{Mc}]|^\p{M}+")
 _ASCII_RUN = re.compile(r"[a-z0-9]+")
 _TITLE_GAP = 2
-"""Places between title and text, which no phrase crosses."""
+"""Places between title and text, so that no phrase crosses them."""
 
 
 class Run(NamedTuple):
-    """A stretch of one script: its words, where it stood in the text, and whether its script has no spaces.
+    """A stretch of one script: its words and its position in the text.
 
-    A run with spaces is one word; one without has a word for each character.
+    A run with spaces is one word. One without has a word for each character.
     """
 
     words: tuple[str, ...]
@@ -45,7 +44,7 @@ class Run(NamedTuple):
     end: int
     is_unspaced: bool
     spots: tuple[tuple[int, int], ...] = ()
-    """Where the characters of Thai and its like stood."""
+    """Where the characters of Thai and similar scripts are."""
 
     @property
     def letters(self) -> str:
@@ -54,7 +53,7 @@ class Run(NamedTuple):
 
     @property
     def places(self) -> int:
-        """How many places it takes."""
+        """Number of places."""
         return len(self.words)
 
 
@@ -78,7 +77,7 @@ def runs(text: str) -> Iterator[Run]:
 
 
 def _spots(text: str, place: tuple[int, int], count: int) -> tuple[tuple[int, int], ...]:
-    """Where `count` characters stood, of which folding may make several of one; nothing where that cannot be told."""
+    """Where `count` characters are. Folding may split one into several. Empty if that is ambiguous."""
     clusters = [cluster.span() for cluster in CLUSTER.finditer(text, *place)]
     if len(clusters) != count:
         clusters = [span for span in clusters for _ in CLUSTER.findall(folded(text[slice(*span)]))]
@@ -86,7 +85,7 @@ def _spots(text: str, place: tuple[int, int], count: int) -> tuple[tuple[int, in
 
 
 def document(title: str, text: str) -> str:
-    """The words of a message with their places, as PostgreSQL reads a tsvector. Empty if there are none."""
+    """The words of an item with their places, as a PostgreSQL tsvector. Empty without words."""
     words: list[str] = []
     place = _add(words, title, 1) + _TITLE_GAP if title else 1
     _add(words, text, place)
@@ -94,7 +93,7 @@ def document(title: str, text: str) -> str:
 
 
 def _add(words: list[str], text: str, place: int) -> int:
-    """Add the words of `text` from `place` on; the next free place."""
+    """Add the words of `text` from `place` on. Returns the next free place."""
     if text.isascii():
         found = _ASCII_RUN.findall(text.lower())
         words += [f"{word[:WORD_LENGTH]}:{at}" for at, word in enumerate(found, place)]
@@ -112,9 +111,9 @@ def _add(words: list[str], text: str, place: int) -> int:
 
 
 def phrase(found: list[Run], *, is_open: bool = False) -> str:
-    """The runs one after the other, as PostgreSQL reads a tsquery.
+    """Consecutive runs as a PostgreSQL tsquery.
 
-    `is_open`: the last may go on, if it is a word of two letters or more in a script with spaces.
+    `is_open`: the last may be unfinished, if it is a word of two letters or more in a script with spaces.
     """
     parts: list[str] = []
     last = place = 0

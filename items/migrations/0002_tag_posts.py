@@ -1,4 +1,4 @@
-"""Hashtags say of their items whether they are public posts, from now on."""
+"""Hashtag rows say whether their item is a public post, for new items."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Hashtags of before say so too, and the index of public posts by hashtag."""
+"""Fill that column for older hashtag rows, and add its index."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from storage.indexes import AddIndexConcurrently
 
 BATCH = 1000
 NEXT = "SELECT DISTINCT item_id FROM items_itemtag WHERE item_id > %s ORDER BY item_id LIMIT %s"
-# The lock waits for who changes an item, and reads it as they leave it.
+# The lock waits for concurrent changes of an item and reads its new version.
 FILL = f"""
     WITH post AS MATERIALIZED (SELECT id FROM items_item i WHERE id = ANY(%s) AND {public_post("i")} FOR SHARE)
     UPDATE items_itemtag t SET is_public_post = true FROM post WHERE t.item_id = post.id AND NOT t.is_public_post
@@ -17,7 +17,7 @@ FILL = f"""
 
 
 def fill(apps: Any, schema_editor: Any) -> None:
-    """Fill the column, batch by batch."""
+    """Fill the column in batches."""
     last = 0
     with schema_editor.connection.cursor() as cursor:
         while True:

@@ -1,4 +1,4 @@
-"""The index of the quotes of an item, built beside those who write."""
+"""The index of an item's quotes, built without blocking writes."""
 
 from django.db import migrations, models
 

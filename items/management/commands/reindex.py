@@ -1,4 +1,4 @@
-"""`manage.py reindex`: write down anew what items are found by."""
+"""`manage.py reindex`: write the words and tags of all items again."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from items.indexing import reindex
 
 
 class Command(BaseCommand):
-    """`reindex`: cuts all texts into words and tags again."""
+    """Write the words and tags of all items again."""
 
     help = "Cut all texts into words and tags again. Publishing waits meanwhile: ten seconds for 400,000 items."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Index all items anew, and print their number."""
+        """Reindex and print the number of items."""
         with transaction.atomic():
             count = reindex()
         self.stdout.write(f"{count:,} items.")
