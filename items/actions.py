@@ -112,9 +112,9 @@ def publish(
 ) -> Item:
     """Publish an item. When this returns, the item is in every follower's home.
 
-    A private mention goes only to the people it mentions now, and a reply to one to the same people, whatever
-    `visibility` says. An item is held for review if a receiver of `item_submitted` gives a reason. A repeated
-    `idempotency_key` returns the first item. Replies to a repost and quotes of one go to its original.
+    A private mention goes to the people it mentions now. A reply to one goes to the same people, whatever `visibility`
+    says. If a receiver of `item_submitted` gives a reason, the item is held for review. A repeated `idempotency_key`
+    returns the first item.
 
     Raises ContentError, NotQuotableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
     """
@@ -323,11 +323,10 @@ def edit(
     content: dict[str, Any] | None = None,
     extra_info: dict[str, Any] | None = None,
 ) -> Item:
-    """Change an item, except for arguments that are None. Raises ContentError, RepostError.
+    """Change an item. Arguments that are None change nothing. Raises ContentError, RepostError.
 
-    The earlier version is kept (items.versions). Names added to a private mention do not add people. A rejected item
-    goes back into review, and so does a published one if a rule gives a reason. If that reason is only a new account's
-    links, a published item is left as it is and ContentError raised.
+    Names added to a private mention do not add people. A rejected item goes back into review, and so does a published
+    one if a rule gives a reason. If the only reason is a new account's links, that edit raises ContentError.
     """
     item = _locked(item)
     if item.repost_of_id:

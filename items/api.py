@@ -146,7 +146,7 @@ def item_or_404(item_id: str | int, reader: User | AnonymousUser) -> Item:
 
 
 def take_back_or_404(item_id: str | int, user: User, undo: Callable[[Item], bool]) -> Item:
-    """`items.actions.take_back`. Raises Http404 for None."""
+    """Call items.actions.take_back. Raises Http404 if it returns None."""
     item = actions.take_back(user=user, item_id=parse_id(str(item_id)), undo=undo)
     if item is None:
         raise Http404

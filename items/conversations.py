@@ -100,7 +100,7 @@ class Conversation(msgspec.Struct):
 
 
 class ConversationPage(msgspec.Struct):
-    """A page of the list. `last_id` is the `Participant.last` of the last conversation checked."""
+    """A page of the list. `last_id` is the place of the last conversation checked (`Participant.last`)."""
 
     items: list[Conversation]
     last_id: str | None

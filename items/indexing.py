@@ -58,7 +58,7 @@ def copy_index(items: Iterable[tuple[int, str, str]]) -> None:
 
 
 def reindex(chunk: int = 20_000) -> int:
-    """Write the words and tags of all items again. Returns their number. Search misses items outside a transaction.
+    """Write the words and tags of all items again. Call it in a transaction, or search misses items.
 
     Tags may change without a delivery to hashtag outboxes, so it also invalidates all windows.
     """

@@ -24,9 +24,7 @@ SCAN = 500
 
 
 class ItemPage(msgspec.Struct):
-    """A page of items. `last_id` is the last id checked. `has_more`: more items exist, or may exist beyond the page's
-    bound.
-    """
+    """`last_id` is the last id checked. `has_more`: there are more items, or the page reached its bound."""
 
     items: list[ItemBody]
     last_id: str | None
@@ -96,8 +94,7 @@ def upward(
 ) -> ItemPage:
     """The items of an ascending `listing` directly above `min_id` and below `last_id` (both exclusive), newest first.
 
-    The page's `last_id` is the highest id checked: the next page upward starts there. `params` are those of the
-    candidates.
+    The page's `last_id` is the highest id checked: the next page upward starts there.
     """
     asked = params | bounds(reader, above=min_id, last_id=last_id, limit=limit)
     rows = fetch(query, asked, into=ListedRow.of)

@@ -273,9 +273,7 @@ class Item(models.Model):
 
 
 class Participant(models.Model):
-    """A person in a conversation, with their read position. Rows are written with the first message; nobody joins later
-    (items.recipients).
-    """
+    """A person in a conversation, with their read position. Nobody joins after the first message (items.recipients)."""
 
     pk = models.CompositePrimaryKey("conversation_id", "user_id")
     conversation = models.ForeignKey(
@@ -370,9 +368,7 @@ class ItemCounts(models.Model):
 
 
 class CountChange(models.Model):
-    """A change of an item's counts, not yet folded. Rows are only inserted between folds, so a viral item has no hot
-    row.
-    """
+    """A change of an item's counts, not yet folded. No update between folds, so a viral item has no hot row."""
 
     item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False)
     likes = models.IntegerField(default=0)

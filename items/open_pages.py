@@ -71,7 +71,7 @@ STANDS = f"""
 
 @dataclass(frozen=True, slots=True)
 class OpenPage:
-    """The response to a request, and the items and user ids that it shows."""
+    """A response, and the items and user ids that it shows."""
 
     response: HttpResponse
     items: Sequence[ItemBody] = ()
@@ -212,7 +212,7 @@ def _media(item: ItemBody) -> str:
 
 
 def _etag(body: bytes, nonce: str) -> str:
-    """An ETag that ignores the nonce. Weak, because pages are sent compressed or not."""
+    """Ignores the nonce. Weak, because pages are sent compressed or not."""
     text = body.replace(nonce.encode(), b"") if nonce else body
     return f'W/"{hashlib.sha256(text).hexdigest()[:32]}"'
 

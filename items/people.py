@@ -1,6 +1,4 @@
-"""Who likes and who reposted an item: lists of relations.people, without users whom the reader blocks or mutes, or who
-block the reader.
-"""
+"""Who likes and who reposted an item, without users with a block either way and those whom the reader muted."""
 
 from relations.people import Listed
 from relations.rules import READER, is_wanted

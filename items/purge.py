@@ -54,11 +54,7 @@ LEAVE = (
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """Empty some of a user's items, and remove some likes, bookmarks and places in conversations, `limit` per
-    transaction.
-
-    Returns how many, 0 if nothing is left.
-    """
+    """Empty some items and remove some likes, bookmarks and places in conversations. Returns how many, 0 at the end."""
     taken, last_id = 0, 0
     for _ in range(BATCHES):
         items = _delete(user_id, last_id, limit)

@@ -1,8 +1,8 @@
 """Search over items: all words of the query must match, newest first, exact at every cursor.
 
 It scans down in three stretches. Common words are found among the newest documents within a millisecond. The index
-would collect all their matches first, so it serves only rare words. If frequent words, tags and senders do not occur
-together among the newest items, the index is not used either: each page scans one stretch.
+would collect all their matches first, so it serves only rare words. Frequent words, tags and senders that do not occur
+together among the newest items are not searched in the third stretch.
 """
 
 import itertools

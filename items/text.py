@@ -148,14 +148,12 @@ def spans(text: str) -> Iterator[Span]:
     """Cut `text` into plain text, mentions, hashtags and links. Joined, they are `text` again. Takes linear time.
 
     - A mention is @ and a username, perhaps with @ and a domain of this site. No letter or digit may be next to it,
-      except
-      in scripts without spaces, and no / except after a mention or hashtag. A hyphen at its end is not part of it.
+      except in scripts without spaces, and no / except after a mention or hashtag. A hyphen at its end is not part of
+      it.
     - A hashtag is # and letters, digits and underscores of any script, with at least one letter, at most 100. Joiners
-      and
-      middle dots may be inside. A tag in a script without spaces may be closed by another # (#小事#).
+      and middle dots may be inside. A tag in a script without spaces may be closed by another # (#小事#).
     - A link begins with http://, https:// or www. It ends before punctuation of the sentence, and before a Chinese
-      character
-      that begins no part of its path (看https://example.com/a很好).
+      character that begins no part of its path (看https://example.com/a很好).
     """
     done = at = 0
     is_after_name = False

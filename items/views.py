@@ -163,7 +163,6 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
 
 
 def _ids(senders: Mapping[str, Sender]) -> list[int]:
-    """The ids of answered senders: their names are on the page, even if their items are not."""
     return [int(sender.id) for sender in senders.values()]
 
 
@@ -186,7 +185,7 @@ def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 
 
 def _came(request: PageRequest) -> str:
-    """The page of this site in the Referer header, else home."""
+    """The page in the Referer header if it is of this site, else home."""
     try:
         parts = urlsplit(request.headers.get("Referer", ""))
     except ValueError:
@@ -217,9 +216,7 @@ def edits(request: PageRequest, item_id: int) -> HttpResponse:
 @limited("publish")
 @require_http_methods(FORM_METHODS)
 def publish(request: PageRequest, reader: User) -> HttpResponse:
-    """Publish a post or a reply. From the Write page it redirects to `next` or to the new item. Elsewhere the page
-    stays.
-    """
+    """Publish a post or a reply. The Write page redirects to `next` or to the new item. Other pages stay."""
     if request.method != "POST":
         return _composer(request, reader)
     form = ItemForm(request.POST, request.FILES)
@@ -290,8 +287,7 @@ def media_form(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def draft_media(request: PageRequest, reader: User) -> HttpResponse:
-    """Which pictures of a draft (`ids=1,2`) can still be published, as JSON: id to the address of a video's captions or
-    null.
+    """Which pictures of a draft (`ids=1,2`) can still be published, as JSON: id to captions address or null.
 
     Pictures that were published, removed or swept, and those of other users, are left out.
     """
@@ -301,7 +297,6 @@ def draft_media(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _spot(request: PageRequest, form: ItemForm) -> str:
-    """Where the composer is: on the home page, the Write page, a thread's page, or in the slot of a card."""
     if not wants_part(request) or request.htmx.target == "write":
         return "write"
     if request.htmx.target == "thread":
@@ -310,7 +305,7 @@ def _spot(request: PageRequest, form: ItemForm) -> str:
 
 
 def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -> HttpResponse:
-    """The parts of the open page that change with `new`, so that it appears before the stream announces it."""
+    """Parts of the open page, so that `new` appears before the stream announces it."""
     is_held = new.status == Status.IN_REVIEW
     told = _held_words if is_held else _sent_words if new.is_private and spot == "home" else None
     counted = sorted({pk for pk in (new.reply_to_id, new.root_id) if pk})
@@ -362,7 +357,6 @@ def _publish(reader: User, answered: Item | None, quoted: Item | None, form: Ite
 
 
 def _place_of(reply: Item, reader: User) -> str:
-    """The address of a new item: its own page, or its place below what it answers."""
     answered = visible_item(reply.reply_to_id or 0, reader)
     if answered is None:
         return reverse("item", args=[reply.pk])
@@ -376,7 +370,7 @@ def _place_of(reply: Item, reader: User) -> str:
 @signed_in
 @limited("write")
 def like(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Like an item, or a repost's original. Repeating it changes nothing."""
+    """Like an item, or a repost's original."""
     item = item_or_404(item_id, reader)
     actions.like(user=reader, item=item)
     return _acted(request, item, reader)
@@ -386,7 +380,7 @@ def like(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def unlike(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Remove a like. Repeating it changes nothing."""
+    """Remove a like."""
     item = take_back_or_404(item_id, reader, lambda item: actions.unlike(user=reader, item=item))
     return _acted(request, item, reader)
 
@@ -395,7 +389,7 @@ def unlike(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @signed_in
 @limited("publish")
 def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Repost an item to one's own followers. Repeating it changes nothing."""
+    """Repost an item to one's own followers."""
     item = item_or_404(item_id, reader)
     try:
         actions.repost(sender=reader, item=item)
@@ -408,7 +402,7 @@ def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Delete one's own repost. Repeating it changes nothing."""
+    """Delete one's own repost."""
     item = take_back_or_404(item_id, reader, lambda item: actions.undo_repost(sender=reader, item=item))
     return _acted(request, item, reader)
 
@@ -417,7 +411,7 @@ def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpRespons
 @signed_in
 @limited("write")
 def bookmark(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Bookmark an item, or a repost's original. Repeating it changes nothing."""
+    """Bookmark an item, or a repost's original."""
     item = item_or_404(item_id, reader)
     actions.bookmark(user=reader, item=item)
     return _acted(request, item, reader)
@@ -427,7 +421,7 @@ def bookmark(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def remove_bookmark(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Remove a bookmark. Repeating it changes nothing."""
+    """Remove a bookmark."""
     item = take_back_or_404(item_id, reader, lambda item: actions.remove_bookmark(user=reader, item=item))
     return _acted(request, item, reader)
 
@@ -455,7 +449,7 @@ def _kept(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
 
 
 def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
-    """For htmx the footers of the item, else a redirect back. Nothing of an item that the reader may no longer see."""
+    """Redirect back, or for htmx return the item's footers, if the reader may still see it."""
     shown = visible_item(item.repost_of_id or item.pk, reader)
     if not wants_part(request):
         return _back_to(request, shown) if shown else go_on(request, "home")
@@ -465,7 +459,6 @@ def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
 
 
 def _back_to(request: PageRequest, item: ItemBody) -> HttpResponse:
-    """Redirect to the entry with the button, on the page where it is."""
     response = go_on(request, "item", item.id)
     if next_page(request) and "#" not in response["Location"]:
         response["Location"] += f"#item-{parse_id(request.POST.get('entry', '')) or item.id}"
@@ -488,7 +481,7 @@ def quotes(request: PageRequest, item_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Stop a quote from showing one's own item. Repeating it changes nothing."""
+    """Stop a quote from showing one's own item."""
     quote = quote_or_404(item_id, reader)
     actions.revoke_quote(quote=quote)
     messages.success(request, _("Your post is not shown in that quote any more."))

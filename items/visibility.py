@@ -101,8 +101,7 @@ def said_visible(item: str, sender: str, reader: str = READER) -> str:
 
 
 def told_visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether an item is a private mention in a conversation of the reader. The thread's root does not matter: replies
-    stay when the first message goes.
+    """Whether an item is a private mention in a conversation of the reader, even if the first message is gone.
 
     OFFSET 0: one probe, not a hash of all participants.
     """
@@ -115,8 +114,7 @@ def told_visible(item: str, sender: str, reader: str = READER) -> str:
 
 
 def original_visible(item: str, reader: str = READER, also: str = "") -> str:
-    """Whether `item` is no repost, or the reader may see its original. `also`: more conditions on the original `o`,
-    `os`.
+    """Whether `item` is no repost, or the reader may see its original. `also`: more conditions on `o` and `os`.
 
     See docs/decisions.md: Windows keep what may come back without an event.
     """

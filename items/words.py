@@ -2,11 +2,11 @@
 """How texts and queries are cut into the words that search compares, also for marking hits.
 
 - A text is cut at everything but letters and digits. _ cuts too.
-- In scripts with spaces, a run of letters, marks and digits is one folded word
-  (web.letters.folded). ＡＢＣ is abc, Łódź is lodz. There is no stemming. Only the first 64 letters count.
-- In scripts without spaces (Han, Kana, Hangul, Bopomofo; Thai, Lao, Khmer, Burmese) every character is a word. So is
-  every pair of neighbours, at the place of its first: 小红书 is 小 小红 红 红书 书. So any run is found as a phrase of pairs,
-  without a dictionary. A Thai character is a letter with its signs.
+- In scripts with spaces, a run of letters, marks and digits is one folded word (web.letters.folded).
+  ＡＢＣ is abc, Łódź is lodz. There is no stemming. Only the first 64 letters count.
+- In scripts without spaces (Han, Kana, Hangul, Bopomofo; Thai, Lao, Khmer, Burmese) every character is a word.
+  So is every pair of neighbours, at the place of its first: 小红书 is 小 小红 红 红书 书. So any run is found as a
+  phrase of pairs, without a dictionary. A Thai character is a letter with its signs.
 - Words have places, so that phrases can be found.
 
 See docs/decisions.md: Own code in place of a library.
