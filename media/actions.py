@@ -1,5 +1,6 @@
-"""The verbs that change media. A file is judged before a row is written. A withdrawal of a file is
-written down in the same transaction (FileMove), and done after it.
+"""Writes to media. A file is checked before its row is written.
+
+Files are withdrawn by a FileMove row of the same transaction. The move itself follows the commit.
 """
 
 import contextlib
@@ -33,19 +34,17 @@ logger = logging.getLogger(__name__)
 CHUNK_BYTES = 1 << 20
 PICTURES_AN_ITEM = 4
 FRAMES = 500
-"""Frames that an animation may have."""
+"""Most frames of an animation."""
 FILM_PIXELS = 16_000_000
-"""A child that reads a video gets the memory of a picture of that size."""
+"""The process that reads a video gets the memory limit of a picture of this size."""
 FAST = 50
-"""Media whose files are moved at once, right after the commit; a task does the rest."""
+"""Moves done right after the commit. A task does the rest."""
 FAST_SECONDS = 2.0
-"""Seconds that this may take of a request; a bucket may be slow."""
+"""Time limit for these moves within a request. A bucket may be slow."""
 
 
 class Shape(NamedTuple):
-    """The pixels of the longest side of a picture and of its preview; whether it is cut to a square, and whether only
-    the first frame of an animation counts. A video has no shape.
-    """
+    """Longest sides in pixels. `is_still`: only the first frame of an animation counts."""
 
     longest: int = 3840
     small: int = 640
@@ -54,19 +53,19 @@ class Shape(NamedTuple):
 
 
 POSTED = Shape()
-"""The shape of the pictures of items."""
+"""For pictures of items."""
 
 
 class MediaError(ValueError):
-    """The file is refused; the message is for people."""
+    """The file is refused. Users see the message."""
 
 
 class UnknownKindError(MediaError):
-    """The bytes of the file are of no kind that is taken."""
+    """The file type is not accepted."""
 
 
 class TooLargeError(MediaError):
-    """The file has more bytes, pixels or frames than are allowed."""
+    """Too many bytes, pixels or frames."""
 
 
 class UsedError(MediaError):
@@ -74,15 +73,15 @@ class UsedError(MediaError):
 
 
 class KeyConflictError(Exception):
-    """The idempotency key was used before, for something else."""
+    """The idempotency key was used for another file."""
 
 
 class BlockedError(MediaError):
-    """The site's rules do not allow the picture."""
+    """A site rule blocks the file."""
 
 
 MOVES_FAILED = 20
-"""Failures after which a round of moves ends."""
+"""A round of moves ends after this many failures."""
 
 
 # --- Taking a file ---------------------------------------------------------------------------------------
@@ -96,10 +95,10 @@ def upload(
     key: str = "",
     shape: Shape = POSTED,
 ) -> MediaFile:
-    """Check a file, write it anew, keep it, and return its row, which nothing uses yet.
+    """Check, rewrite and store a file. Returns its unused row.
 
-    With a `key` that the owner used before for the same file, that row is returned. Raises MediaError,
-    KeyConflictError, media.decoder.BusyError and media.files.StoreError; nothing is kept then.
+    A repeated call with the same `key` and file returns the first call's row. Raises MediaError, KeyConflictError,
+    media.decoder.BusyError and media.files.StoreError. Nothing is kept then.
     """
     kind = check_file(file, pictures_only=shape is not POSTED)
     check_description(description)
@@ -141,9 +140,7 @@ def _offer(row: MediaFile, *, is_face: bool) -> None:
 
 
 def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
-    """The SHA-256 of a file and the perceptual hash of a picture, by which others are compared with it; nothing is
-    kept. Raises what `upload` does.
-    """
+    """A file's SHA-256 and a picture's perceptual hash. Keeps nothing. Raises what `upload` does."""
     kind = check_file(file)
     with _draft() as draft:
         phash = _decoded(file, draft, POSTED).phash if kind == Kind.IMAGE else None
@@ -151,7 +148,7 @@ def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
 
 
 def check_file(file: IO[bytes], *, pictures_only: bool = False) -> Kind:
-    """The kind of a file by its first bytes, which is not too large; nothing is decoded. Raises MediaError."""
+    """Check size and type, without decoding. The first bytes say the type. Raises MediaError."""
     kind = kind_of(file)
     if kind is None:
         raise UnknownKindError(
@@ -171,7 +168,7 @@ def check_file(file: IO[bytes], *, pictures_only: bool = False) -> Kind:
 
 
 def check_description(text: str) -> None:
-    """Raise MediaError for a description that is too long, or that PostgreSQL cannot store."""
+    """Raise MediaError if it is too long or PostgreSQL cannot store it."""
     try:
         check_text(text)
     except ValueError as error:
@@ -201,7 +198,7 @@ def _made_before(owner_id: int, key: str, digest: str) -> MediaFile | None:
 
 @contextlib.contextmanager
 def _draft() -> Iterator[str]:
-    """The beginning of the names of files that are made; what is not kept of them goes."""
+    """Path prefix for temporary files."""
     folder = incoming()
     name = f"{secrets.token_hex(16)}."
     try:
@@ -214,7 +211,6 @@ def _draft() -> Iterator[str]:
 
 
 def _pictured(row: MediaFile, file: IO[bytes], draft: str, shape: Shape) -> list[Path]:
-    """Have a picture written anew; its file and its preview."""
     picture = _decoded(file, draft, shape)
     for name in Picture.__struct_fields__:
         setattr(row, name, getattr(picture, name))
@@ -243,7 +239,6 @@ def _decoded(file: IO[bytes], draft: str, shape: Shape) -> Picture:
 
 
 def _refusal(reason: str) -> MediaError:
-    """The sentence for a reason of the decoder."""
     count = {"count": settings.MEDIA_PIXELS // 1_000_000}
     if reason == "pixels":
         return TooLargeError(_("A picture may have at most %(count)d megapixels.") % count)
@@ -258,7 +253,6 @@ def _refusal(reason: str) -> MediaError:
 
 
 def _filmed(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
-    """Have a video written anew, with nothing in it but what a player needs."""
     source, path = Path(f"{draft}source"), Path(f"{draft}video")
     _copy(file, source)
     job = {
@@ -283,7 +277,6 @@ def _filmed(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
 
 
 def _film_refusal(reason: str) -> str:
-    """The sentence for a reason of the reader of videos."""
     return {
         "kind": _("It is not a video that is taken here: MP4, MOV or WebM."),
         "pictures": _("There are no pictures in the video, or in a format that browsers do not play."),
@@ -295,11 +288,11 @@ def _film_refusal(reason: str) -> str:
 
 
 def _copy(file: IO[bytes], path: Path) -> None:
-    """Have the bytes of an upload in a file of that name: a second name of the file where it has one."""
+    """Link the temporary file to `path`, or copy its bytes."""
     file.seek(0)
     name = getattr(file, "temporary_file_path", None)
     if name is not None:
-        with contextlib.suppress(OSError):  # on another disk
+        with contextlib.suppress(OSError):  # another disk
             path.hardlink_to(name())
             return
     with path.open("wb") as copy:
@@ -307,7 +300,7 @@ def _copy(file: IO[bytes], path: Path) -> None:
 
 
 def take_back(names: Iterable[str]) -> None:
-    """Take back what was kept for nothing; what cannot be is swept after a day."""
+    """Delete stored files that got no row. The sweep deletes those that fail here."""
     for name in names:
         try:
             store().delete(name)
@@ -319,7 +312,7 @@ def take_back(names: Iterable[str]) -> None:
 def describe(
     *, medium: MediaFile, description: str | None = None, focus: tuple[float, float] | None = None
 ) -> MediaFile:
-    """Change what a medium says of itself; what is None stays. Raises MediaError."""
+    """Change description or focus. None: no change. Raises MediaError."""
     fields: dict[str, Any] = {}
     if description is not None:
         check_description(description)
@@ -336,7 +329,7 @@ def describe(
 
 @transaction.atomic
 def remove_unused(*, owner_id: int, media_id: int) -> bool:
-    """Remove a medium that nothing uses; True if it was there."""
+    """Remove an unused medium."""
     row = MediaFile.objects.select_for_update().filter(pk=media_id, owner_id=owner_id, use=Use.NONE).first()
     if row is None:
         return False
@@ -346,7 +339,7 @@ def remove_unused(*, owner_id: int, media_id: int) -> bool:
 
 @transaction.atomic
 def purge(*, owner_id: int, limit: int) -> int:
-    """Remove media of a deleted account, at most `limit`; how many."""
+    """Remove up to `limit` media of a deleted account."""
     rows = list(MediaFile.objects.select_for_update().filter(owner_id=owner_id).order_by("-pk")[:limit])
     forget(rows)
     return len(rows)
@@ -354,13 +347,13 @@ def purge(*, owner_id: int, limit: int) -> int:
 
 # --- Withdrawing -----------------------------------------------------------------------------------------
 def forget(rows: Sequence[MediaFile]) -> None:
-    """Remove media for good, in the caller's transaction; their files go after its commit."""
+    """Delete media in the caller's transaction. Files go after the commit."""
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).delete()
     _move(rows, lambda: "")
 
 
 def rename(rows: Sequence[MediaFile]) -> None:
-    """Give files of media new names, in the caller's transaction; after its commit the old addresses lead nowhere."""
+    """Rename files in the caller's transaction. After the commit the old addresses are not found."""
     _move(rows, new_name)
     MediaFile.objects.bulk_update(rows, ["name"])
 
@@ -377,21 +370,21 @@ def _move(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
 
 
 def drop_captions(row: MediaFile) -> None:
-    """Remove the file of a video's captions, if it has one; in the caller's transaction, which writes the row."""
+    """Remove a captions file. The caller saves the row in the same transaction."""
     if row.captions:
         _plan([FileMove(name=row.name, ext=row.captions)])
 
 
 def _plan(moves: Sequence[FileMove]) -> None:
-    """Write moves down; the first of them are done right after the commit."""
     if moves:
         FileMove.objects.bulk_create(moves)
         transaction.on_commit(partial(move_files, [move.pk for move in moves][:FAST], FAST_SECONDS))
 
 
 def move_files(ids: Sequence[int], seconds: float = math.inf) -> int:
-    """Move or remove the files that these rows name, and the rows with them; how many. A move that fails, or is not
-    begun within these seconds, stays for later, and so do all others after `MOVES_FAILED` failures: the store is out.
+    """Do these moves, delete their rows, and return how many were done.
+
+    A failed move stays for later, as do moves after `seconds` and after `MOVES_FAILED` failures.
     """
     done: list[int] = []
     failed = 0

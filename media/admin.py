@@ -1,4 +1,4 @@
-"""Pictures and videos in the admin, and how its pages show those of other rows."""
+"""Pictures and videos in the admin."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -22,20 +22,19 @@ from web.rest import parse_id
 
 
 def shots(media: Iterable[MediaFile], *, is_veiled: bool, is_unmarked: bool = False) -> SafeString:
-    """Small pictures for staff, by the addresses that only they may ask for; `is_veiled`: each is shown by a press, and
-    is called sensitive unless it `is_unmarked`.
+    """Thumbnails from addresses for staff only.
 
-    A veiled picture is loaded when it is shown.
+    `is_veiled`: loaded on a click, and labelled sensitive unless `is_unmarked`.
     """
     context = {"media": list(media), "is_veiled": is_veiled, "is_unmarked": is_unmarked}
     return render_to_string("admin/media/shots.html", context)
 
 
 class ShotList(ChangeList):
-    """Rows about items, with the media of all items of a page by one statement."""
+    """Rows about items. One query reads the media of a page."""
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the page, and the media of its items."""
+        """Add the items' media."""
         super().get_results(request)
         self.result_list = rows = list(self.result_list)
         media = attaching.all_of(self.item_of(row) for row in rows)
@@ -43,15 +42,15 @@ class ShotList(ChangeList):
             row.shots = media.get(self.item_of(row) or 0, [])
 
     def item_of(self, row: Any) -> int | None:
-        """The id of the item that a row is about, or is."""
+        """The id of the row's item."""
         return row.item_id  # type: ignore[no-any-return]
 
 
 class MediaList(ChangeList):
-    """The media of a page, with the names of their owners by one statement."""
+    """One query reads the owners' names of a page."""
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the page, and the names of its owners."""
+        """Add the owners' names."""
         super().get_results(request)
         self.result_list = rows = list(self.result_list)
         names = names_of(row.owner_id for row in rows)
@@ -60,14 +59,14 @@ class MediaList(ChangeList):
 
 
 def names_of(user_ids: Iterable[int]) -> dict[int, str]:
-    """The usernames of these users, by their ids; one statement."""
+    """Usernames by id, in one query."""
     users = get_user_model().objects.filter(pk__in=set(user_ids))
     return dict(users.values_list("pk", "username"))
 
 
 @admin.register(MediaFile)
 class MediaFileAdmin(LogAdmin):
-    """Pictures and videos, to look at; each is veiled, since a list says nothing of what they show."""
+    """Read-only list of media. Each is veiled, because nothing says what it shows."""
 
     list_display = ("id", "shot", "kind", "use", "of_item", "of_owner", "size", "created_at", "state")
     fields = (
@@ -93,18 +92,18 @@ class MediaFileAdmin(LogAdmin):
     search_help_text = _("The id of a picture or video, of its item, or of its owner.")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MediaFile]:
-        """All but those that only the people of a private mention may see."""
+        """Leave out private mentions."""
         rows: QuerySet[MediaFile] = super().get_queryset(request)
         return rows.filter(is_private=False)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[MediaList]:
-        """The list that reads the owners of a page at once."""
+        """Use MediaList."""
         return MediaList
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[MediaFile], search_term: str
     ) -> tuple[QuerySet[MediaFile], bool]:
-        """The media of an id, of an item or of an owner: each an index look-up."""
+        """Find by id of medium, item or owner, each by an index."""
         if not search_term.strip():
             return queryset, False
         number = parse_id(search_term.strip()) or 0
@@ -112,17 +111,17 @@ class MediaFileAdmin(LogAdmin):
 
     @admin.display(description=_("picture"))
     def shot(self, medium: MediaFile) -> SafeString:
-        """The picture, veiled."""
+        """The veiled picture."""
         return shots([medium], is_veiled=True, is_unmarked=True)
 
     @admin.display(description=_("item"))
     def of_item(self, medium: MediaFile) -> str:
-        """The item that uses it, with a link."""
+        """Link to the item."""
         return _link("admin:items_item_change", medium.item_id) if medium.item_id else "-"
 
     @admin.display(description=_("owner"))
     def of_owner(self, medium: MediaFile) -> SafeString:
-        """The owner of the medium, with a link."""
+        """Link to the owner."""
         known = vars(medium)
         names = {medium.owner_id: known["owner_name"]} if "owner_name" in known else names_of([medium.owner_id])
         name = names.get(medium.owner_id)

@@ -1,4 +1,4 @@
-"""Pictures and videos over HTTP: what a user sends, before and after an item uses it."""
+"""Uploads and a user's own media over HTTP."""
 
 import math
 import re
@@ -38,33 +38,33 @@ FOCUS = re.compile(r"\s*(-?[0-9]?\.?[0-9]{0,9})\s*,\s*(-?[0-9]?\.?[0-9]{0,9})\s*
 
 
 class TooLargeFileError(exceptions.APIException):
-    """The file has too many bytes, pixels or frames: answered as 413, naming the field."""
+    """413, naming the field."""
 
     status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
 class FileKindError(exceptions.APIException):
-    """The file is of no kind that is taken: answered as 415, naming the field."""
+    """415, naming the field."""
 
     status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
 
 
 class BusyUploadError(OutageError):
-    """All places for decoding are taken."""
+    """All decoding places are taken."""
 
     default_detail = "Too many pictures and videos are being taken in just now."
     default_code = "busy"
 
 
 class FocusField(serializers.CharField):
-    """A point as "x,y", each from -1 to 1; an empty one is the middle."""
+    """A point "x,y", each from -1 to 1. Empty: the centre."""
 
     def run_validation(self, data: Any = serializers.empty) -> Any:
-        """The two numbers. Raises ValidationError."""
+        """Accept an empty string."""
         return (0.0, 0.0) if isinstance(data, str) and not data.strip() else super().run_validation(data)
 
     def to_internal_value(self, data: Any) -> tuple[float, float]:  # type: ignore[override]
-        """The two numbers. Raises ValidationError."""
+        """Parse the two numbers."""
         match = FOCUS.fullmatch(data) if isinstance(data, str) else None
         try:
             x, y = map(float, match.groups()) if match else (math.inf, math.inf)
@@ -76,7 +76,7 @@ class FocusField(serializers.CharField):
 
 
 class Upload(StrictSerializer):
-    """A file, what it shows in words, and the point of it that matters."""
+    """A file, its description and its focus."""
 
     file = serializers.FileField(allow_empty_file=True)
     description = TextField(max_length=DESCRIPTION_LENGTH, allow_blank=True, default="")
@@ -90,25 +90,25 @@ class Face(StrictSerializer):
 
 
 class Captions(StrictSerializer):
-    """A file of WebVTT."""
+    """A WebVTT file."""
 
     file = serializers.FileField(allow_empty_file=True)
 
 
 class MediaEdit(StrictSerializer):
-    """The words and the focus of a medium from now on."""
+    """New description and focus of a medium."""
 
     description = TextField(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
     focus = FocusField(required=False, allow_blank=True)
 
 
 def caller(request: Request) -> int:
-    """The id of the user who calls."""
+    """The calling user's id."""
     return int(request.user.pk or 0)
 
 
 def taken(field: str, take: Callable[[], T]) -> T:
-    """The result of `take` for a file. Raises the API's errors for those of media.actions, naming the field."""
+    """Return `take()`. Errors become API errors that name the field."""
     try:
         return take()
     except actions.TooLargeError as error:
@@ -126,10 +126,7 @@ def taken(field: str, take: Callable[[], T]) -> T:
 
 
 def form(request: Request, serializer: type[StrictSerializer]) -> dict[str, Any]:
-    """The fields of a form with one file, as `serializer` reads them.
-
-    Raises ValidationError, and OutageError for a full disk.
-    """
+    """Validated fields of a form with one file. Raises ValidationError, and OutageError if the disk is full."""
     try:
         data = request.data
     except OSError as error:
@@ -143,7 +140,7 @@ def form(request: Request, serializer: type[StrictSerializer]) -> dict[str, Any]
 
 
 class MediaView(ApiView):
-    """New pictures and videos, over HTTP."""
+    """Upload pictures and videos."""
 
     rates: Mapping[str, str] = {"POST": "upload"}
     takes_files = frozenset({"POST"})
@@ -156,11 +153,10 @@ class MediaView(ApiView):
         responses={201: MediaObject, 409: OpenApiResponse(Problem, "The key was used for something else.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Send a picture or video. It is written anew, and goes after 24 hours unless an item uses it.
+        """Send a picture or video. The site rewrites it and removes it after 24 hours unless an item uses it.
 
-        Videos: MP4 and MOV with pictures in H.264, H.265, AV1, VP8, VP9 or MPEG-4, and sound in AAC, MP3, Opus, FLAC,
-        ALAC, AC-3 or PCM. WebM with VP8, VP9 or AV1, and Opus or Vorbis. Other tracks, subtitles among them, are left
-        out.
+        Videos: MP4 and MOV with H.264, H.265, AV1, VP8, VP9 or MPEG-4 pictures, and AAC, MP3, Opus, FLAC, ALAC, AC-3 or
+        PCM sound. WebM with VP8, VP9 or AV1, and Opus or Vorbis. Other tracks, such as subtitles, are removed.
         """
         fields, key = form(request, Upload), idempotency_key(request)
         with fields.pop("file").open("rb") as file:
@@ -169,23 +165,23 @@ class MediaView(ApiView):
 
 
 class MediumView(ApiView):
-    """One of the caller's own media, over HTTP."""
+    """One of the caller's own media."""
 
     @extend_schema(operation_id="read_media", responses={200: MediaObject})
     def get(self, request: Request, media_id: str) -> HttpResponse:
-        """One's own picture or video that no item uses yet."""
+        """One of your media that no item uses yet."""
         return FeedResponse(media_object(_own(request, media_id, unused=True)))
 
     @extend_schema(operation_id="edit_media", request=MediaEdit, responses={200: MediaObject})
     def patch(self, request: Request, media_id: str) -> HttpResponse:
-        """Change description or focus; what is not sent stays. An item that uses it shows that too."""
+        """Change description or focus. Fields not sent stay. An item that uses the medium shows the change."""
         row = _own(request, media_id, unused=False)
         fields = body(request, MediaEdit)
         return FeedResponse(media_object(taken("description", lambda: actions.describe(medium=row, **fields))))
 
     @extend_schema(operation_id="remove_media", responses={204: None})
     def delete(self, request: Request, media_id: str) -> HttpResponse:
-        """Remove one that no item uses."""
+        """Remove a medium that no item uses."""
         number = parse_id(media_id)
         if not number or not actions.remove_unused(owner_id=caller(request), media_id=number):
             raise exceptions.NotFound
@@ -193,7 +189,7 @@ class MediumView(ApiView):
 
 
 class CaptionsView(ApiView):
-    """The captions of one of the caller's own videos, over HTTP."""
+    """The captions of one of the caller's own videos."""
 
     rates: Mapping[str, str] = {"PUT": "upload"}
     takes_files = frozenset({"PUT"})
@@ -201,8 +197,8 @@ class CaptionsView(ApiView):
 
     @extend_schema(operation_id="set_captions", request={FILES_TYPE: Captions}, responses={200: MediaObject})
     def put(self, request: Request, media_id: str) -> HttpResponse:
-        """Give a video captions, a file of WebVTT in UTF-8, in the place of those before. An item that uses it has them
-        too. Their words are kept without tags, settings and notes.
+        """Set or replace a video's captions: a WebVTT file in UTF-8. An item that uses the video shows them. Only the
+        words are kept, without tags, settings and notes.
         """
         row, fields = _own(request, media_id, unused=False), form(request, Captions)
         if row.kind != Kind.VIDEO:
@@ -213,7 +209,7 @@ class CaptionsView(ApiView):
 
     @extend_schema(operation_id="remove_captions", responses={204: None})
     def delete(self, request: Request, media_id: str) -> HttpResponse:
-        """Remove the captions of a video; again changes nothing."""
+        """Remove a video's captions. Repeating the call changes nothing."""
         row = _own(request, media_id, unused=False)
         if row.kind == Kind.VIDEO:
             _there(remove_captions(owner_id=caller(request), media_id=row.pk))
@@ -221,14 +217,13 @@ class CaptionsView(ApiView):
 
 
 def _there(row: MediaFile | None) -> MediaFile:
-    """The medium. Raises NotFound if it went meanwhile."""
+    """Raise NotFound if it was removed meanwhile."""
     if row is None:
         raise exceptions.NotFound
     return row
 
 
 def _own(request: Request, text: str, *, unused: bool) -> MediaFile:
-    """The caller's medium of this id. Raises NotFound, the same for every other id."""
     rows = MediaFile.objects.filter(pk=parse_id(text) or 0, owner_id=caller(request), withdrawn_at=None)
     row = (rows.filter(use="") if unused else rows).first()
     if row is None:

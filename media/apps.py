@@ -5,7 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class MediaConfig(AppConfig):
-    """The app of pictures and videos."""
+    """The media app."""
 
     name = "media"
     verbose_name = _("Pictures and videos")

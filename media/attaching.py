@@ -1,6 +1,4 @@
-"""Media and what uses them, items and live sessions: taking them, and withdrawing them with it. Each in the caller's
-transaction.
-"""
+"""Attach media to items and live sessions, and withdraw them. All run in the caller's transaction."""
 
 from collections.abc import Iterable, Sequence
 
@@ -27,14 +25,12 @@ PLACE = """
 
 
 def free(*, owner_id: int, ids: Iterable[int]) -> QuerySet[MediaFile]:
-    """The media of these ids that their owner may use: no item, session or face uses them."""
+    """The owner's unused media among these ids."""
     return MediaFile.objects.filter(pk__in=list(ids), owner_id=owner_id, use=Use.NONE, withdrawn_at=None)
 
 
 def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
-    """The owner's media of these ids in this order, locked until the transaction ends: of two items that ask for one at
-    the same time, one gets it. Raises UsedError.
-    """
+    """The owner's unused media in order of `ids`, locked against a second claim. Raises UsedError."""
     found = {row.pk: row for row in free(owner_id=owner_id, ids=ids).select_for_update().order_by("pk")}
     if len(found) < len(set(ids)) or len(set(ids)) < len(ids):
         raise UsedError(_("One of these pictures is not yours, is used already, or is gone."))
@@ -42,7 +38,7 @@ def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
 
 
 def check_together(kinds: Sequence[str]) -> None:
-    """Raise UsedError unless one item may have media of these kinds: pictures, or one video."""
+    """Raise UsedError unless these are up to `PICTURES_AN_ITEM` pictures, or one video."""
     videos = sum(kind == Kind.VIDEO for kind in kinds)
     if videos and len(kinds) > 1:
         raise UsedError(_("A post has pictures or one video, not both."))
@@ -51,30 +47,28 @@ def check_together(kinds: Sequence[str]) -> None:
 
 
 def use(rows: Sequence[MediaFile], *, item_id: int, is_private: bool = False) -> None:
-    """Write down that the item uses claimed media, in their order. Staff do not see those of a private mention."""
+    """Assign claimed media to the item, in order. `is_private`: staff do not see them."""
     fetch(USE, {"item": item_id, "ids": id_array(row.pk for row in rows), "private": is_private})
 
 
 def show_to_staff(item_id: int) -> None:
-    """Let staff see the media of a private mention: a person in it has reported it."""
+    """Let staff see the media of a reported private mention."""
     MediaFile.objects.filter(item_id=item_id).update(is_private=False)
 
 
 def place(ids: Sequence[int], *, item_id: int) -> None:
-    """Put the media of an item into this order."""
+    """Set the order of an item's media."""
     fetch(PLACE, {"item": item_id, "ids": id_array(ids)})
 
 
 def of_item(item_id: int, *, withdrawn: bool = False) -> list[MediaFile]:
-    """The media of an item in their order, locked; with `withdrawn` those that were withdrawn. Hidden ones are left
-    out of both.
-    """
+    """The item's media in order, locked, without hidden ones. `withdrawn`: the withdrawn ones instead."""
     rows = MediaFile.objects.select_for_update().filter(item_id=item_id, withdrawn_at__isnull=not withdrawn)
     return list(rows.filter(hidden_at=None).order_by("position", "pk"))
 
 
 def all_of(item_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
-    """All media of these items in their order, whatever their state, by the item's id; one statement."""
+    """All media in any state, in order, by item id. One query."""
     found: dict[int, list[MediaFile]] = {}
     ids = {number for number in item_ids if number}
     for row in MediaFile.objects.filter(item_id__in=ids).order_by("item_id", "position", "pk") if ids else ():
@@ -83,18 +77,16 @@ def all_of(item_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
 
 
 def put_away(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
-    """Give the files of an item's media new names, so that old addresses lead nowhere; the media with these names. With
-    `for_good` they are withdrawn besides, as those of a deleted item.
-    """
+    """Rename an item's files, so that old addresses are not found. `for_good`: also withdraw all its media."""
     rows = of_item(item_id)
     rename(rows)
-    if for_good:  # the hidden ones too
+    if for_good:
         MediaFile.objects.filter(item_id=item_id).update(withdrawn_at=Now())
     return rows
 
 
 def bring_back(item_id: int) -> list[MediaFile]:
-    """The media of an item that were withdrawn with it, shown again; hidden ones stay hidden."""
+    """Show an item's withdrawn media again, but not hidden ones."""
     rows = of_item(item_id, withdrawn=True)
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(withdrawn_at=None)
     MediaFile.objects.filter(item_id=item_id, hidden_at__isnull=False).update(withdrawn_at=NEVER)
@@ -102,10 +94,9 @@ def bring_back(item_id: int) -> list[MediaFile]:
 
 
 def hide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
-    """Take these media of an item (None: all) from all readers, its owner too; those that were shown. Their files get
-    names that are told to no one.
+    """Hide these media (None: all) from everyone, even the owner. Returns those that were visible.
 
-    See docs/decisions.md: Hidden files lose their name.
+    Their files get secret names. See docs/decisions.md: Hidden files lose their name.
     """
     rows = [row for row in of_item(item_id) if ids is None or row.pk in ids]
     rename(rows)
@@ -114,7 +105,7 @@ def hide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
 
 
 def unhide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
-    """Show these hidden media of an item (None: all) again; those that were hidden."""
+    """Show these hidden media (None: all) again, and return them."""
     hidden = MediaFile.objects.select_for_update().filter(item_id=item_id, hidden_at__isnull=False)
     rows = [row for row in hidden.order_by("pk") if ids is None or row.pk in ids]
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(hidden_at=None, withdrawn_at=None)
@@ -122,19 +113,19 @@ def unhide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
 
 
 def cover(medium_id: int) -> MediaFile | None:
-    """The picture that a live session shows, locked; None if it is gone."""
+    """The live session's cover, locked."""
     rows = MediaFile.objects.select_for_update().filter(pk=medium_id, use=Use.COVER, withdrawn_at=None)
     return rows.first()
 
 
 def use_as_cover(row: MediaFile, *, session_id: int) -> None:
-    """Write down that the session uses a claimed picture."""
+    """Assign a claimed picture to the session."""
     row.use, row.session_id, row.key = Use.COVER, session_id, ""
     row.save(update_fields=["use", "session_id", "key"])
 
 
 def renamed_cover(medium_id: int) -> MediaFile | None:
-    """The picture of a session with a new name: its old address leads nowhere after the commit."""
+    """Rename a cover's files, so that the old address is not found."""
     row = cover(medium_id)
     if row is not None:
         rename([row])
@@ -142,14 +133,14 @@ def renamed_cover(medium_id: int) -> MediaFile | None:
 
 
 def retire_cover(medium_id: int) -> None:
-    """Withdraw the picture of a session, which shows it no more; staff see it until it is swept."""
+    """Withdraw an unused cover. Staff see it until it is swept."""
     row = renamed_cover(medium_id)
     if row is not None:
         MediaFile.objects.filter(pk=row.pk).update(withdrawn_at=Now())
 
 
 def covers_of(session_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
-    """All pictures that these live sessions show or showed, by the session's id; one statement."""
+    """Present and former covers by session id. One query."""
     found: dict[int, list[MediaFile]] = {}
     ids = {number for number in session_ids if number}
     for row in MediaFile.objects.filter(session_id__in=ids).order_by("session_id", "-pk") if ids else ():
@@ -158,5 +149,5 @@ def covers_of(session_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
 
 
 def forget_items(item_ids: Sequence[int]) -> None:
-    """Remove the media of these items for good."""
+    """Delete the media of these items."""
     forget(list(MediaFile.objects.select_for_update().filter(item_id__in=item_ids).order_by("pk")))

@@ -1,9 +1,9 @@
-"""Files of media in a bucket of an S3-compatible store, through django-storages.
+"""Media files in an S3-compatible bucket, through django-storages.
 
-Each question to the store has a deadline, and a breaker stands before it: a store that is away or frozen costs one wait
-a second and process, not one a request. A file comes in one PUT, which the store keeps whole or not at all.
+Calls have a time limit and a circuit breaker: if the store is down, a process waits for it at most once a second. One
+PUT stores a file whole or not at all.
 
-The site sends the files itself. Presigned addresses would differ on each page, so no browser could keep a file. Sites
+The site serves the files itself, because browsers could not cache presigned addresses, which change on each page. Sites
 with many readers set `public=`.
 """
 
@@ -26,17 +26,17 @@ from runtime.bucket_address import BucketAddress
 from storage.breaker import Breaker, OpenError
 
 CONNECT_SECONDS = 2.0
-"""Seconds that a connection may take, and each part of what is sent; less where an answer may take less."""
+"""Upper limit. A lower timeout for answers counts here too."""
 CONNECTIONS = 20
 LISTED_AT_ONCE = 1000
 READ_AT_ONCE_BYTES = 1 << 16
 MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 AWAY = frozenset({500, 502, 503, 504, 429})
-"""Answers of a store that cannot answer now."""
+"""Status codes of a store that is temporarily unavailable."""
 
 
 class AwayError(StoreError):
-    """The store did not answer in time, or said that it cannot."""
+    """The store timed out or is unavailable."""
 
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ breaker = Breaker(name="media", failures=(AwayError,), slow_share=float("inf"))
 
 
 class Bucket:
-    """The files of a bucket, which has nothing else in it."""
+    """A bucket with nothing but media files."""
 
     is_remote = True
 
@@ -57,7 +57,7 @@ class Bucket:
 
     @cached_property
     def client(self) -> Any:
-        """boto3's, which threads share. It is made as django-storages makes it for each thread."""
+        """boto3's client, shared by threads."""
         config = Config(
             signature_version="s3v4",
             s3={"addressing_style": self.address.style},
@@ -65,14 +65,14 @@ class Bucket:
             read_timeout=self._timeout,
             retries={"total_max_attempts": 1},
             max_pool_connections=CONNECTIONS,
-            # Stores other than Amazon's know no checksums at the end of a body.
+            # Stores other than Amazon's do not support checksum trailers.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         )
         storage = S3Storage(
             access_key=self.address.key,
             secret_key=self.address.secret,
-            security_token=None,  # none of the environment's
+            security_token=None,  # ignore the environment
             session_profile=None,
             bucket_name=self.address.name,
             endpoint_url=self.address.endpoint,
@@ -82,14 +82,14 @@ class Bucket:
         return storage.connection.meta.client
 
     def save(self, source: Path, name: str) -> None:
-        """Keep a file of `incoming` under a name (`Store.save`)."""
+        """See `Store.save`."""
         kind = TYPES[name.rpartition(".")[2]]
         with self._asking(), source.open("rb") as file:
             self.client.put_object(**self._named(name), Body=file, ContentType=kind, CacheControl=CACHING)
         source.unlink(missing_ok=True)
 
     def move(self, name: str, to: str) -> None:
-        """Give a file another name (`Store.move`): it is copied within the store, then removed."""
+        """See `Store.move`. Copies within the store, then deletes."""
         try:
             with self._asking():
                 self.client.copy_object(**self._named(to), CopySource={"Bucket": self.address.name, "Key": name})
@@ -98,16 +98,16 @@ class Bucket:
         self.delete(name)
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there (`Store.delete`)."""
+        """See `Store.delete`."""
         with self._asking():
             self.client.delete_object(**self._named(name))
 
     def open(self, name: str) -> IO[bytes]:
-        """The file, to be read (`Store.open`). Reading raises StoreError too."""
+        """See `Store.open`. Reading may raise StoreError too."""
         return io.BufferedReader(_Remote(self, name), READ_AT_ONCE_BYTES)
 
     def has(self, name: str) -> bool:
-        """Whether the file is there (`Store.has`)."""
+        """See `Store.has`."""
         try:
             with self._asking():
                 self.client.head_object(**self._named(name))
@@ -116,9 +116,7 @@ class Bucket:
         return True
 
     def listing(self, prefix: str) -> Iterator[Stored]:
-        """The files whose names begin with a prefix (`Store.listing`), a thousand at a time; files with other names
-        than the site gives are not its own.
-        """
+        """See `Store.listing`. Skips names that the site did not make."""
         asked: dict[str, Any] = {"Bucket": self.address.name, "Prefix": f"{prefix}/", "MaxKeys": LISTED_AT_ONCE}
         while True:
             with self._asking():
@@ -132,14 +130,14 @@ class Bucket:
             asked["ContinuationToken"] = page["NextContinuationToken"]
 
     def part(self, name: str, begin: int) -> tuple[Any, int]:
-        """The body of a file from there on, and the bytes that the whole file has. Raises FileNotFoundError too."""
+        """The body of a file from `begin` on, and the whole file's size. Raises FileNotFoundError too."""
         asked = {"Range": f"bytes={begin}-"} if begin else {}
         with self._asking():
             answer = self.client.get_object(**self._named(name), **asked)
         return answer["Body"], begin + answer["ContentLength"]
 
     def read(self, body: Any, size: int) -> bytes:
-        """At most `size` further bytes of a body. Raises StoreError."""
+        """Up to `size` more bytes of a body. Raises StoreError."""
         with self._asking():
             return bytes(body.read(size))
 
@@ -148,7 +146,7 @@ class Bucket:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Ask the store behind the breaker. Raises StoreError and FileNotFoundError, in whose words is no secret."""
+        """Call the store behind the breaker. Error texts hold no secrets."""
         try:
             with breaker.asking(self._timeout), errors():
                 yield
@@ -161,7 +159,7 @@ class Bucket:
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Turn what boto3 raises into StoreError and FileNotFoundError, in whose words is no secret."""
+    """Turn boto3's exceptions into StoreError and FileNotFoundError, without secrets."""
     try:
         yield
     except ClientError as error:
@@ -170,7 +168,7 @@ def errors() -> Iterator[None]:
         if code in MISSING:
             raise FileNotFoundError(str(error)) from error
         raise (AwayError if status in AWAY else StoreError)(f"the bucket answers {status} {code}") from error
-    except RecursionError as error:  # botocore asks again for the region, as often as the answer names none
+    except RecursionError as error:  # botocore retries without end if the answer names no region
         raise StoreError(
             "the bucket is somewhere else, and its store does not say where: is the region right?"
         ) from error
@@ -179,7 +177,7 @@ def errors() -> Iterator[None]:
 
 
 class _Remote(io.RawIOBase):
-    """A file of a bucket. One request opens it and reads it to its end; each jump to another place costs one more."""
+    """A seekable file. Opening costs one request, and each seek elsewhere one more."""
 
     _body: Any = None
 

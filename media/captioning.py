@@ -1,6 +1,4 @@
-"""The captions of a video: a file of their own beside it, under the video's name. Other captions have another name, for
-a file never changes.
-"""
+"""Captions of videos, in a file with the video's name."""
 
 import secrets
 import string
@@ -23,8 +21,9 @@ SIGNS = string.digits + string.ascii_lowercase
 
 
 def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile | None:
-    """Keep a file of WebVTT, written anew, as the captions of the owner's video, in the place of those before; None if
-    the owner has no such video. Raises MediaError and media.files.StoreError; nothing has changed then.
+    """Set or replace captions by a WebVTT file.
+
+    None if the owner has no such video. Raises MediaError and media.files.StoreError, and changes nothing then.
     """
     text = _read(file)
     kept: list[str] = []
@@ -46,7 +45,7 @@ def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile 
 
 
 def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
-    """Remove the captions of the owner's video, if it has any; None if the owner has no such video."""
+    """Remove captions. None if the owner has no such video."""
     with transaction.atomic():
         row = _video(owner_id, media_id)
         if row is None or not row.captions:
@@ -59,24 +58,23 @@ def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
 
 
 def said(facts: Mapping[str, Any]) -> str:
-    """The words of a video's captions, from its facts; "" without any. Raises media.files.StoreError."""
+    """The words of captions, or "". `facts`: the video's entry. Raises media.files.StoreError."""
     if not facts.get("captions"):
         return ""
     try:
         with store().open(f"{facts['name']}.{facts['captions']}") as file:
             return webvtt.words(file.read().decode())
     except FileNotFoundError:
-        return ""  # no reader finds them either
+        return ""
 
 
 def _video(owner_id: int, media_id: int) -> MediaFile | None:
-    """The owner's video, locked."""
     rows = MediaFile.objects.select_for_update().filter(pk=media_id, owner_id=owner_id, withdrawn_at=None)
     return rows.filter(kind=Kind.VIDEO).first()
 
 
 def _new() -> str:
-    """The end of the name of new captions, by chance: caches keep those before for a year."""
+    """A random file name ending, because caches keep earlier captions for a year."""
     return f"{''.join(secrets.choice(SIGNS) for _ in range(4))}.vtt"
 
 
@@ -89,7 +87,6 @@ def _read(file: IO[bytes]) -> str:
 
 
 def _refusal(reason: str) -> MediaError:
-    """The sentence for a reason of `webvtt`."""
     if reason == "kind":
         return UnknownKindError(_("Captions are files of WebVTT (.vtt), which begin with WEBVTT."))
     if reason == "large":

@@ -1,4 +1,4 @@
-"""The site's side of the program that decodes pictures and reads videos (media.decoding). A process starts it once."""
+"""Starts media.decoding, the program that decodes pictures and reads videos, and gives it jobs."""
 
 import atexit
 import contextlib
@@ -17,19 +17,19 @@ import msgspec
 from django.conf import settings
 
 PAUSE_SECONDS = 0.02
-"""Seconds between two looks whether a place is free."""
+"""Pause between two tries to get a place."""
 WAIT_FACTOR = 3
-"""A child may take so many times its processor time: others share the processors."""
+"""Wall time of a child, as a multiple of its processor time. Others share the processors."""
 GRACE_SECONDS = 2.0
-"""Seconds that an answer is waited for beyond the child's own time."""
+"""Extra time to wait for an answer."""
 REASONS = frozenset(
     {"broken", "pixels", "frames", "memory", "full"} | {"kind", "whole", "pictures", "sides", "sound", "parts"}
 )
-"""Why a picture is refused, and why a video is."""
+"""Reasons to refuse a picture, then a video."""
 
 
 class DecoderError(Exception):
-    """The file is refused, or cannot be written; `reason` is one of `REASONS`."""
+    """The file is refused or cannot be written. `reason`: one of `REASONS`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -37,11 +37,11 @@ class DecoderError(Exception):
 
 
 class BusyError(Exception):
-    """All places were taken for as long as an upload waits."""
+    """No place became free in time."""
 
 
 class Picture(msgspec.Struct):
-    """The facts of a decoded picture, its file and its preview."""
+    """Facts of a picture and its preview."""
 
     ext: str
     width: int
@@ -55,7 +55,7 @@ class Picture(msgspec.Struct):
 
 
 class Film(msgspec.Struct):
-    """The facts of a video that was written anew."""
+    """Facts of a rewritten video."""
 
     ext: str
     width: int
@@ -64,7 +64,7 @@ class Film(msgspec.Struct):
 
 
 class Decoder:
-    """One program, which the threads of a process share; it ends with the process. After a fork there is a new one."""
+    """One program for all threads of a process. A fork starts its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class Decoder:
         return msgspec.convert(self._answer(job), Picture)
 
     def film(self, job: dict[str, Any]) -> Film:
-        """Write one video anew. Raises DecoderError."""
+        """Rewrite one video. Raises DecoderError."""
         return msgspec.convert(self._answer(job | {"is_video": True}), Film)
 
     def _answer(self, job: dict[str, Any]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Decoder:
                 self._hand_over(theirs)
                 ours.sendall(json.dumps(job | {"wall": wall}).encode() + b"\n")
                 answer = b"".join(iter(lambda: ours.recv(65536), b""))
-            except OSError:  # the child has ended before it read, or took longer than it may
+            except OSError:  # the child ended before it read, or took too long
                 answer = b""
         if not answer:
             raise DecoderError("broken")
@@ -99,12 +99,12 @@ class Decoder:
         return found
 
     def stop(self) -> None:
-        """End the program; the next picture starts another."""
+        """End the program. The next job starts a new one."""
         with self._lock:
             self._forget()
 
     def _hand_over(self, line: socket.socket) -> None:
-        """Give the other end of a job's line to the program, which is started if it does not run."""
+        """Pass a job's socket to the program."""
         with line, self._lock:
             for attempt in (1, 2):
                 control = self._started()
@@ -119,7 +119,7 @@ class Decoder:
 
     def _started(self) -> socket.socket:
         if self._owner != os.getpid():
-            self._control = self._program = None  # the parent's, after a fork
+            self._control = self._program = None  # after a fork they belong to the parent
         if self._control is None:
             ours, theirs = socket.socketpair()
             with theirs:
@@ -129,7 +129,7 @@ class Decoder:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
-                    start_new_session=True,  # Ctrl-C is for the site, which closes the line
+                    start_new_session=True,  # Ctrl-C goes to the site, which closes the socket
                 )
             self._control, self._owner = ours, os.getpid()
         return self._control
@@ -151,9 +151,9 @@ atexit.register(decoder.stop)
 
 @contextlib.contextmanager
 def place() -> Iterator[None]:
-    """Hold one of `MEDIA_PROCESSES` places, which all processes of this machine share. Raises BusyError.
+    """Hold one of `MEDIA_PROCESSES` places of this machine. Raises BusyError.
 
-    A place is a locked file: a process that is killed gives it back.
+    A place is a locked file, so a killed process frees it.
     """
     folder = settings.MEDIA_DIR / "places"
     folder.mkdir(parents=True, exist_ok=True)

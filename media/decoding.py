@@ -1,9 +1,8 @@
-"""The program that decodes pictures and reads videos: a process beside the site, which forks a child for each of them.
+"""The program that decodes pictures and reads videos, each in a forked child.
 
-The program knows neither Django nor the site. It has loaded Pillow and waits; a child begins in a millisecond, under
-limits of its own: address space, processor time, wall time and the size of a file. So a poisoned picture, a bomb or a
-crash of a decoder ends a child and nothing else. A job comes as a line of JSON on a socket of its own, and so goes what
-became of it.
+It loads Pillow, but neither Django nor the site, so a fork takes a millisecond. A child has limits on address space,
+processor time, wall time and file size. A harmful file ends only its child. Each job has a socket for one line of JSON
+and its answer.
 
 See docs/decisions.md: Pictures are decoded in children with limits.
 """
@@ -31,10 +30,10 @@ from media import videos
 
 QUALITY, SMALL_QUALITY = 85, 80
 TINY = 32
-"""Pixels of the longest side of what blurhash and perceptual hash are made of."""
+"""Longest side of the picture that both hashes are computed from."""
 FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "GIF", "HEIF")
 MOVING = frozenset({"PNG", "WEBP", "AVIF", "GIF"})
-"""Formats whose further frames are an animation. Those of a JPEG or HEIC are other pictures."""
+"""Formats that may be animations. More frames of a JPEG or HEIC are other pictures."""
 LEAST_FRAME_MS = 20
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
 ORIENTATION = 0x0112
@@ -48,22 +47,22 @@ TURNS = {
     8: Image.Transpose.ROTATE_90,
 }
 BYTES_OF_PROGRAM = 448 * 2**20
-"""Address space of the interpreter, its libraries and the stacks of decoders, before any pixel."""
+"""Address space without pixels: interpreter, libraries, decoders' stacks."""
 BYTES_OF_PIXEL = 14
-"""Address space for each pixel that is allowed: 4 bytes of the decoded picture, 3 to 8 that the decoders of AVIF and
-HEIC keep beside it, and a copy in another mode.
+"""Address space per allowed pixel: 4 bytes decoded, 3 to 8 more in the decoders of AVIF and HEIC, and a copy in another
+mode.
 """
 
 
 class RefusedError(Exception):
-    """The picture is refused; the first argument is the reason, one of `REASONS` of media.decoder."""
+    """The picture is refused. The argument is one of `REASONS` of media.decoder."""
 
 
 # --- From a picture to its files -------------------------------------------------------------------------
 def decode(job: dict[str, Any]) -> dict[str, Any]:
-    """Write a picture anew as the job says, and its preview. Returns the facts of both. Raises RefusedError, OSError.
+    """Rewrite a picture and its preview. Returns their facts. Raises RefusedError, OSError.
 
-    The size is asked of the header, before a pixel is decoded.
+    The size is checked in the header, before a pixel is decoded.
     """
     Image.MAX_IMAGE_PIXELS = job["pixels"]
     with Image.open(job["source"], formats=FORMATS) as image:
@@ -74,7 +73,7 @@ def decode(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_size(image: Image.Image, pixels: int) -> None:
-    """Raise RefusedError for more pixels than are allowed, or for none."""
+    """Raise RefusedError for no pixels or too many."""
     width, height = image.size
     if width < 1 or height < 1:
         raise RefusedError("broken")
@@ -83,7 +82,7 @@ def check_size(image: Image.Image, pixels: int) -> None:
 
 
 def is_moving(image: Image.Image) -> bool:
-    """Whether there is a second frame; that is asked by looking for it, for counting all of them takes long."""
+    """Whether there is a second frame. Counting them all takes long."""
     try:
         image.seek(1)
     except EOFError:
@@ -94,16 +93,16 @@ def is_moving(image: Image.Image) -> bool:
 
 
 def still(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
-    """Write one picture and its preview."""
+    """Write a picture and its preview."""
     turn = orientation(image)
     size = fitting(image.size, job["longest"], is_square=job["is_square"])
     if image.format == "JPEG":
-        image.draft(image.mode, size)  # the decoder itself halves what is more than twice as large
+        image.draft(image.mode, size)  # the decoder itself halves pictures more than twice as large
     image.load()
     whole = plain(reduced(plain_gray(image), size), image.info.get("icc_profile"))
     if turn is not None:
         whole = whole.transpose(turn)
-    compared = difference(tiny_of(shrunk(whole, job["small"])))  # before it is cut
+    compared = difference(tiny_of(shrunk(whole, job["small"])))  # before the cut
     if job["is_square"]:
         whole = squared(whole, job["longest"])
     small = shrunk(whole, job["small"])
@@ -112,7 +111,7 @@ def still(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
-    """Write an animation as WebP, and its first frame as the preview."""
+    """Write an animation as WebP, and its first frame as preview."""
     frames: list[Image.Image] = []
     durations: list[int] = []
     pixels = 0
@@ -146,13 +145,13 @@ def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def loops(image: Image.Image) -> int:
-    """How often an animation is shown; 0: for ever."""
+    """How often an animation plays. 0: forever."""
     said: Any = image.info.get("loop", 0)
     return said if isinstance(said, int) and 0 <= said < 65536 else 0
 
 
 def previewed(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
-    """Write the preview; its facts, and what is made of it."""
+    """Write the preview. Returns its facts and hashes."""
     extension = save(small, job["target"] + "small.", SMALL_QUALITY)
     tiny = tiny_of(small)
     wide = tiny.width >= tiny.height
@@ -166,7 +165,7 @@ def previewed(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def tiny_of(small: Image.Image) -> Image.Image:
-    """The few pixels that hashes are made of."""
+    """The small picture that hashes are computed from."""
     return over_white(small).resize(fitting(small.size, TINY), Image.Resampling.BOX)
 
 
@@ -178,14 +177,14 @@ def rows_of(tiny: Image.Image) -> list[list[Any]]:
 
 
 def facts(image: Image.Image, extension: str, job: dict[str, Any]) -> dict[str, Any]:
-    """The facts of what is kept."""
+    """Facts of the stored file."""
     size = Path(job["target"] + extension).stat().st_size
     return {"ext": extension, "width": image.width, "height": image.height, "size": size}
 
 
 # --- Pixels ----------------------------------------------------------------------------------------------
 def orientation(image: Image.Image) -> Image.Transpose | None:
-    """How the picture is to be turned, by its EXIF, which may be broken."""
+    """The turn in EXIF, if it can be read."""
     try:
         return TURNS.get(int(image.getexif().get(ORIENTATION, 1)))
     except Exception:  # noqa: BLE001 (any error of a parser of hostile metadata: none is said)
@@ -193,15 +192,13 @@ def orientation(image: Image.Image) -> Image.Transpose | None:
 
 
 def fitting(size: tuple[int, int], longest: int, *, is_square: bool = False) -> tuple[int, int]:
-    """The size in the same aspect whose longer side is at most `longest`, or the shorter one of what is to be a square;
-    no side is less than a pixel.
-    """
+    """Scale down until the longer side, or the shorter one of a square, is at most `longest`."""
     scale = min(1.0, longest / (min(size) if is_square else max(size)))
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
 def plain_gray(image: Image.Image) -> Image.Image:
-    """Sixteen bits as eight, and palettes in full colours, so that the picture can be reduced."""
+    """Reduce 16-bit gray to 8 bits and expand palettes, so that the picture can be resized."""
     if image.mode.startswith("I"):  # 16 bits of gray
         whole = image if image.mode == "I" else image.convert("I")
         return whole.point([level >> 8 for level in range(65536)], "L")
@@ -212,30 +209,30 @@ def plain_gray(image: Image.Image) -> Image.Image:
 
 
 def reduced(image: Image.Image, size: tuple[int, int]) -> Image.Image:
-    """The picture in that size. HAMMING is as sharp as LANCZOS to the eye here, in half of its time."""
+    """Resize. HAMMING looks as sharp as LANCZOS here in half the time."""
     if image.size == size:
         return image
     return image.resize(size, Image.Resampling.HAMMING, reducing_gap=3.0)
 
 
 def squared(image: Image.Image, longest: int) -> Image.Image:
-    """The square in the middle of a picture."""
+    """Cut out the middle square."""
     side = min(*image.size, longest)
     left, top = (image.width - side) // 2, (image.height - side) // 2
     return image.crop((left, top, left + side, top + side))
 
 
 def shrunk(image: Image.Image, longest: int) -> Image.Image:
-    """The preview of a picture."""
+    """The preview-sized picture."""
     size = fitting(image.size, longest)
     return image if image.size == size else image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
 
 
 def plain(image: Image.Image, profile: bytes | None) -> Image.Image:
-    """RGB or RGBA in the colours of sRGB, without anything beside the pixels."""
+    """RGB or RGBA in sRGB, without metadata."""
     has_alpha = image.mode == "RGBA"
     if profile and image.mode in ("RGB", "CMYK", "RGBA"):
-        with contextlib.suppress(Exception):  # a broken profile is none
+        with contextlib.suppress(Exception):  # ignore a broken profile
             image = in_srgb(image, profile)
     if image.mode != "RGB" and not has_alpha:
         image = image.convert("RGB")
@@ -243,7 +240,7 @@ def plain(image: Image.Image, profile: bytes | None) -> Image.Image:
 
 
 def in_srgb(image: Image.Image, profile: bytes) -> Image.Image:
-    """The picture by its colour profile, which does not survive; raises what LittleCMS does."""
+    """Apply and drop the colour profile. Raises what LittleCMS does."""
     given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
     if "sRGB" in ImageCms.getProfileDescription(given):
         return image
@@ -253,14 +250,14 @@ def in_srgb(image: Image.Image, profile: bytes) -> Image.Image:
 
 
 def opaque(image: Image.Image) -> Image.Image:
-    """RGB where no pixel is transparent."""
+    """RGB if no pixel is transparent."""
     if image.mode == "RGBA" and image.getchannel("A").getextrema()[0] == 255:
         return image.convert("RGB")
     return image
 
 
 def over_white(image: Image.Image) -> Image.Image:
-    """The picture as it looks on a white page."""
+    """The picture on a white background."""
     if image.mode == "RGB":
         return image
     white = Image.new("RGBA", image.size, "white")
@@ -269,9 +266,9 @@ def over_white(image: Image.Image) -> Image.Image:
 
 
 def save(image: Image.Image, target: str, quality: int) -> str:
-    """Write pixels and nothing else; the extension: JPEG, or WebP where something is transparent."""
+    """Write pixels only: JPEG, or WebP if transparent. Returns the extension."""
     bare = Image.new(image.mode, image.size)
-    bare.im = image.im  # without `info`, of which the writers keep parts
+    bare.im = image.im  # without `info`, because writers keep parts of it
     if image.mode == "RGB":
         bare.save(target + "jpg", "JPEG", quality=quality)
         return "jpg"
@@ -280,7 +277,7 @@ def save(image: Image.Image, target: str, quality: int) -> str:
 
 
 def difference(tiny: Image.Image) -> int:
-    """The perceptual hash (dHash): 64 bits, each whether a place is lighter than its left neighbour; signed."""
+    """The perceptual hash (dHash), 64 bits, signed. A bit says whether a pixel is lighter than its left neighbour."""
     gray = tiny.convert("L").resize((9, 8), Image.Resampling.BILINEAR).tobytes()
     bits = 0
     for row in range(8):
@@ -291,12 +288,12 @@ def difference(tiny: Image.Image) -> int:
 
 # --- The child -------------------------------------------------------------------------------------------
 def address_space(pixels: int) -> int:
-    """Bytes that a child may map where a picture may have so many pixels."""
+    """A child's address space limit in bytes."""
     return BYTES_OF_PROGRAM + BYTES_OF_PIXEL * pixels
 
 
 def confine(job: dict[str, Any]) -> None:
-    """Bound the process: what goes beyond gets MemoryError or OSError, or is ended by the kernel."""
+    """Limit this process. Beyond, it gets MemoryError or OSError, or the kernel ends it."""
     seconds = job["seconds"]
     for kind, most in (
         (resource.RLIMIT_AS, address_space(job["pixels"])),
@@ -312,7 +309,7 @@ def confine(job: dict[str, Any]) -> None:
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """The facts of the picture or video, or the `reason` why there are none."""
+    """Facts of the file, or the `reason` of its refusal."""
     try:
         if job.get("is_video"):
             return videos.rewrite(job["source"], job["target"])._asdict()
@@ -333,7 +330,7 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def work(line: socket.socket) -> None:
-    """Do the one job that comes on this line."""
+    """Do one job."""
     with line, line.makefile("rb") as words:
         job = json.loads(words.readline())
         confine(job)
@@ -341,7 +338,7 @@ def work(line: socket.socket) -> None:
 
 
 def lines(control: socket.socket) -> Iterator[socket.socket]:
-    """The lines of jobs, until the site's process has gone."""
+    """Sockets of jobs, until the site's process ends."""
     while True:
         message, handles, _flags, _address = socket.recv_fds(control, 1, 1)
         if not message:
@@ -350,7 +347,7 @@ def lines(control: socket.socket) -> Iterator[socket.socket]:
 
 
 def warm() -> None:
-    """Load what decoders load at their first picture."""
+    """Load now what decoders load at their first picture."""
     pillow_heif.register_heif_opener()
     Image.init()
     features.check("webp")
@@ -361,7 +358,7 @@ def warm() -> None:
 
 def main(handle: int) -> None:
     """Fork a child for each job."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes children that have ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps children
     warm()
     with socket.socket(fileno=handle) as control:
         for line in lines(control):

@@ -1,6 +1,6 @@
-"""Media files: their names, their types, and what a store of them can do.
+"""Names and types of media files, and the interface of their store.
 
-A file never changes. Its name is `ab/<30 hex digits>.<extension>`, made at random: whoever knows it can fetch the file.
+Files never change. Whoever knows a name, `ab/<30 random hex digits>.<extension>`, can fetch the file.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import IO, NamedTuple, Protocol
 from storage.breaker import UnavailableError
 
 PREFIXES = [f"{number:02x}" for number in range(256)]
-"""The folders of files: each name begins with one."""
+"""The folders. Each name begins with one."""
 NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]{30}(?:\.small|\.[0-9a-z]{4}(?=\.vtt))?\.(jpg|webp|mp4|mov|webm|vtt)", re.ASCII)
 TYPES = {
     "jpg": "image/jpeg",
@@ -22,17 +22,17 @@ TYPES = {
     "webm": "video/webm",
     "vtt": "text/vtt; charset=utf-8",
 }
-"""The type that a file is sent with, by its extension."""
+"""Content types by extension."""
 CACHING = "public, max-age=31536000, immutable"
-"""The Cache-Control of an answer that never changes at its address, as a file: it may be kept for a year."""
+"""Cache-Control of answers that never change."""
 
 
 class StoreError(UnavailableError):
-    """The store is full or does not answer: nothing was kept."""
+    """The store is full or does not answer. Nothing was kept."""
 
 
 class Stored(NamedTuple):
-    """A file in the store, its bytes, and the seconds since it was written."""
+    """A stored file. `age`: seconds since it was written."""
 
     name: str
     size: int
@@ -40,28 +40,28 @@ class Stored(NamedTuple):
 
 
 class Store(Protocol):
-    """The verbs of a store. Each raises StoreError."""
+    """A store of files. Each method raises StoreError."""
 
     is_remote: bool
-    """Whether each file is asked of a server, for which a thread waits."""
+    """A server sends the files, and a thread waits for it."""
 
     def save(self, source: Path, name: str) -> None:
-        """Keep a file of `incoming` under a name; when this returns it is on the disk."""
+        """Move a file of `incoming` into the store. It is on disk on return."""
 
     def move(self, name: str, to: str) -> None:
-        """Give a file another name; a file that is not there is passed."""
+        """Rename a file, if it exists."""
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
 
     def open(self, name: str) -> IO[bytes]:
-        """The file, to be read and closed by the caller. Raises FileNotFoundError too."""
+        """Open for reading. The caller closes it. Raises FileNotFoundError too."""
 
     def has(self, name: str) -> bool:
-        """Whether the file is there."""
+        """Whether the file exists."""
 
     def listing(self, prefix: str) -> Iterator[Stored]:
-        """The files whose names begin with one of `PREFIXES`."""
+        """The files of a folder, one of `PREFIXES`."""
 
 
 def new_name() -> str:

@@ -1,4 +1,4 @@
-"""The kind of a file by its bytes, whatever its name and its sender say."""
+"""The type of a file by its first bytes. Its name and declared type do not count."""
 
 from typing import IO
 
@@ -8,11 +8,11 @@ HEAD = 64
 HEIC = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
 AVIF = frozenset({b"avif", b"avis"})
 MOVIE = (b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")
-"""The first boxes of a MOV that has no `ftyp`."""
+"""First boxes of a MOV without `ftyp`."""
 
 
 def kind_of(file: IO[bytes]) -> Kind | None:
-    """The kind that a file begins as, or None if it is none that is taken."""
+    """The file's kind. None if it is not accepted."""
     file.seek(0)
     head = file.read(HEAD)
     file.seek(0)

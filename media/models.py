@@ -1,4 +1,4 @@
-"""A picture or video, and the files of it that are to be moved or removed."""
+"""Tables of media, and of files to rename or remove."""
 
 from datetime import UTC, datetime
 
@@ -9,11 +9,11 @@ from django.utils.translation import gettext_lazy as _
 
 DESCRIPTION_LENGTH = 1_500
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
-"""When a hidden medium is withdrawn, so that no sweep removes it; with its item it is withdrawn at that moment."""
+"""`withdrawn_at` of a hidden medium, so that no sweep removes it. Deleting its item sets a real time."""
 
 
 class MediaId(models.Func):
-    """A new id, made by PostgreSQL (storage.ids)."""
+    """A new id from PostgreSQL (storage.ids)."""
 
     function = "feedsite_next_id"
     arity = 0
@@ -21,7 +21,7 @@ class MediaId(models.Func):
 
 
 class Use(models.TextChoices):
-    """The uses of a medium."""
+    """What uses a medium."""
 
     NONE = "", _("not used")
     ITEM = "item", _("item")
@@ -31,18 +31,17 @@ class Use(models.TextChoices):
 
 
 class Kind(models.TextChoices):
-    """The kinds of media."""
+    """Kinds of media."""
 
     IMAGE = "image", _("picture")
     VIDEO = "video", _("video")
 
 
 class MediaFile(models.Model):
-    """A picture or video. Its files are `<name>.<ext>` and, of a picture, `<name>.small.<small_ext>`;
-    of a video that has captions, `<name>.<captions>`.
+    """A picture or video, used at most once. Its claim requires an empty `use`.
 
-    A medium is used once: a verb takes it where `use` is empty, in the transaction of what uses it. One that is
-    withdrawn is shown nowhere; its files have another name, or are gone.
+    Files: `<name>.<ext>`, a picture's preview `<name>.small.<small_ext>`, a video's `<name>.<captions>`. If it is
+    withdrawn it is shown nowhere, and its files are renamed or gone.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=MediaId(), editable=False)
@@ -104,20 +103,20 @@ class MediaFile(models.Model):
 
     @property
     def files(self) -> list[str]:
-        """The names of its files in the store."""
+        """Names in the store."""
         names = file_names(self.name, self.ext, self.small_ext)
         return [*names, f"{self.name}.{self.captions}"] if self.captions else names
 
 
 def file_names(name: str, ext: str, small_ext: str) -> list[str]:
-    """The names in the store of a medium's file and of its preview, if it has one."""
+    """Names of the file and its preview in the store."""
     return [f"{name}.{ext}", *([f"{name}.small.{small_ext}"] if small_ext else [])]
 
 
 class FileMove(models.Model):
-    """Files that get another name, or go: the queue of record, written with what withdraws them.
+    """Files to rename or remove, written with what withdraws them.
 
-    `media.actions.move_files` does it right after the commit; a task does what was left.
+    `media.actions.move_files` does it after the commit. A task does the rest.
     """
 
     name = models.CharField(max_length=64, db_index=True)

@@ -1,6 +1,6 @@
-"""A medium as pages and clients are shown it, from the facts that its item or its owner keeps.
+"""Media as pages and clients see them.
 
-An item keeps the facts of its media in its own row (`Item.media`), so no page asks one statement more for them.
+An item's row holds the facts of its media (`Item.media`), so pages need no extra query.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from media.models import Kind, MediaFile
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
-    """The facts of a medium, as an item or a user keeps them."""
+    """Facts of a medium in an item's or user's row."""
 
     id: str
     kind: str
@@ -34,7 +34,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
 
 
 class Dimensions(msgspec.Struct):
-    """The size of a file in pixels: `size` is WIDTHxHEIGHT."""
+    """Pixels. `size` is "WIDTHxHEIGHT"."""
 
     width: int
     height: int
@@ -43,14 +43,14 @@ class Dimensions(msgspec.Struct):
 
 
 class Focus(msgspec.Struct):
-    """The point that stays in sight where a picture is cut: from -1 to 1, x to the right and y upwards."""
+    """The point that stays visible in a crop. From -1 to 1, x to the right, y upwards."""
 
     x: float
     y: float
 
 
 class Meta(msgspec.Struct, omit_defaults=True):
-    """The sizes of a medium, its focus, and the seconds of a video."""
+    """Sizes, focus, and the seconds of a video."""
 
     original: Dimensions
     small: Dimensions
@@ -59,8 +59,9 @@ class Meta(msgspec.Struct, omit_defaults=True):
 
 
 class MediaObject(msgspec.Struct):
-    """A picture or video, by the names that Mastodon's clients know. `preview_url` of a video is its own address: the
-    browser draws the poster. `captions_url` of a video that has captions leads to a file of WebVTT.
+    """A picture or video, with Mastodon's field names.
+
+    A video's `preview_url` is its own address: the browser draws the poster. `captions_url` is a WebVTT file.
     """
 
     id: str
@@ -79,7 +80,7 @@ class MediaObject(msgspec.Struct):
 
 
 OWN = "/media/"
-"""Where the site itself sends files: browsers read captions of no other site."""
+"""The site's own address, because browsers read captions from no other site."""
 
 _entries = msgspec.json.Decoder(list[Entry])
 _entry = msgspec.json.Decoder(Entry)
@@ -91,7 +92,7 @@ def address(name: str, ext: str) -> str:
 
 
 def entry_of(row: MediaFile) -> Entry:
-    """The facts of a medium, to be kept by what uses it."""
+    """Facts to store with what uses the medium."""
     return Entry(
         id=str(row.id),
         kind=str(row.kind),
@@ -113,24 +114,24 @@ def entry_of(row: MediaFile) -> Entry:
 
 
 def kept(rows: Iterable[MediaFile]) -> list[dict[str, Any]]:
-    """The facts of media as a column of JSON takes them."""
+    """Facts for a JSON column."""
     return [msgspec.to_builtins(entry_of(row)) for row in rows]
 
 
 def address_of(facts: Mapping[str, Any]) -> str:
-    """The public address of a medium from its facts."""
+    """Public address, from facts."""
     return address(facts["name"], facts["ext"])
 
 
 def media_objects(facts: str | list[dict[str, Any]]) -> list[MediaObject]:
-    """The media of an item from its column, as text or decoded."""
+    """Media of an item's column, as text or decoded."""
     if isinstance(facts, str):
         return [] if facts == "[]" else [_object(entry) for entry in _entries.decode(facts)]
     return [_object(entry) for entry in msgspec.convert(facts, list[Entry])]
 
 
 def medium_of(facts: str | Mapping[str, Any] | None) -> MediaObject | None:
-    """The medium of facts, as text or decoded; None without any."""
+    """A medium from facts, as text or decoded."""
     if not facts:
         return None
     return _object(_entry.decode(facts) if isinstance(facts, str) else msgspec.convert(facts, Entry))
@@ -163,7 +164,7 @@ def _object(entry: Entry) -> MediaObject:
 
 
 def aspect(width: int, height: int) -> float:
-    """Width by height, rounded as it is sent."""
+    """Width by height, rounded."""
     return round(width / height, 4) if height else 1.0
 
 

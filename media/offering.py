@@ -1,7 +1,7 @@
-"""Media that are to be kept or used are offered to the rooms above, whose rules may block them.
+"""Ask the packages above whether their rules block media, before keeping or using them.
 
-The offer is made in the transaction that would keep or use them, so that no rule and no medium pass each other; that
-transaction is rolled back where they are blocked, and the attempt is told after it.
+This runs in the transaction that keeps or uses them, so a new rule is not missed. If blocked, it is rolled back, and
+then the attempt is reported.
 
 See docs/decisions.md: Blocked pictures are compared by 64 bits.
 """
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class BlockedMediaError(Exception):
-    """Rules block the media of an owner; the cause of the error that people are told. `rules`: their ids."""
+    """Rules block an owner's media. The cause of the error that users see."""
 
     def __init__(self, owner_id: int, rules: Sequence[int]) -> None:
         super().__init__(_("The rules of this site do not allow this picture or video."))
@@ -28,16 +28,14 @@ class BlockedMediaError(Exception):
 
 
 def offer(media: Sequence[MediaFile], *, owner_id: int, is_face: bool = False) -> None:
-    """Ask whether these media may be kept or used; `is_face`: as an avatar, banner or cover.
-    Raises BlockedMediaError.
-    """
+    """Raise BlockedMediaError unless media may be used. `is_face`: as avatar, banner or cover."""
     answers: list[tuple[Any, Any]] = media_offered.send(sender=MediaFile, media=media, is_face=is_face)
     if rules := [rule for _receiver, found in answers for rule in found or ()]:
         raise BlockedMediaError(owner_id, rules)
 
 
 def telling(verb: Callable[P, T]) -> Callable[P, T]:
-    """A verb whose error has BlockedMediaError as its cause: that is told, after its transaction was rolled back."""
+    """Decorate an action: send `media_blocked` after its rollback by a BlockedMediaError."""
 
     @wraps(verb)
     def tells(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,13 +1,11 @@
-"""Files of media over HTTP, before Django: a WSGI application that passes on what is not below `/media/`.
+"""Serve media files over HTTP. This WSGI application runs before Django and passes on paths outside `/media/`.
 
-A file never changes, so its name is its ETag, and it may be kept for a year. It is sent with the type that its
-extension has and may do nothing in a browser. With `FEEDSITE_MEDIA_ACCEL_PATH` the proxy sends it, told by
-X-Accel-Redirect.
+A file never changes, so its name is its ETag. It can run nothing in a browser. With `FEEDSITE_MEDIA_ACCEL_PATH` the
+proxy sends it (X-Accel-Redirect).
 
-A thread waits for a reader of more than `AT_ONCE_BYTES`, however slow that is. So such an answer takes one of the
-places that leave a thread for the rest of the site; without a free one it is 503. Videos are read in parts that take
-none. Where the files are in a bucket, each answer takes a place while it waits for the store; one that does not answer
-is 503 too.
+A slow reader of more than `AT_ONCE_BYTES` occupies a thread. Such an answer needs a place, so that other threads stay
+free for the site. Without a place it is 503. Videos are read in parts that need none. From a bucket every answer needs
+a place while the store is asked. If the store does not answer, it is 503.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -29,27 +27,27 @@ Headers = list[tuple[str, str]]
 PREFIX = "/media/"
 CHUNK_BYTES = 1 << 16
 AT_ONCE_BYTES = 1 << 19
-"""Bytes of an answer that are handed to the server as a whole, and of a part of a video whose end was not asked for."""
+"""Most bytes handed to the server at once. Also the length of a video part without a requested end."""
 WAIT_SECONDS = 0.02
-"""Seconds that a large answer waits for a place."""
+"""How long a large answer waits for a place."""
 REMOTE_WAIT_SECONDS = 1.0
-"""Seconds that an answer with a file of a bucket waits for a place."""
+"""How long an answer from a bucket waits for a place."""
 BUSY = ("503 Service Unavailable", ("Retry-After", "2"))
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 POLICY = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox"
-"""For a file that is opened by itself: it is shown, and runs nothing."""
+"""For a file opened by itself: show it, run nothing."""
 ALWAYS: Headers = [
     ("X-Content-Type-Options", "nosniff"),
     ("Content-Security-Policy", POLICY),
     ("Cross-Origin-Resource-Policy", "cross-origin"),
-    # Apps in browsers read the colours of pictures. No cookie is read here.
+    # Apps in browsers read colours of pictures. No cookie is used here.
     ("Access-Control-Allow-Origin", "*"),
     ("Referrer-Policy", "no-referrer"),
 ]
 
 
 def served(application: Application, places: threading.Semaphore) -> Application:
-    """The application, with files of media before it. `places`: for the answers that a thread may have to wait with."""
+    """Serve media before the application. `places`: for answers that may block a thread."""
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
@@ -63,7 +61,7 @@ def served(application: Application, places: threading.Semaphore) -> Application
 def respond(
     name: str, environ: dict[str, Any], start_response: Callable[..., Any], places: threading.Semaphore
 ) -> Iterable[bytes]:
-    """The answer for one name."""
+    """Answer for one file name."""
     method = environ.get("REQUEST_METHOD", "")
     match = NAME.fullmatch(name)
     if match is None:
@@ -104,8 +102,9 @@ def _answer(
     headers: Headers,
     places: threading.Semaphore,
 ) -> Iterable[bytes]:
-    """The answer with a file, which is closed with it. Of a bucket the caller holds a place, which `Parts` give back.
-    Raises FileNotFoundError, OSError and StoreError before the answer has begun.
+    """Send a file. For a bucket the caller holds a place, which `Parts` frees.
+
+    Raises FileNotFoundError, OSError and StoreError before it starts.
     """
     tag = f'"{name}"'
     with contextlib.ExitStack() as stack:
@@ -136,7 +135,7 @@ def _answer(
 
 
 def asked_for(environ: dict[str, Any], tag: str, size: int) -> tuple[int, int]:
-    """Where the part that is asked for begins and ends: the whole without a range that counts, else nothing outside."""
+    """Requested bytes. The whole file without a valid range."""
     condition = environ.get("HTTP_IF_RANGE", "").strip()
     match = RANGE.fullmatch(environ.get("HTTP_RANGE", "").replace(" ", ""))
     if match is None or (condition and condition != tag) or match[0] == "bytes=-":
@@ -157,8 +156,9 @@ def _is_known(condition: str, tag: str) -> bool:
 
 
 class Parts(Iterator[bytes]):
-    """The bytes of a file from `begin` to `end`. Its place is given back when it is closed, at the latest when it is
-    forgotten: a generator that was never begun would keep it.
+    """Bytes of a file. Closing it frees its place.
+
+    A class, because a generator that never started would keep the place.
     """
 
     def __init__(self, file: IO[bytes], begin: int, end: int, places: threading.Semaphore) -> None:
@@ -166,7 +166,6 @@ class Parts(Iterator[bytes]):
         self._file, self._left, self._places = file, end - begin, places
 
     def __next__(self) -> bytes:
-        """The next part."""
         part = self._file.read(min(CHUNK_BYTES, self._left))
         self._left -= len(part)
         if not part:
@@ -174,7 +173,7 @@ class Parts(Iterator[bytes]):
         return part
 
     def close(self) -> None:
-        """Close the file and give the place back, once."""
+        """Close the file and free the place, once."""
         if not self._file.closed:
             self._file.close()
             self._places.release()

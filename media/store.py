@@ -1,4 +1,4 @@
-"""The store of this site's media files: the data folder, or a bucket of an S3-compatible store."""
+"""The store of this site's media: the data folder or a bucket."""
 
 import contextlib
 import os
@@ -16,11 +16,11 @@ from runtime.disk import sync
 from web import uploads
 
 READABLE = 0o640
-"""The mode of the files: a server in the group of the site may send them (FEEDSITE_MEDIA_ACCEL_PATH)."""
+"""A web server in the site's group may read files (FEEDSITE_MEDIA_ACCEL_PATH)."""
 
 
 class Folder:
-    """The files of a folder of this machine."""
+    """Files in a folder of this machine."""
 
     is_remote = False
 
@@ -28,7 +28,7 @@ class Folder:
         self.root = root
 
     def save(self, source: Path, name: str) -> None:
-        """Keep a file of `incoming` under a name (`Store.save`)."""
+        """See `Store.save`."""
         with _errors():
             target = self.root / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ class Folder:
             sync(target.parent)
 
     def move(self, name: str, to: str) -> None:
-        """Give a file another name (`Store.move`)."""
+        """See `Store.move`."""
         with _errors(), contextlib.suppress(FileNotFoundError):
             target = self.root / to
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,20 +46,20 @@ class Folder:
             sync(target.parent)
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there (`Store.delete`)."""
+        """See `Store.delete`."""
         with _errors():
             (self.root / name).unlink(missing_ok=True)
 
     def open(self, name: str) -> IO[bytes]:
-        """The file, to be read (`Store.open`)."""
+        """See `Store.open`."""
         return (self.root / name).open("rb")
 
     def has(self, name: str) -> bool:
-        """Whether the file is there (`Store.has`)."""
+        """See `Store.has`."""
         return (self.root / name).exists()
 
     def listing(self, prefix: str) -> Iterator[Stored]:
-        """The files whose names begin with a prefix (`Store.listing`)."""
+        """See `Store.listing`."""
         now = time.time()
         try:
             with os.scandir(self.root / prefix) as entries:
@@ -97,13 +97,13 @@ def _folder(root: Path) -> Folder:
 
 @lru_cache(1)
 def _bucket(url: str, timeout_seconds: float) -> Store:
-    from media.bucket import Bucket  # boto3 takes half a second and 20 MB, of sites that have a bucket
+    from media.bucket import Bucket  # boto3 takes half a second and 20 MB; only bucket sites need it
 
     return Bucket(bucket_address.parse(url), timeout_seconds)
 
 
 def incoming() -> Path:
-    """The folder of what is on its way: uploads, and pictures before they are kept. Raises StoreError."""
+    """The folder for files before they are stored. Raises StoreError."""
     try:
         return uploads.folder()
     except OSError as error:

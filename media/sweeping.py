@@ -1,4 +1,4 @@
-"""The upkeep of media by bounded periodic tasks: what is left to be moved, what nothing uses, what has no row."""
+"""Bounded periodic tasks: finish moves, remove unused media and files without a row."""
 
 import time
 from collections.abc import Iterable
@@ -15,20 +15,20 @@ from media.store import incoming, store
 from storage.connections import database_now
 
 UNUSED = timedelta(days=1)
-"""How long a medium waits to be used, and a key of idempotency is remembered."""
+"""How long an unused medium and an idempotency key are kept."""
 WITHDRAWN = timedelta(days=30)
-"""How long a withdrawn medium can be brought back."""
+"""How long a withdrawn medium can be restored."""
 ORPHAN_SECONDS = 86_400
-"""The age from which a file without a row is one of a process that died."""
+"""From this age a file without a row is removed: its process died."""
 BATCH = 500
 KEYS = 5_000
-"""Keys of idempotency that one turn forgets."""
+"""Idempotency keys forgotten per run."""
 FILES = 200_000
-"""Files that one turn looks at. Of more than that, 4.8 million in all, a day begins with other ones than the last."""
+"""Files checked per run. With over 4.8 million in all, each day starts at another folder."""
 
 
 def sweep() -> int:
-    """Move what was left, and remove what nothing used for a day or is long withdrawn; how many."""
+    """Finish moves, and remove unused and long withdrawn media. Returns how many."""
     moved = move_files(list(FileMove.objects.order_by("pk").values_list("pk", flat=True)[:BATCH]))
     keyed = MediaFile.objects.exclude(key="").filter(created_at__lt=Now() - UNUSED).order_by("created_at")
     MediaFile.objects.filter(pk__in=list(keyed.values_list("pk", flat=True)[:KEYS])).update(key="")
@@ -45,7 +45,7 @@ def _forget(ids: Iterable[int]) -> int:
 
 
 def sweep_files(prefixes: Iterable[str]) -> int:
-    """Remove files without a row that are older than a day, of names with these prefixes; how many."""
+    """Remove old files without a row in these folders. Returns how many."""
     removed = 0
     files = (each for prefix in prefixes for each in store().listing(prefix))
     names = (each.name for each in islice(files, FILES) if each.age > ORPHAN_SECONDS)
@@ -57,7 +57,7 @@ def sweep_files(prefixes: Iterable[str]) -> int:
 
 
 def without_row(names: list[str]) -> list[str]:
-    """The files among these that no medium has, and none is to get."""
+    """Names that no medium has or will get."""
     stems = {name: name.partition(".")[0] for name in names}
     asked = set(stems.values())
     known = set(MediaFile.objects.filter(name__in=asked).values_list("name", flat=True))
@@ -67,7 +67,7 @@ def without_row(names: list[str]) -> list[str]:
 
 
 def sweep_incoming() -> int:
-    """Remove what killed processes left on its way a day ago; how many."""
+    """Remove old files that killed processes left in `incoming`. Returns how many."""
     until, removed = time.time() - ORPHAN_SECONDS, 0
     for path in incoming().iterdir():
         if path.stat().st_mtime < until:
@@ -77,7 +77,7 @@ def sweep_incoming() -> int:
 
 
 def turn() -> int:
-    """An hour's part of the files: all of them within a day."""
+    """Sweep an hour's share of the folders. A day covers all."""
     now = database_now()
     part = PREFIXES[now.hour :: 24]
     first = now.toordinal() % len(part)

@@ -7,11 +7,11 @@ from media import sweeping
 
 @shared_task(name="media.sweep")
 def sweep() -> None:
-    """Periodic: remove media that nothing uses, and finish what was begun."""
+    """Periodic: finish moves, remove unused media."""
     sweeping.sweep()
 
 
 @shared_task(name="media.sweep_files")
 def sweep_files() -> None:
-    """Periodic: remove an hour's part of the files without a row."""
+    """Periodic: remove an hour's share of files without a row."""
     sweeping.turn()

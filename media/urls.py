@@ -1,4 +1,4 @@
-"""The addresses of media. Files themselves are served before Django (media.serving), but for those of staff."""
+"""Addresses of media. media.serving sends the public files."""
 
 from django.urls import include, path, re_path
 

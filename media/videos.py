@@ -1,10 +1,10 @@
-"""Videos by their containers: MP4 and MOV (ISO base media), WebM (EBML). No frame is decoded.
+"""Rewrite videos by their containers: MP4 and MOV (ISO base media), WebM (EBML). No frame is decoded.
 
-A file is written anew by an allow-list. The new file is as long as the old one and begins as zeros. What a player needs
-is copied to its place: known boxes or elements, and the samples of pictures and sound. All else becomes free space full
-of zeros: user data, metadata, dates, comments, other tracks, and bytes that no sample names. Offsets stay right.
+The new file is as long as the old one. It gets known boxes or elements and the samples of pictures and sound, at their
+old offsets. The rest becomes free space of zeros: metadata, dates, comments, other tracks, and bytes that no sample
+uses.
 
-Each loop is linear and counted for the whole file. This module runs in a child with limits (media.decoding).
+Every loop is linear and bounded. This module runs in a child with limits (media.decoding).
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -18,15 +18,15 @@ from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 PARTS = 200_000
-"""Boxes or elements that one file may have: WebM has one for each frame."""
+"""Most boxes or elements of a file. WebM has one per frame."""
 CHUNKS = 1_000_000
-"""Runs of samples that one file may have."""
+"""Most runs of samples in a file."""
 TABLE_BYTES = 64 * 2**20
-"""Bytes of all tables of one file."""
+"""Most bytes of all tables of a file."""
 CONFIG_BYTES = 65_536
-"""Bytes that a decoder's configuration may have."""
+"""Most bytes of a decoder configuration."""
 NUMBER_BYTES = 64
-"""Bytes of a number or short name in WebM."""
+"""Most bytes of a number or short name in WebM."""
 LARGEST_SIDE = 8192
 LONGEST_SECONDS = 24 * 3600
 COPY_BYTES = 1 << 20
@@ -35,11 +35,11 @@ EBML_MAGIC = b"\x1a\x45\xdf\xa3"
 
 
 class VideoError(Exception):
-    """The file is no video that is taken; the first argument is the reason, one of `REASONS` of media.decoder."""
+    """The video is refused. The argument is one of `REASONS` of media.decoder."""
 
 
 class Facts(NamedTuple):
-    """The facts of a video: its container's extension, its size as shown in pixels, its length in seconds."""
+    """Extension, displayed size, duration in seconds."""
 
     ext: str
     width: int
@@ -48,7 +48,7 @@ class Facts(NamedTuple):
 
 
 def rewrite(source: str, target: str) -> Facts:
-    """Write a video anew with nothing in it but what a player needs. Raises VideoError, OSError."""
+    """Copy only what a player needs. Raises VideoError, OSError."""
     handle = os.open(source, os.O_RDONLY)
     try:
         plan = _Plan(handle)
@@ -60,7 +60,7 @@ def rewrite(source: str, target: str) -> Facts:
 
 
 class _Plan:
-    """What of a file is copied, and what is written over it. The rest becomes zeros."""
+    """What to copy, and what to write over it. The rest becomes zeros."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -72,7 +72,7 @@ class _Plan:
         self.patches: list[tuple[int, bytes]] = []
 
     def some(self, start: int, count: int) -> bytes:
-        """At most so many bytes. Those that follow are read with few of them: heads come one after the other."""
+        """Up to `count` bytes. Reads ahead, because heads follow each other."""
         at = start - self.ahead_at
         if 0 <= at <= len(self.ahead) - count:
             return self.ahead[at : at + count]
@@ -82,7 +82,6 @@ class _Plan:
         return self.ahead[: max(count, 0)]
 
     def exactly(self, start: int, count: int) -> bytes:
-        """So many bytes. Raises VideoError where the file ends before."""
         data = self.some(start, count)
         if len(data) < count:
             raise VideoError("whole")
@@ -92,7 +91,6 @@ class _Plan:
         return struct.unpack(form, self.exactly(start, struct.calcsize(form)))
 
     def count(self) -> None:
-        """Count one more box or element."""
         self.left -= 1
         if self.left < 0:
             raise VideoError("parts")
@@ -107,7 +105,7 @@ class _Plan:
         return len(self.spans), len(self.patches)
 
     def back_to(self, mark: tuple[int, int]) -> None:
-        """Forget what was planned since that mark."""
+        """Undo what was planned since the mark."""
         del self.spans[mark[0] :], self.patches[mark[1] :]
 
     def write(self, target: str) -> None:
@@ -126,7 +124,7 @@ class _Plan:
 
 
 def _merged(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Spans in their order; those that touch are one."""
+    """Sort spans, and join those that touch or overlap."""
     spans.sort()
     begun: tuple[int, int] | None = None
     for start, end in spans:
@@ -163,7 +161,7 @@ FIXED = {
     b"mfhd": (8, 8),
     b"tfdt": (8, 12),
 }
-"""Bytes of the body of a box, in its versions 0 and 1."""
+"""Bytes of a box's body in versions 0 and 1."""
 DATED = frozenset({b"mvhd", b"tkhd", b"mdhd"})
 """Boxes that begin with two dates."""
 TABLES = {
@@ -176,7 +174,7 @@ TABLES = {
     b"co64": (8, 8),
     b"elst": (12, 20),
 }
-"""Bytes of an entry of a table, in its versions 0 and 1."""
+"""Bytes of a table's entry in versions 0 and 1."""
 PICTURES = frozenset({b"avc1", b"avc3", b"hvc1", b"hev1", b"dvh1", b"dvhe", b"av01", b"vp08", b"vp09", b"mp4v"})
 PLAIN_SOUNDS = frozenset({b"sowt", b"twos", b"in24", b"lpcm", b"ipcm", b"ulaw", b"alaw"})
 SOUNDS = frozenset({b"mp4a", b"Opus", b"fLaC", b"alac", b"ac-3", b"ec-3", b".mp3"}) | PLAIN_SOUNDS
@@ -187,14 +185,14 @@ CONFIGS = frozenset(
     | {b"frma", b"mp4a", b"enda", b"\0\0\0\0"}
 )
 COLOUR_BYTES = {b"nclx": 11, b"nclc": 10}
-"""Bytes of a description of colours by numbers; a profile is not kept."""
+"""Bytes of a numeric colour description. Colour profiles are dropped."""
 FLAC_BYTES = 42
-"""A configuration of FLAC with one block, the description of the stream."""
+"""A FLAC configuration with STREAMINFO only."""
 LARGEST_BRANDS = 256
 
 
 class Box(NamedTuple):
-    """A box: its type, where it begins, where what it holds begins, and where it ends."""
+    """A box with its offsets."""
 
     type: bytes
     start: int
@@ -203,18 +201,18 @@ class Box(NamedTuple):
 
 
 class _Track:
-    """A track that is kept: units of time a second, and the length of its fragments in them."""
+    """`scale`: time units per second. `length`: of its fragments, in these units."""
 
     def __init__(self, scale: int, *, has_pictures: bool) -> None:
         self.has_pictures = has_pictures
         self.scale = scale
         self.length = 0
         self.defaults = (0, 0)
-        """Duration and bytes of a sample of a fragment that says none."""
+        """Duration and bytes of a sample, for fragments that give none."""
 
 
 class _Movie:
-    """One file of the ISO base media format."""
+    """A file of the ISO base media format."""
 
     def __init__(self, plan: _Plan) -> None:
         self.plan = plan
@@ -225,7 +223,7 @@ class _Movie:
         self.chunks = 0
         self.samples: list[tuple[int, int]] = []
         self.sounds = [0, 0]
-        """Sound tracks that are left out, and that are kept."""
+        """Sound tracks left out, and kept."""
 
     def read(self) -> Facts:
         found: dict[bytes, int] = {}
@@ -257,7 +255,7 @@ class _Movie:
 
     # --- boxes -----------------------------------------------------------------------------------------
     def boxes(self, start: int, end: int) -> Iterator[Box]:
-        """The boxes between two places, which they fill. Raises VideoError."""
+        """The boxes between two offsets. They must fill the space."""
         while start < end:
             self.plan.count()
             head = self.plan.some(start, min(16, end - start))
@@ -283,12 +281,12 @@ class _Movie:
         self.plan.keep(box.start, box.body)
 
     def free(self, box: Box) -> None:
-        """Make it a box of free space, full of zeros."""
+        """Turn a box into free space of zeros."""
         self.head(box)
         self.plan.patch(box.start + 4, b"free")
 
     def pick(self, box: Box | None, kinds: Collection[bytes]) -> dict[bytes, Box]:
-        """The first box of each of these kinds within a box, which is kept; all others become free space."""
+        """Keep a box. Returns the first inner box of each kind, and frees all others."""
         found: dict[bytes, Box] = {}
         if box is None:
             return found
@@ -301,13 +299,13 @@ class _Movie:
         return found
 
     def front(self, box: Box, count: int) -> None:
-        """Keep that much of what a box holds; it must be there."""
+        """Keep the first `count` bytes of a body."""
         if box.body + count > box.end:
             raise VideoError("whole")
         self.plan.keep(box.start, box.body + count)
 
     def leaf(self, box: Box) -> bytes:
-        """Keep a box of numbers without its dates; what it holds."""
+        """Keep a box of numbers without its dates."""
         version = self.version(box)
         size = FIXED[box.type][version]
         self.front(box, size)
@@ -316,7 +314,7 @@ class _Movie:
         return self.plan.exactly(box.body, size)
 
     def table(self, box: Box, *, at: int = 4, step: int = 0) -> bytes:
-        """Keep the entries of a table; they."""
+        """Keep and return a table's entries."""
         step = step or TABLES[box.type][self.version(box)]
         (count,) = self.plan.numbers(">I", box.body + at)
         self.tables += count * step
@@ -332,7 +330,6 @@ class _Movie:
         return version
 
     def index(self, box: Box) -> None:
-        """Keep the index of fragments."""
         head = 32 if self.version(box) else 24
         (count,) = self.plan.numbers(">H", box.body + head - 2)
         self.front(box, head + 12 * count)
@@ -367,7 +364,7 @@ class _Movie:
         return length / scale if scale and is_known else None
 
     def track(self, box: Box) -> None:
-        """Keep a track of pictures or sound in a known codec; any other becomes free space."""
+        """Keep a track of pictures or sound in a known codec, or free it."""
         mark = self.plan.mark()
         parts = self.pick(box, (b"tkhd", b"edts", b"mdia"))
         media = self.pick(parts.get(b"mdia"), (b"mdhd", b"hdlr", b"minf"))
@@ -380,7 +377,7 @@ class _Movie:
             self.sounds[is_kept] += 1
 
     def described(self, handler: bytes, parts: dict[bytes, Box], media: dict[bytes, Box]) -> bool:
-        """Keep the parts of a track, and find its samples; False if its codec is not known."""
+        """Keep a track and find its samples. False if its codec is unknown."""
         for edits in self.pick(parts.get(b"edts"), (b"elst",)).values():
             self.table(edits)
         inner = self.pick(media.get(b"minf"), (b"vmhd", b"smhd", b"hdlr", b"dinf", b"stbl"))
@@ -402,7 +399,7 @@ class _Movie:
         head = self.leaf(parts[b"tkhd"])
         (number,) = struct.unpack(">I", head[20:24] if head[0] else head[12:16])
         if number in self.tracks:
-            number = -len(self.tracks)  # files of no fragments may name two tracks alike
+            number = -len(self.tracks)  # without fragments, two tracks may share a number
         scale = _scaled(self.leaf(media[b"mdhd"]))[0] if b"mdhd" in media else 0
         self.tracks[number] = _Track(scale, has_pictures=handler == b"vide")
         if handler == b"vide":
@@ -411,21 +408,21 @@ class _Movie:
         return True
 
     def handler(self, box: Box | None) -> bytes:
-        """Keep what a track is, without the name of who made it."""
+        """Keep the track's type, without its maker's name."""
         if box is None:
             return b""
         self.front(box, 12)
         return self.plan.some(box.body + 8, 4)
 
     def references(self, box: Box) -> None:
-        """Say that all samples are in this file, whatever the box says."""
+        """Declare that all samples are in this file."""
         self.front(box, 8)
         for inner in self.boxes(box.body + 8, box.end):
             self.front(inner, 4)
             self.plan.patch(inner.body, b"\0\0\0\1")
 
     def see_sides(self, head: bytes) -> None:
-        """The size of the largest track, turned as its matrix says."""
+        """Note the size of the largest track, rotated by its matrix."""
         at = 88 if head[0] else 76
         matrix = struct.unpack(">9i", head[at - 36 : at])
         width, height = (side >> 16 for side in struct.unpack(">II", head[at : at + 8]))
@@ -435,8 +432,9 @@ class _Movie:
             self.sides = width, height
 
     def codecs(self, box: Box, handler: bytes) -> int | None:
-        """Keep the descriptions of codecs, without names of who made them; None if one is not known. A number is the
-        bytes of a moment of plain sound, where old tables of samples say 1.
+        """Keep codec descriptions without makers' names. None if a codec is unknown.
+
+        Returns the bytes of one frame of uncompressed sound, for which old tables say 1. Else 0.
         """
         self.front(box, 8)
         is_new, unit, count = self.version(box), 0, 0
@@ -469,7 +467,7 @@ class _Movie:
                 self.plan.keep(box.start, box.end)
             elif box.type == b"dfLa" and length > FLAC_BYTES:
                 self.front(box, FLAC_BYTES)
-                self.plan.patch(box.body + 4, b"\x80")  # its comments and pictures go
+                self.plan.patch(box.body + 4, b"\x80")  # drop comments and pictures
             elif box.type in CONFIGS and length <= CONFIG_BYTES:
                 self.plan.keep(box.start, box.end)
             else:
@@ -477,7 +475,6 @@ class _Movie:
 
     # --- samples ---------------------------------------------------------------------------------------
     def sampled(self, tables: dict[bytes, Box], unit: int) -> None:
-        """Keep the tables of a track, and find its samples."""
         entries = {kind: self.table(box) for kind, box in tables.items() if kind in TABLES}
         if b"cslg" in tables:
             self.leaf(tables[b"cslg"])
@@ -500,7 +497,6 @@ class _Movie:
             at += taken
 
     def sample(self, start: int, length: int) -> None:
-        """Plan a run of samples."""
         if start < 0 or start + length > self.plan.size:
             raise VideoError("whole")
         if not length:
@@ -511,7 +507,7 @@ class _Movie:
             self.samples.append((start, start + length))
 
     def place_samples(self, data: list[tuple[int, int]]) -> None:
-        """Keep the samples. Each must lie in a box of data, so that none names what is left out."""
+        """Keep samples. Each must lie in a data box, so that none points at dropped bytes."""
         places = iter(data)
         first, last = next(places)
         for start, end in _merged(self.samples):
@@ -539,9 +535,7 @@ class _Movie:
                 self.free(inner)
 
     def track_fragment(self, box: Box, movie: int, after: int | None) -> int | None:
-        """Keep a part of a track. `after`: where the samples of the part before end, None if they are left out; the
-        same of this one is returned.
-        """
+        """Keep a track's part of a fragment. `after` and the result: where samples end, None if left out."""
         inner = list(self.boxes(box.body, box.end))
         head = next((part for part in inner if part.type == b"tfhd"), None)
         if head is None:
@@ -571,7 +565,7 @@ class _Movie:
         return end
 
     def fragment_base(self, head: Box, flags: int, movie: int, after: int | None) -> tuple[int, int]:
-        """The place from which offsets of a part of a track count, and where its head goes on."""
+        """The base of sample offsets, and where the head continues."""
         if flags & 1:
             (base,) = self.plan.numbers(">Q", head.body + 8)
             return base, 16
@@ -582,7 +576,7 @@ class _Movie:
         return after, 8
 
     def run(self, box: Box, track: _Track, base: int, start: int, defaults: tuple[int, int]) -> int:
-        """Keep a run of samples; where it ends."""
+        """Keep a run of samples. Returns its end."""
         flags, count = self.plan.numbers(">II", box.body)
         at = 8
         if flags & 1:
@@ -607,19 +601,18 @@ class _Movie:
         return start + size
 
     def fragments_seconds(self) -> float | None:
-        """The length of the pictures."""
         tracks = [track for track in self.tracks.values() if track.has_pictures and track.scale]
         return max((track.length / track.scale for track in tracks), default=None)
 
 
 def _scaled(body: bytes) -> tuple[int, int]:
-    """The units of a second, and a length in them."""
+    """Time units per second, and a length in them."""
     scale, length = struct.unpack(">IQ", body[20:32]) if body[0] else struct.unpack(">II", body[12:20])
     return scale, length
 
 
 def _numbers(code: str, data: bytes) -> "array.array[int]":
-    """Unsigned numbers, of 4 bytes (I) or 8 (Q)."""
+    """Big-endian unsigned numbers of 4 bytes (I) or 8 (Q)."""
     found = array.array(code, data)
     if sys.byteorder == "little":
         found.byteswap()
@@ -627,7 +620,7 @@ def _numbers(code: str, data: bytes) -> "array.array[int]":
 
 
 def _per_chunk(runs: "array.array[int]", chunks: int) -> Iterator[int]:
-    """The samples of each chunk, by a table of first chunks. Raises VideoError for one that does not go up."""
+    """Samples of each chunk. The table of first chunks must ascend."""
     at = 0
     many = 0
     for place in range(0, len(runs), 3):
@@ -669,22 +662,22 @@ GROUP_LEAVES = frozenset({0x9B, 0xFB, 0x75A2})
 CUE_LEAVES = frozenset({0xB3})
 PLACE_LEAVES = frozenset({0xF7, 0xF1, 0xF0, 0xB2, 0x5378})
 CODECS = {b"V_VP8": 1, b"V_VP9": 1, b"V_AV1": 1, b"A_VORBIS": 2, b"A_OPUS": 2}
-"""The codecs of tracks that are kept, and whether they are pictures or sound."""
+"""Codecs of tracks that are kept. 1: pictures, 2: sound."""
 
 
 class Element(NamedTuple):
-    """An element of EBML: its id, where it begins, where what it holds begins, and where it ends."""
+    """An EBML element with its offsets."""
 
     id: int
     start: int
     body: int
     end: int
     is_open: bool
-    """Whether its length is not known; it then ends with what holds it, or before the next of its level."""
+    """Of unknown length: it ends with its parent, or before the next element of its level."""
 
 
 class _WebM:
-    """One file of WebM."""
+    """A WebM file."""
 
     def __init__(self, plan: _Plan) -> None:
         self.plan = plan
@@ -694,7 +687,7 @@ class _WebM:
         self.tracks: set[int] = set()
         self.clusters = 0
         self.sounds = [0, 0]
-        """Sound tracks that are left out, and that are kept."""
+        """Sound tracks left out, and kept."""
 
     def read(self) -> Facts:
         kind = b""
@@ -733,7 +726,7 @@ class _WebM:
         return Element(identity, start, body, stop, is_open)
 
     def elements(self, start: int, end: int) -> Iterator[Element]:
-        """The elements between two places, which they fill. Raises VideoError."""
+        """The elements between two offsets. They must fill the space."""
         while start < end:
             element = self.element(start, end)
             yield element
@@ -743,7 +736,7 @@ class _WebM:
         self.plan.keep(element.start, element.body)
 
     def void(self, element: Element) -> None:
-        """Make it an element of empty space, as long as it was."""
+        """Turn it into an empty element of the same length."""
         if element.is_open:
             raise VideoError("whole")
         length = element.end - element.start
@@ -751,7 +744,6 @@ class _WebM:
         self.plan.patch(element.start, head)
 
     def value(self, element: Element) -> bytes:
-        """What a small element holds."""
         if element.end - element.body > NUMBER_BYTES:
             raise VideoError("whole")
         return self.plan.some(element.body, element.end - element.body)
@@ -760,8 +752,9 @@ class _WebM:
         return int.from_bytes(self.value(element)[:8], "big")
 
     def master(self, element: Element, leaves: Collection[int], masters: Collection[int] = ()) -> dict[int, Element]:
-        """Keep an element and its leaves, which are small; what is in `masters` is left to the caller. All else becomes
-        empty space. The last of each that was found.
+        """Keep an element and its small `leaves`. The caller handles `masters`. All else becomes empty.
+
+        Returns the first of each master and the last of each leaf.
         """
         self.head(element)
         found: dict[int, Element] = {}
@@ -811,7 +804,7 @@ class _WebM:
                 (self.length,) = struct.unpack(">f" if len(data) == 4 else ">d", data)
 
     def seeks(self, element: Element) -> None:
-        """Keep where things are that are kept."""
+        """Keep index entries of kept elements."""
         self.head(element)
         for seek in self.elements(element.body, element.end):
             mark = self.plan.mark()
@@ -836,7 +829,7 @@ class _WebM:
                     self.void(part)
 
     def track(self, entry: Element, place: int) -> None:
-        """Keep a track of pictures or sound; any other becomes empty space."""
+        """Keep a track of pictures or sound, or empty it."""
         if entry.id != ENTRY:
             self.void(entry)
             return
@@ -852,7 +845,7 @@ class _WebM:
             return
         self.sounds[1] += kind == 2
         if ENCODINGS in found:
-            raise VideoError("whole")  # its frames are packed or locked
+            raise VideoError("whole")  # its frames are compressed or encrypted
         number = self.number(found[NUMBER]) if NUMBER in found else place
         self.tracks.add(number)
         if PRIVATE in found:
@@ -873,7 +866,7 @@ class _WebM:
             self.sides = sides[0], sides[1]
 
     def private(self, element: Element, codec: bytes) -> None:
-        """Keep what a decoder needs to begin. Vorbis has comments among it, which become blanks."""
+        """Keep the decoder configuration, but blank Vorbis comments."""
         length = element.end - element.body
         if length > CONFIG_BYTES:
             raise VideoError("whole")
@@ -888,7 +881,7 @@ class _WebM:
 
     # --- frames ----------------------------------------------------------------------------------------
     def cluster(self, cluster: Element) -> int:
-        """Keep the frames of tracks that are kept; where the cluster ends."""
+        """Keep the frames of kept tracks. Returns the end."""
         if not self.tracks:
             raise VideoError("whole")
         self.clusters += 1
@@ -897,7 +890,7 @@ class _WebM:
         while at < cluster.end:
             element = self.element(at, cluster.end)
             if cluster.is_open and element.id in LEVEL:
-                self.plan.left += 1  # it is read again
+                self.plan.left += 1  # it will be read again
                 return at
             at = element.end
             if element.id == SIMPLE_BLOCK and self.is_shown(element):
@@ -926,7 +919,7 @@ class _WebM:
             self.additions(found[ADDITIONS])
 
     def additions(self, element: Element) -> None:
-        """Keep what is transparent in a frame, and no other addition."""
+        """Keep only a frame's transparency."""
         self.head(element)
         for more in self.elements(element.body, element.end):
             mark = self.plan.mark()
@@ -939,7 +932,7 @@ class _WebM:
 
 
 def _number(data: bytes, most: int, *, keep: bool) -> tuple[int, int]:
-    """A number of variable length, with its marker or without, and how many bytes it takes. Raises VideoError."""
+    """A number of variable length and its bytes. `keep`: with the length marker."""
     if not data or not data[0]:
         raise VideoError("whole")
     taken = 9 - data[0].bit_length()
@@ -950,7 +943,7 @@ def _number(data: bytes, most: int, *, keep: bool) -> tuple[int, int]:
 
 
 def _laced(data: bytes) -> tuple[int, int]:
-    """Where the second of three packets begins, and how long it is. Raises VideoError."""
+    """Start and length of the second of three packets."""
     lengths, at = [], 1
     for _ in range(2):
         length = 0

@@ -1,4 +1,4 @@
-"""Files of media for staff, by their id: also those whose public addresses lead nowhere any more."""
+"""Media files for staff, by id, even without a public address."""
 
 import threading
 from http import HTTPStatus
@@ -14,22 +14,20 @@ from media.models import MediaFile
 from media.store import store
 
 MAY_SEE = ("media.view_mediafile", "items.view_item", "items.change_item", "moderation.decide_case")
-"""The permissions of which one is enough to see every file."""
+"""One of these permissions is enough."""
 PLACES = 2
 WAIT_SECONDS = 1.0
-"""Seconds that a file waits for a place."""
+"""How long a file waits for a place."""
 
 _places = threading.BoundedSemaphore(PLACES)
-"""A thread waits for a slow reader of a file: so many threads of a process at once."""
+"""A slow reader occupies a thread. This limits such threads per process."""
 
 
 @require_safe
 def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBase:
-    """The file of a medium, its preview, or a video's captions, in whatever state it is.
+    """A medium's file, preview or captions in any state, never cached.
 
-    Not found for all but staff with a permission of `MAY_SEE`, as for a medium that never was, nor for them if only the
-    people of a private mention may see it. No cache keeps it.
-    Raises StoreError, which is answered 503.
+    404 without a permission of `MAY_SEE`, and for private mentions. StoreError becomes 503.
 
     See docs/decisions.md: Hidden files lose their name.
     """
@@ -77,6 +75,5 @@ def _answer(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def _environ(request: HttpRequest, name: str) -> dict[str, Any]:
-    """The part of a request that `serving.asked_for` reads."""
     asked: dict[str, Any] = {key: request.META[key] for key in ("HTTP_RANGE", "HTTP_IF_RANGE") if key in request.META}
     return {**asked, "PATH_INFO": name}

@@ -1,7 +1,7 @@
-"""Captions as WebVTT: a file is read strictly and written anew, so that nothing but times and plain words is kept.
+"""Parse WebVTT strictly and rewrite it with times and plain words only.
 
-Headers, notes, styles, regions, names of cues and their settings are left out, as are the format's own tags, but for
-the names of speakers. Anything else in angle brackets is refused.
+Dropped: headers, notes, styles, regions, cue names and settings, and known tags except speakers' names. Anything else
+in angle brackets is refused.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -11,10 +11,10 @@ import re
 from typing import NamedTuple
 
 BYTES = 256 * 1024
-"""The bytes that a file of captions may have."""
+"""Largest file."""
 CUES = 5_000
 LETTERS = 1_000
-"""Characters of one cue."""
+"""Most characters of one cue."""
 HEAD = re.compile(rb"(?:\xef\xbb\xbf)?WEBVTT(?:[ \t\r\n]|\Z)")
 TIMING = re.compile(r"(?:(\d{2,3}):)?([0-5]\d):([0-5]\d)\.(\d{3})", re.ASCII)
 LINE = re.compile(rf"({TIMING.pattern})[ \t]+-->[ \t]+({TIMING.pattern})(?:[ \t].*)?", re.ASCII)
@@ -25,11 +25,11 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class CaptionsError(ValueError):
-    """The file is refused; the message is a word for its reason."""
+    """The file is refused. The message is a one-word reason."""
 
 
 class Cue(NamedTuple):
-    """Words, and the milliseconds of the video between which they are shown."""
+    """Words with begin and end in milliseconds."""
 
     begin: int
     end: int
@@ -37,19 +37,19 @@ class Cue(NamedTuple):
 
 
 def rewritten(data: bytes) -> str:
-    """The captions of a file as they are kept. Raises CaptionsError."""
+    """Captions as they are stored. Raises CaptionsError."""
     cues = sorted(parsed(data), key=lambda cue: (cue.begin, cue.end))
     return "WEBVTT\n\n" + "\n\n".join(map(_written, cues)) + "\n"
 
 
 def words(kept: str) -> str:
-    """The words of captions that `rewritten` wrote, without times."""
+    """The words of rewritten captions."""
     lines = kept.removeprefix("WEBVTT").split("\n")
     return html.unescape("\n".join(line for line in lines if line and "-->" not in line))
 
 
 def parsed(data: bytes) -> list[Cue]:
-    """The cues of a file, in its order. Raises CaptionsError."""
+    """The cues in file order. Raises CaptionsError."""
     if len(data) > BYTES:
         raise CaptionsError("large")
     if not HEAD.match(data):
@@ -70,7 +70,6 @@ def parsed(data: bytes) -> list[Cue]:
 
 
 def _blocks(lines: list[str]) -> list[list[str]]:
-    """The lines between empty ones; the first block is the header."""
     blocks: list[list[str]] = [[]]
     for line in lines:
         if line:
@@ -81,7 +80,7 @@ def _blocks(lines: list[str]) -> list[list[str]]:
 
 
 def _cue(block: list[str]) -> Cue | None:
-    """The cue of a block; None for one without words, or that says something else."""
+    """The cue, or None for comments and cues without words."""
     if LEFT_OUT.match(block[0]) and not any("-->" in line for line in block):
         return None
     at = 0 if "-->" in block[0] else 1
@@ -103,7 +102,7 @@ def _milliseconds(hours: str | None, minutes: str, seconds: str, thousandths: st
 
 
 def _plain(text: str) -> str:
-    """The words without tags; a speaker's name stands before what they say. Raises CaptionsError."""
+    """The words without tags, after the speaker's name."""
     bare = TAG.sub("", VOICE.sub(r"\1: ", text))
     if "<" in bare:
         raise CaptionsError("tags")
