@@ -1,4 +1,4 @@
-"""Access to pages: views for signed-in users only, and open pages for their own reader only."""
+"""Pages for signed-in users, and requests from open pages for their reader only."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -15,23 +15,23 @@ from web.pages import PageRequest, View, next_page, wants_part
 P = ParamSpec("P")
 
 READER_HEADER = "X-Reader"
-"""The header by which an open page names whom it was made for (base.html)."""
+"""An open page names its reader in this header (base.html)."""
 READER_FIELD = "page_reader"
-"""The field by which a form says the same (asking.js)."""
+"""A form names its reader in this field (asking.js)."""
 API = "/api/"
 FORBIDDEN = 403
 UNAUTHORIZED = 401
-"""The answer to an open page whose session ended."""
+"""Answer to an open page after its session ended."""
 
 
 def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase]) -> View[P]:
-    """Give the page its reader; who is not signed in is asked to, and comes back afterwards."""
+    """Pass the reader to the view. Strangers sign in first."""
 
     @wraps(view)
     def guard(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if isinstance(request.user, User):
             return view(request, request.user, *args, **kwargs)
-        if wants_part(request):  # the open page stays, and tells its reader (asking.js)
+        if wants_part(request):  # the open page stays and asks its reader to sign in (asking.js)
             return HttpResponse(status=UNAUTHORIZED)
         return redirect(_login(request.get_full_path() if request.method == "GET" else next_page(request)))
 
@@ -39,11 +39,10 @@ def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase
 
 
 class ReaderMiddleware:
-    """Refuses what an open page asks for after another user has logged in, or its reader out, in the same browser: the
-    token of the moment comes with the request, and the page's words would be said, or its buttons pressed, by another.
+    """Refuses requests of a page loaded for another reader.
 
-    Scripts are answered 401, forms by a page with the status 403. Only logging out is open to every page. What names no
-    reader was asked for by no open page of a signed-in reader.
+    If a second user logs in with the same browser, old tabs would act for them. Scripts get 401, forms a 403 page.
+    Log-out and requests that name no reader pass.
 
     See docs/decisions.md: A page names its reader.
     """
@@ -52,11 +51,11 @@ class ReaderMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request."""
+        """Pass on."""
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
-        """The refusal of a request from another user's page; None lets the view run."""
+        """Refuse another reader's page, or let the view run."""
         named = request.headers.get(READER_HEADER)
         if named is not None:
             return None if named == str(request.user.pk) else HttpResponse(status=UNAUTHORIZED)

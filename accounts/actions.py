@@ -1,4 +1,4 @@
-"""The verbs that change accounts. Each is one transaction."""
+"""Writes to accounts. Each is one transaction."""
 
 import secrets
 from collections.abc import Iterable
@@ -35,15 +35,15 @@ from storage.events import Revoked, announce
 from storage.queue import enqueue
 
 PASSWORD_LENGTH = 256
-"""Characters; a password is hashed as a whole, so that its length must have an end."""
-# Texts of Django's validator that Django's own Chinese catalogue lacks; here they get into the site's catalogue.
+"""Limit in characters. Longer passwords take longer to hash."""
+# Missing from Django's Chinese catalogue. Here they get into the site's.
 TOO_SHORT = ngettext_lazy(
     "This password is too short. It must contain at least %d character.",
     "This password is too short. It must contain at least %d characters.",
     8,
 )
 MODERATORS = "Moderators"
-"""The group that the first migration of moderation makes."""
+"""The group that moderation's first migration creates."""
 HELD_NAME_LIFE = timedelta(days=30)
 SCRUBBED = [
     "username",
@@ -66,11 +66,11 @@ SCRUBBED = [
     "deleted_at",
     "session_epoch",
 ]
-"""The fields that deleting an account writes; `password` is one that fits nothing."""
+"""Fields that deleting an account writes. `password` becomes unusable."""
 
 
 class LastSuperuserError(Exception):
-    """Raised when the last active superuser would be removed."""
+    """The last active superuser must stay."""
 
 
 def _wrong_password() -> ValidationError:
@@ -78,7 +78,7 @@ def _wrong_password() -> ValidationError:
 
 
 def refused(author: User, text: str) -> ValidationError | None:
-    """The error for words of a member that moderation would hold; None where it has nothing against them."""
+    """The error if moderation would hold the text."""
     if text and review.reasons(Submission(author, text, is_new=False)):
         return ValidationError(_("This contains words or links that are not allowed here."), code="not_allowed")
     return None
@@ -92,10 +92,10 @@ def edit_profile(
     fields: Iterable[profile_fields.Pair] | None = None,
     is_locked: bool | None = None,
 ) -> User:
-    """Change how a user presents themself, and whether they decide on each follower; what is None stays. Raises
-    ValidationError, a dict by field, also for a text that moderation would hold: a profile has nothing to show instead.
+    """Change a profile. None: no change.
 
-    Unlocking an account accepts none of the waiting requests: hundreds of unwanted followers could not be told apart.
+    Raises ValidationError with a dict by field, also if moderation would hold a text, because a profile has no other to
+    show. Unlocking accepts no waiting requests, because many could be unwanted.
     """
     texts = {"display_name": display_name, "bio": bio}
     changed = [field for field, value in texts.items() if value is not None]
@@ -121,7 +121,6 @@ def edit_profile(
 
 
 def _take_fields(user: User, pairs: Iterable[profile_fields.Pair]) -> None:
-    """Give a user the fields of their profile. Raises ValidationError."""
     try:
         taken = profile_fields.kept(pairs)
         words = "\n".join(f"{one['name']} {one['value']}" for one in taken if one not in user.profile_fields)
@@ -133,7 +132,7 @@ def _take_fields(user: User, pairs: Iterable[profile_fields.Pair]) -> None:
 
 
 def _save(user: User, fields: list[str]) -> None:
-    """Write these fields, unless the account was deleted meanwhile: it shall hold nothing personal again."""
+    """Write unless the account was deleted meanwhile, so that no personal data returns."""
     if "display_name" in fields:
         user.folded_name = folded_name(user.username, user.display_name)
         fields = [*fields, "folded_name"]
@@ -142,7 +141,7 @@ def _save(user: User, fields: list[str]) -> None:
 
 
 def dismiss_announcement(*, user: User, mark: str) -> None:
-    """Note that the user has read an announcement in an app (accounts.about.announcing.mark)."""
+    """Record that the user read it in an app (accounts.about.announcing.mark)."""
     User.objects.filter(pk=user.pk).update(dismissed_announcement=mark)
 
 
@@ -156,12 +155,7 @@ def edit_preferences(
     quotable_by: str | None = None,
     takes_requests: bool | None = None,
 ) -> User:
-    """Choose language and time zone ("" leaves it to the browser), whether what one opens is remembered, whether
-    search engines may list what one says, who may quote what one publishes from now on, and whether strangers may write
-    private mentions to one; None stays.
-
-    Raises ValidationError, a dict by field.
-    """
+    """None: no change. Language or time zone "": as the browser says. Raises ValidationError by field."""
     if language and language not in dict(settings.LANGUAGES):
         raise ValidationError({"language": ValidationError(_("There is no such language here."), code="invalid")})
     if time_zone and time_zone not in zone_names():
@@ -183,9 +177,9 @@ def edit_preferences(
 
 @transaction.atomic
 def change_password(*, user: User, current: str, new: str, keep_token: int = 0) -> User:
-    """Set another password. Every session and token ends, except the token with the id `keep_token`.
+    """Set a password, and end sessions and tokens except `keep_token`.
 
-    The caller renews the session that asked (`update_session_auth_hash`). Raises ValidationError, a dict by field.
+    The caller renews its own session (`update_session_auth_hash`). Raises ValidationError by field.
     """
     check_own_password(user=user, password=current, field="current_password")
     try:
@@ -194,7 +188,7 @@ def change_password(*, user: User, current: str, new: str, keep_token: int = 0) 
         raise ValidationError({"new_password": error.error_list}) from error
     proven = user.password
     user.set_password(new)
-    # Another change of the password meanwhile has made the given one worthless.
+    # Fails if the password changed meanwhile.
     changed = {"password": user.password, "session_generation": Draw()}
     if not User.objects.active().filter(pk=user.pk, password=proven).update(**changed):
         raise ValidationError({"current_password": _wrong_password()})
@@ -204,13 +198,13 @@ def change_password(*, user: User, current: str, new: str, keep_token: int = 0) 
 
 
 def check_own_password(*, user: User, password: str, field: str) -> None:
-    """Raise ValidationError for `field` unless `password` is the user's."""
+    """Raise ValidationError for `field` if it is wrong."""
     if len(password) > PASSWORD_LENGTH or not user.check_password(password):
         raise ValidationError({field: _wrong_password()})
 
 
 def check_password_shape(password: str, user: User) -> None:
-    """Raise ValidationError for a password that is too long, too short, too common, or too much like the user."""
+    """Raise ValidationError for an unsafe or too long password."""
     if len(password) > PASSWORD_LENGTH:
         raise ValidationError(_("At most %(count)d characters.") % {"count": PASSWORD_LENGTH}, code="max_length")
     validate_password(password, user)
@@ -218,10 +212,7 @@ def check_password_shape(password: str, user: User) -> None:
 
 @transaction.atomic
 def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
-    """End every session and token, except the token with the id `keep_token`.
-
-    The caller renews the session that asked (`update_session_auth_hash`).
-    """
+    """End sessions and tokens except `keep_token`. The caller renews its own session (`update_session_auth_hash`)."""
     User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1, session_generation=Draw())
     user.refresh_from_db(fields=["session_epoch"])
     end_tokens(user=user, keep_token=keep_token)
@@ -230,14 +221,10 @@ def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
 
 @transaction.atomic
 def delete_account(*, user: User) -> bool:
-    """Make an account vanish at once and for good; False if it was deleted before. Raises LastSuperuserError.
+    """Delete an account. False if it is deleted. Raises LastSuperuserError.
 
-    From the commit on all others no longer see the user or anything they published, and they cannot sign in. Personal
-    data is gone with it; items, follows, likes and the like are taken away afterwards, by accounts.purge. The name is
-    held for `HELD_NAME_LIFE`, so that no new user is taken for the one who left.
-
-    The row stays, because threads hang on its items. A check constraint keeps it inactive. Of the name only keyed
-    hashes are kept.
+    User, items and personal data vanish at once. accounts.purge removes items, follows and likes later. Keyed hashes
+    reserve the name for `HELD_NAME_LIFE`. The row stays for threads, inactive by a check constraint.
     """
     _keep_a_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)
@@ -266,9 +253,7 @@ def delete_account(*, user: User) -> bool:
 
 
 def _keep_a_superuser(user: User) -> None:
-    """Raise LastSuperuserError if the user is the last. They are locked in the order of ids: of the last two, one
-    stays.
-    """
+    """Raise LastSuperuserError for the last one. Locked in id order, so that two cannot both leave."""
     if user.is_superuser:
         superusers = User.objects.active().filter(is_superuser=True).order_by("pk").select_for_update()
         if not any(other.pk != user.pk for other in superusers):
@@ -277,7 +262,7 @@ def _keep_a_superuser(user: User) -> None:
 
 @transaction.atomic
 def promote(*, user: User, as_moderator: bool = False) -> bool:
-    """Make an active user an administrator, or a moderator; True if they were not."""
+    """Make an active user administrator or moderator. False if they are."""
     user = User.objects.active().select_for_update().get(pk=user.pk)
     group = Group.objects.get(name=MODERATORS)
     if user.is_staff and (user.groups.filter(pk=group.pk).exists() if as_moderator else user.is_superuser):
@@ -293,7 +278,7 @@ def promote(*, user: User, as_moderator: bool = False) -> bool:
 
 @transaction.atomic
 def demote(*, user: User) -> bool:
-    """Take every power from a user: they are a member like others; True if they had one. Raises LastSuperuserError."""
+    """Take all powers from a user. False if they had none. Raises LastSuperuserError."""
     _keep_a_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)
     had = user.is_staff or user.is_superuser or user.groups.exists() or user.user_permissions.exists()
@@ -305,9 +290,7 @@ def demote(*, user: User) -> bool:
 
 
 def forget_security(user: User) -> None:
-    """Delete a deleted user's addresses, second factors and places. A deletion by a version before this leaves them to
-    accounts.purge.
-    """
+    """Delete addresses, second factors and sign-in places. accounts.purge does it for deletions by older versions."""
     for model in (EmailAddress, Authenticator, UserSession):
         model.objects.filter(user=user).delete()
 
@@ -318,14 +301,14 @@ def _after_deletion(user_id: int) -> None:
 
 
 def forget_held_names() -> int:
-    """Let go of the names whose time is over; how many."""
+    """Release names reserved long enough."""
     return HeldName.objects.filter(until__lt=Now()).delete()[0]
 
 
 @transaction.atomic
 def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
-    """A new API token, which is a token of the built-in app. Its hash is kept, and where it was issued. Expired tokens
-    go, and so does the oldest beyond `TOKEN_CAP`.
+    """Issue an API token of the built-in app. Only its hash is stored. Deletes expired tokens, and the oldest beyond
+    `TOKEN_CAP`.
     """
     tokens = AccessToken.objects.filter(user=user, application=OWN_APP)
     tokens.filter(expires__lt=Now()).delete()
@@ -343,7 +326,7 @@ def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
 
 @transaction.atomic
 def revoke_token(*, token_id: int) -> bool:
-    """Delete a token of the API or of an app, and end the streams that it holds open. True if there was one."""
+    """Delete a token and end its streams. False if there is none."""
     token = AccessToken.objects.filter(pk=token_id)
     user_id = token.values_list("user_id", flat=True).first()
     _, gone = token.delete()
@@ -353,8 +336,8 @@ def revoke_token(*, token_id: int) -> bool:
 
 
 def end_tokens(*, user: User, keep_token: int = 0) -> None:
-    """Delete all tokens of a user, of the API and of apps, and codes that apps did not use yet, except the token with
-    the id `keep_token`. The streams that they hold open end, and so do streams of sessions that have ended.
+    """Delete tokens and apps' unused codes, except `keep_token`, and end their streams. Streams of ended sessions end
+    too.
     """
     AccessToken.objects.filter(user=user).exclude(pk=keep_token).delete()
     Grant.objects.filter(user=user).delete()
@@ -363,11 +346,9 @@ def end_tokens(*, user: User, keep_token: int = 0) -> None:
 
 @transaction.atomic
 def delete_app(*, app_id: int) -> None:
-    """Remove an app that registered itself, its tokens and the codes that it did not use yet, and end the streams that
-    it holds open. Nothing happens for the built-in app.
-    """
+    """Remove a self-registered app with tokens, unused codes and streams. Ignores the built-in app."""
     apps = ClientApp.objects.registered().filter(pk=app_id)
-    list(apps.select_for_update().values_list("pk"))  # a token that is issued meanwhile is seen below, or is refused
+    list(apps.select_for_update().values_list("pk"))  # a token issued meanwhile is seen below, or refused
     held = AccessToken.objects.filter(application__in=apps, user__isnull=False)
     users = set(held.values_list("user_id", flat=True))
     apps.delete()
@@ -376,5 +357,5 @@ def delete_app(*, app_id: int) -> None:
 
 
 def end_streams(*, user_id: int) -> None:
-    """Once it is committed, tell the stream processes to look at once whether the user's connections still stand."""
+    """After the commit, tell stream processes to check the user's connections."""
     transaction.on_commit(partial(announce, Revoked(user_id)))

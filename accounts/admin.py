@@ -1,4 +1,4 @@
-"""The policy, deleted accounts, roles, apps and tokens in the admin; users have a module of their own (user_admin)."""
+"""Policy, deletions, roles, apps and tokens in the admin. Users are in user_admin."""
 
 from datetime import datetime
 from typing import Any
@@ -26,28 +26,28 @@ from accounts.signing_in.models import OWN_APP, AppToken, ClientApp
 from accounts.user_admin import PermissionsField, is_super
 from web.admin import QuickListAdmin, ReadOnlyAdmin, is_writing
 
-__all__ = ["joining_admin"]  # registers its pages
+__all__ = ["joining_admin"]  # imported to register its pages
 # Addresses are edited with their user. Factors and sessions belong to their owners (accounts/signing_in).
 admin.site.unregister([EmailAddress, Authenticator, UserSession])
 
 
 @admin.register(Policy)
 class PolicyAdmin(QuickListAdmin):
-    """The one row, which superusers look at and change; the admin neither adds nor deletes one."""
+    """The one row."""
 
     fields = ("push_level", "inbox_from")
     list_display = ("__str__", "push_level", "inbox_from")
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return is_super(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return is_super(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return is_super(request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -59,22 +59,22 @@ class PolicyAdmin(QuickListAdmin):
         return False
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """The form names the value that it began with, so that it changes only what was changed in it."""
+        """Send initial values, so that only edited fields change."""
         return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Policy, form: Any, change: bool) -> None:
-        """Write the policy by its verb, which draws a generation, as the command does."""
+        """Save by the action, which draws a generation."""
         policy.change(**{name: form.cleaned_data[name] for name in form.changed_data})
 
     def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:
-        """The history tells from which value to which."""
+        """Log old and new values."""
         changes = [f"{name}: {form.initial[name]} → {form.cleaned_data[name]}" for name in form.changed_data]
         return [{"changed": {"fields": changes}}] if changes else []
 
 
 @admin.register(Deletion)
 class DeletionAdmin(ReadOnlyAdmin):
-    """Deleted accounts of which something is left. Many attempts at one mean that a room fails to purge it."""
+    """Deletions in progress. Many attempts mean that a package fails to purge."""
 
     list_display = ("user", "created_at", "tried_at", "attempts")
     ordering = ("-attempts", "created_at")
@@ -82,45 +82,45 @@ class DeletionAdmin(ReadOnlyAdmin):
 
 admin.site.unregister(Group)
 for model in (ClientApp, AccessToken, Grant, IDToken, RefreshToken):
-    admin.site.unregister(model)  # django-oauth-toolkit's own pages would make tokens for others
+    admin.site.unregister(model)  # django-oauth-toolkit's pages could make tokens for others
 
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin):
-    """Roles are made by superusers only: staff who could edit their own groups could do everything."""
+    """For superusers only. Staff who edit their own groups could do everything."""
 
     object_history_template = "admin/history.html"
 
     def wants_proof(self, request: HttpRequest) -> bool:
-        """Whether the request changes roles, or opens a form that does."""
+        """For changes and their form."""
         return is_writing(request)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:
-        """The field; permissions are named in the reader's language."""
+        """Permissions in the reader's language."""
         if db_field.name == "permissions":
             kwargs["form_class"] = PermissionsField
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return is_super(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return is_super(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return is_super(request)
 
 
 def shown_time(moment: datetime) -> str:
-    """A moment as lists show it: Django's own pages of one row show it raw."""
+    """A time as in lists. Django shows it raw on detail pages."""
     return display_for_value(moment, "-")
 
 
 class RevokedAdmin(QuickListAdmin):
-    """Rows that others made, to look at and to take away. They have no page outside the admin."""
+    """Rows to view and revoke."""
 
     view_on_site = False
 
@@ -129,11 +129,11 @@ class RevokedAdmin(QuickListAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False: a row is only taken away."""
+        """False: rows are only revoked."""
         return False
 
     def revoke(self, obj: Any) -> None:
-        """Take the row away, by the verb that ends what it opened."""
+        """End the row's access."""
         raise NotImplementedError
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
@@ -141,14 +141,14 @@ class RevokedAdmin(QuickListAdmin):
         self.revoke(obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Revoke them one by one."""
+        """Revoke each."""
         for one in queryset:
             self.revoke(one)
 
 
 @admin.register(AppToken)
 class AppTokenAdmin(RevokedAdmin):
-    """Tokens of the API and of apps, to look at and to revoke. No page has the token or its hash."""
+    """Tokens of the API and apps. Neither token nor hash is shown."""
 
     list_display = ("owner", "app", "granted", "created_at", "used_at", "expires_at")
     list_select_related = ("user", "application")
@@ -159,42 +159,42 @@ class AppTokenAdmin(RevokedAdmin):
 
     @admin.display(description=_("user"), empty_value="-")
     def owner(self, token: AppToken) -> User | None:
-        """The user of the token; none of one that is the app's own."""
+        """The user. None for an app's own token."""
         return token.user  # type: ignore[no-any-return]
 
     @admin.display(description=_("app"), empty_value="-")
     def app(self, token: AppToken) -> ClientApp | str | None:
-        """The app that holds the token."""
+        """The app."""
         return gettext("API token") if token.application_id == OWN_APP else token.application
 
     @admin.display(description=_("scopes"))
     def granted(self, token: AppToken) -> str:
-        """The scopes that the user gave."""
+        """Granted scopes."""
         return str(token.scope)
 
     @admin.display(description=_("since"), ordering="created")
     def created_at(self, token: AppToken) -> str:
-        """The moment at which the token was issued."""
+        """Time of issue."""
         return shown_time(token.created)
 
     @admin.display(description=_("last used"), ordering="updated", empty_value="-")
     def used_at(self, token: AppToken) -> str | None:
-        """The moment of its last use, to the hour. It is not written for API tokens."""
+        """Last use, to the hour. Not recorded for API tokens."""
         return None if token.application_id == OWN_APP else shown_time(token.updated)
 
     @admin.display(description=_("until"), ordering="expires")
     def expires_at(self, token: AppToken) -> str:
-        """The moment at which it ends. A use before moves it, except for API tokens."""
+        """End. Use extends it, except for API tokens."""
         return shown_time(token.expires)
 
     def revoke(self, obj: AppToken) -> None:
-        """Revoke the token, and end the streams that it holds open."""
+        """Revoke the token and end its streams."""
         revoke_token(token_id=obj.pk)
 
 
 @admin.register(ClientApp)
 class ClientAppAdmin(RevokedAdmin):
-    """Apps that registered themselves, to look at and to remove with all their tokens. No page has a secret."""
+    """Self-registered apps. No secret is shown."""
 
     list_display = ("name", "website", "scopes", "created_at")
     search_fields = ("name",)
@@ -202,28 +202,28 @@ class ClientAppAdmin(RevokedAdmin):
     fields = readonly_fields = (*list_display, "addresses", "held")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """The apps that registered themselves: the built-in one is not to be removed."""
+        """Leave out the built-in app."""
         apps: QuerySet[Any] = super().get_queryset(request)
         return apps.exclude(pk=OWN_APP)
 
     @admin.display(description=_("since"), ordering="created")
     def created_at(self, app: ClientApp) -> str:
-        """The moment at which the app registered."""
+        """Time of registration."""
         return shown_time(app.created)
 
     @admin.display(description=_("redirect URIs"))
     def addresses(self, app: ClientApp) -> str:
-        """The addresses to which users are led back."""
+        """Redirect addresses."""
         return str(app.redirect_uris)
 
     @admin.display(description=_("tokens"))
     def held(self, app: ClientApp) -> str:
-        """The way to its tokens."""
+        """Link to its tokens."""
         address = reverse("admin:accounts_apptoken_changelist", query={"application__id__exact": app.pk})
         return format_html('<a href="{}">{}</a>', address, _("Show"))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The rows that the confirmation names: the apps, and not each of their tokens."""
+        """Name only the apps, not each token."""
         names = [str(one) for one in objs]
         return names, {self.opts.verbose_name_plural: len(names)}, set(), []
 

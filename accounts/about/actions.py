@@ -1,4 +1,4 @@
-"""The verbs that change what the site says of itself. Each is one transaction."""
+"""Writes of the site's description and rules. Each is one transaction."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ from accounts.about.site import RULES, kept
 
 @transaction.atomic
 def change(**fields: Any) -> SiteSettings:
-    """Write these columns of the one row, which is made where there is none. Raises ValidationError, a dict by field.
+    """Write these columns of the one row. Raises ValidationError with a dict by field.
 
-    This process shows them from the commit on, all others within `accounts.about.site.SECONDS`.
+    Other processes see the change within `accounts.about.site.SECONDS`.
     """
     row = SiteSettings.objects.select_for_update().filter(pk=1).first() or SiteSettings()
     for name, value in fields.items():
@@ -30,14 +30,14 @@ def change(**fields: Any) -> SiteSettings:
 
 
 def count(*, users: int, active: int, items: int) -> None:
-    """Keep about how many users, users who came within a month, and items there are, for pages that tell it."""
+    """Store approximate counts. `active`: users seen within a month."""
     SiteSettings.objects.bulk_create([SiteSettings()], ignore_conflicts=True)
     SiteSettings.objects.filter(pk=1).update(user_count=users, active_count=active, item_count=items)
 
 
 @transaction.atomic
 def save_rule(*, rule: Rule) -> Rule:
-    """Write a rule, new or changed. Raises ValidationError for one more than `accounts.about.site.RULES`."""
+    """Create or change a rule. Raises ValidationError over `accounts.about.site.RULES` rules."""
     rule.full_clean()
     rule.save()
     if Rule.objects.filter(withdrawn_at=None).count() > RULES:
@@ -48,6 +48,6 @@ def save_rule(*, rule: Rule) -> Rule:
 
 @transaction.atomic
 def withdraw_rule(*, rule_id: int) -> bool:
-    """Take a rule out of force; True if it was. Its row stays, for reports that name it."""
+    """Withdraw a rule. Its row stays, because reports name it."""
     transaction.on_commit(kept.forget)
     return bool(Rule.objects.filter(pk=rule_id, withdrawn_at=None).update(withdrawn_at=timezone.now()))

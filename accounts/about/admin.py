@@ -1,4 +1,4 @@
-"""The site's own words in the admin: one form with a preview, and the list of the rules."""
+"""The site's description and rules in the admin."""
 
 from typing import Any
 
@@ -27,11 +27,11 @@ from media.files import StoreError
 from web.admin import QuickListAdmin, ask, is_writing
 
 PREVIEW = "_preview"
-"""The button that shows the page before it is saved."""
+"""The preview button."""
 
 
 class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """The form of the site's row, and a file for the logo."""
+    """The site's row, and a file for the logo."""
 
     new_logo = forms.FileField(
         label=_("New logo"),
@@ -45,7 +45,7 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         widgets = {"announcement": forms.Textarea(attrs={"rows": 3})}
 
     def clean_contact_username(self) -> str:
-        """The username as its user writes it. Raises ValidationError for a name that no active user has."""
+        """The username in its user's spelling. Raises ValidationError if no active user has it."""
         name: str = self.cleaned_data["contact_username"]
         user = get_user_model().objects.active().named(name).first() if name else None
         if name and user is None:
@@ -54,42 +54,42 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
 
 
 class OwnersAdmin(QuickListAdmin):
-    """Rows that superusers look at and change: all who read the site see them."""
+    """Rows for superusers only."""
 
     def wants_proof(self, request: HttpRequest) -> bool:
-        """Whether the request changes what the site says, or opens a form that does."""
+        """For changes and their form."""
         return is_writing(request)
 
     def _may(self, request: HttpRequest) -> bool:
         return bool(getattr(request.user, "is_superuser", False))
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return self._may(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return self._may(request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return self._may(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return self._may(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether the request is by a superuser."""
+        """Superusers only."""
         return self._may(request)
 
 
 @admin.register(SiteSettings)
 class SiteAdmin(OwnersAdmin):
-    """The one row, which is made when it is first saved."""
+    """The one row. The first save creates it."""
 
     form = SiteForm
-    # One field with a label of its own; Django's two have none, and their calendar styles itself inline.
+    # One labelled field. Django's two have no labels, and their calendar styles itself inline.
     formfield_overrides = {
         models.DateTimeField: {
             "form_class": forms.DateTimeField,
@@ -108,7 +108,7 @@ class SiteAdmin(OwnersAdmin):
 
     @admin.display(description=_("logo"))
     def logo_now(self, row: SiteSettings) -> SafeString:
-        """The logo as it is."""
+        """The current logo."""
         return format_html('<img src="{}" alt="" width="64" height="64">', logo_url(row.logo))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -120,13 +120,13 @@ class SiteAdmin(OwnersAdmin):
         return False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The form: a list of one row would be a step too many."""
+        """Skip the list of one row."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return redirect("admin:about_sitesettings_change", 1)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> SiteSettings:
-        """The row, or the one that would be saved."""
+        """The row, or an unsaved one."""
         return SiteSettings.objects.filter(pk=1).first() or SiteSettings()
 
     def changeform_view(
@@ -136,7 +136,7 @@ class SiteAdmin(OwnersAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The form; where it is asked for a preview, the page as it would be."""
+        """The form or its preview."""
         if request.method == "POST" and PREVIEW in request.POST and self.has_change_permission(request):
             row = self.get_object(request, object_id or "1")
             form = self.get_form(request, row, change=True)(request.POST, request.FILES, instance=row)
@@ -150,7 +150,7 @@ class SiteAdmin(OwnersAdmin):
         return TemplateResponse(request, "about/preview.html", {"previewed": site})
 
     def save_model(self, request: HttpRequest, obj: SiteSettings, form: Any, change: bool) -> None:
-        """Write what was edited and nothing else: counts change while the form is open."""
+        """Write only edited columns: counts change while the form is open."""
         columns = {field.name for field in SiteSettings._meta.concrete_fields}
         actions.change(**{name: form.cleaned_data[name] for name in form.changed_data if name in columns})
         file = form.cleaned_data["new_logo"]
@@ -170,14 +170,14 @@ class SiteAdmin(OwnersAdmin):
             )
 
     def response_change(self, request: HttpRequest, obj: SiteSettings) -> HttpResponse:
-        """The form again, whichever button saved it."""
+        """Show the form again."""
         self.message_user(request, _("Saved. Every page shows it within five seconds."), messages.SUCCESS)
         return redirect("admin:about_sitesettings_change", 1)
 
 
 @admin.register(Rule)
 class RuleAdmin(OwnersAdmin):
-    """The rules, in their order. One that is removed stays as a row, for reports that name it."""
+    """Rules in order. Removed ones stay as rows, because reports name them."""
 
     list_display = ("number", "text")
     list_display_links = ("text",)
@@ -190,17 +190,17 @@ class RuleAdmin(OwnersAdmin):
         return super().get_queryset(request).filter(withdrawn_at=None)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """The next number."""
+        """Suggest the next number."""
         return {"number": len(current().rules) + 1}
 
     def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
-        """Write the rule by its verb."""
+        """Save through `actions.save_rule`."""
         actions.save_rule(rule=obj)
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Ask first; then the rule is out of force."""
+        """Ask first, then withdraw the rule."""
         rule = self.get_object(request, object_id)
         if rule is None or not self.has_delete_permission(request, rule):
             raise PermissionDenied

@@ -1,6 +1,6 @@
-"""The announcement at the top of every page, until a browser dismisses it. Another announcement is shown again.
+"""The announcement on every page. A cookie remembers that this browser dismissed it.
 
-An app dismisses it for its user (accounts.actions.dismiss_announcement), in all apps and in no browser.
+Dismissing it in an app counts for all the user's apps, but no browser (accounts.actions.dismiss_announcement).
 """
 
 import hashlib
@@ -13,17 +13,17 @@ LIFE_SECONDS = 31_536_000
 
 
 def for_browser(request: HttpRequest, news: str) -> str:
-    """The announcement for this browser; empty where it was dismissed there."""
+    """The announcement, or "" if dismissed here."""
     return "" if news and request.COOKIES.get(COOKIE) == mark(news) else news
 
 
 def dismiss(response: HttpResponseBase, news: str) -> None:
-    """Let this browser show the announcement no more."""
+    """Hide the announcement in this browser."""
     response.set_cookie(
         COOKIE, mark(news), max_age=LIFE_SECONDS, secure=settings.SESSION_COOKIE_SECURE, httponly=True, samesite="Lax"
     )
 
 
 def mark(news: str) -> str:
-    """The name by which a dismissal knows an announcement: its text's own."""
+    """A hash identifies an announcement."""
     return hashlib.sha256(news.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The site, over HTTP."""
+"""The site over HTTP."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -19,28 +19,28 @@ from web.rest import ApiView, FeedResponse
 
 
 class SiteRule(msgspec.Struct):
-    """A rule, which reports name by its id."""
+    """A rule. Reports name it by id."""
 
     id: str
     text: str
 
 
 class Contact(msgspec.Struct):
-    """The people who run the site; both may be empty."""
+    """Who runs the site. Both may be empty."""
 
     email: str
     username: str
 
 
 class SiteCounts(msgspec.Struct):
-    """About how many users and public items there are."""
+    """Approximate numbers of users and public items."""
 
     users: int
     items: int
 
 
 class SiteAnswer(msgspec.Struct):
-    """The site. `sign_up`: open, invite, approval or closed; `looking`: `everybody` or `members`."""
+    """The site. `sign_up`: open, invite, approval or closed. `looking`: `everybody` or `members`."""
 
     name: str
     short_description: str
@@ -66,7 +66,7 @@ class SiteView(ApiView):
 
     @extend_schema(operation_id="read_site", responses={200: SiteAnswer}, auth=[])
     def get(self, request: Request) -> HttpResponse:
-        """The words of the site on itself, its rules, who may join, and the limits of what is sent."""
+        """The site's description, rules, limits, and who may join."""
         here = site.current()
         return FeedResponse(
             SiteAnswer(
@@ -90,7 +90,7 @@ class SiteView(ApiView):
 
 @cache
 def limits() -> dict[str, int]:
-    """The limits of the site by name, those of the rooms above too."""
+    """Limits by name, those of packages above too."""
     found = {
         "image_bytes": settings.MEDIA_IMAGE_BYTES,
         "video_bytes": settings.MEDIA_VIDEO_BYTES,

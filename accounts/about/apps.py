@@ -5,7 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AboutConfig(AppConfig):
-    """The app of what the site says of itself."""
+    """The about app."""
 
     name = "accounts.about"
     label = "about"

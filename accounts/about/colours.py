@@ -1,9 +1,7 @@
-"""The accent colour: whether it can be read, what follows from it, and the stylesheet that says so.
+"""The accent colour: checks its contrast and writes its stylesheet.
 
-An admin chooses the colour of the light theme. It is refused where it cannot be read there. The colours of the dark
-theme are made of it: it is mixed with white until it can be read on the dark grounds.
-
-No colour has a contrast of 4.5 both on the light and on the dark grounds, so one choice makes two colours.
+An admin chooses the light theme's colour. The dark theme's is mixed from it with white until it is readable, because no
+colour has a contrast of 4.5 on both grounds.
 """
 
 import re
@@ -14,26 +12,26 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 READABLE = 4.5
-"""The contrast that WCAG asks for of text (level AA)."""
+"""Contrast that WCAG requires for text (level AA)."""
 DARK_CONTRAST = 6.5
-"""The contrast of the accent of the site's own dark theme, which others are brought to."""
+"""Contrast of the default accent in the dark theme. Others are raised to it."""
 WHITE, BLACK = "#ffffff", "#000000"
 LIGHT_GROUNDS = (WHITE, "#f4f5f8")
 """--surface and --page of site.css."""
 DARK_GROUNDS = ("#16191f", "#0e1015")
 VERSION = 2
-"""To be raised with every change of the stylesheet, whose address browsers keep for a year."""
+"""Raise it when the stylesheet changes. Browsers keep an address for a year."""
 
 Colour = tuple[int, int, int]
 
 
 def parse(text: str) -> Colour:
-    """The parts of a colour such as #2457c5."""
+    """Parts of a colour like #2457c5."""
     return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 
 def mixed(first: str, second: str, share: float) -> str:
-    """The first colour with so much of the second."""
+    """The first colour with this share of the second."""
     parts = zip(parse(first), parse(second), strict=True)
     return "#" + "".join(f"{round(one + (other - one) * share):02x}" for one, other in parts)
 
@@ -53,9 +51,7 @@ def _luminance(colour: str) -> float:
 
 
 def check(accent: str) -> None:
-    """Raise ValidationError for what is no colour, and for one in which words cannot be read, as links on light grounds
-    or under white words on buttons.
-    """
+    """Raise ValidationError unless the colour is readable as a link and under white button text."""
     if not re.fullmatch("#[0-9a-fA-F]{6}", accent):
         raise ValidationError(_("A colour such as #2457c5."), code="invalid")
     ratio = _worst(accent, (*LIGHT_GROUNDS, soft(accent)))
@@ -65,7 +61,7 @@ def check(accent: str) -> None:
 
 
 def soft(accent: str) -> str:
-    """The ground of what is marked in the accent, in the light theme."""
+    """Highlight background in the light theme."""
     return mixed(accent, WHITE, 0.9)
 
 
@@ -75,10 +71,7 @@ def _worst(colour: str, grounds: Sequence[str]) -> float:
 
 @lru_cache(100)
 def sheet(accent: str) -> str:
-    """The stylesheet of an accent, which stands after site.css, or after Django's in the admin.
-
-    Raises ValidationError, as `check` does.
-    """
+    """Stylesheet to load after site.css or the admin's. Raises ValidationError."""
     check(accent)
     dark_soft = mixed(accent, DARK_GROUNDS[0], 0.75)
     dark = next(

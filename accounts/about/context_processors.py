@@ -1,4 +1,4 @@
-"""For every template: the site itself, and what it announces."""
+"""`about` and `announcement` for every template."""
 
 from typing import Any
 
@@ -9,6 +9,6 @@ from accounts.about.site import current
 
 
 def site(request: HttpRequest) -> dict[str, Any]:
-    """`about`, the site, whose name stands on every page, and `announcement`, which this browser has not dismissed."""
+    """The site, and the announcement unless this browser dismissed it."""
     here = current()
     return {"about": here, "announcement": announcing.for_browser(request, here.news)}

@@ -1,4 +1,4 @@
-"""The site's logo: a picture of an admin's, or the icon that the site came with."""
+"""The site's logo: uploaded, or the default icon."""
 
 from collections.abc import Mapping
 from typing import IO, Any
@@ -15,20 +15,17 @@ from media.models import MediaFile, Use
 from media.objects import address_of, entry_of
 
 OWNER = 0
-"""The owner of the logo: the site, whose picture stays when the admin who set it goes. It is used as an avatar is."""
+"""Owned by the site, so that it stays when the admin who set it leaves. Its use is `avatar`."""
 SHAPE = Shape(longest=400, small=160, is_square=True, is_still=True)
 
 
 def logo_url(facts: Mapping[str, Any] | None) -> str:
-    """The address of the logo."""
+    """The logo's address."""
     return address_of(facts) if facts else static("feedsite/icon.svg")
 
 
 def set_logo(*, file: IO[bytes] | None) -> None:
-    """Give the site a logo, cut to a square from its middle, or (None) its icon again. The one before goes.
-
-    Raises what media.actions.upload does.
-    """
+    """Replace the logo. None: the default icon. Raises what media.actions.upload does."""
     medium = actions.upload(owner_id=OWNER, file=file, shape=SHAPE) if file is not None else None
     with transaction.atomic():
         row = SiteSettings.objects.select_for_update().filter(pk=1).first()

@@ -1,8 +1,4 @@
-"""Keeps strangers out of a site for members: they see what it says of itself, its sign-up and its sign-in, and no more.
-
-This middleware decides it for pages and for the API. Every address is for members, but for those of `OPEN` and
-`OPEN_ADDRESSES`: a page that is added later is kept from strangers too.
-"""
+"""Keeps strangers out of a members-only site, except `OPEN` and `OPEN_ADDRESSES`. New pages are closed by default."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,11 +21,11 @@ OPEN = frozenset(
         *("oauth-metadata", "oauth-token", "oauth-revoke", "nodeinfo-links", "nodeinfo"),
     }
 )
-"""Names of pages that any client may ask for."""
+"""Names of pages for everyone."""
 OPEN_ADDRESSES = frozenset(
     {
         *("/api/v1/site", "/api/v1/users", "/api/v1/auth/token", "/api/v1/auth/password-reset", "/favicon.ico"),
-        # An app learns here where it is, and registers before its user signs in.
+        # An app reads these before its user signs in.
         *("/api/v1/instance", "/api/v1/instance/", "/api/v2/instance", "/api/v2/instance/", "/api/v1/apps"),
         "/api/v1/apps/verify_credentials",
     }
@@ -39,19 +35,19 @@ UNAUTHORIZED = 401
 
 
 class LookingMiddleware:
-    """Leads strangers to the sign-in of a site that is for its members; the API, which finds its callers by itself, is
-    told by `request.is_for_members` (web.rest.PublicApiView).
+    """Sends strangers to the sign-in of a members-only site. API views authenticate later, so they check
+    `request.is_for_members` (web.rest.PublicApiView).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request."""
+        """Pass on."""
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
-        """The way to the sign-in for a stranger at an address of members; None lets the view run."""
+        """Redirect strangers, or let the view run."""
         if not current().is_for_members or is_open(request):
             return None
         if request.path_info.startswith(API):
@@ -67,7 +63,7 @@ class LookingMiddleware:
 
 
 def is_open(request: HttpRequest) -> bool:
-    """Whether any client may ask for this address on every site. The admin has a sign-in of its own."""
+    """Whether everyone may open this address. The admin signs in by itself."""
     match = request.resolver_match
     if match is None or "admin" in match.app_names:
         return True

@@ -1,4 +1,4 @@
-"""The words of the site on itself: one row, and its rules."""
+"""The site's row and its rules."""
 
 import zoneinfo
 
@@ -13,7 +13,7 @@ from accounts.about import colours
 from web.languages import default_choices
 
 NAME = "feedsite"
-"""The name of a site that was given none."""
+"""Default name."""
 NAME_LENGTH = 40
 SHORT_LENGTH = 200
 DESCRIPTION_LENGTH = 5_000
@@ -22,7 +22,7 @@ ANNOUNCEMENT_LENGTH = 500
 
 
 def check_zone(name: str) -> None:
-    """Raise ValidationError for a name that is no time zone here."""
+    """Raise ValidationError for an unknown time zone."""
     if name not in zoneinfo.available_timezones():
         raise ValidationError(_("There is no such time zone."), code="zone")
 
@@ -31,7 +31,7 @@ one_line = RegexValidator(r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*\Z", _("One line,
 
 
 class SignUp(models.TextChoices):
-    """The ways in which people join."""
+    """How people join."""
 
     OPEN = "open", _("open: anyone may join")
     INVITE = "invite", _("by invitation")
@@ -40,16 +40,16 @@ class SignUp(models.TextChoices):
 
 
 class Looking(models.TextChoices):
-    """The audiences of public pages."""
+    """Who may see public pages."""
 
     EVERYBODY = "everybody", _("anyone, without signing in")
     MEMBERS = "members", _("members only; all others see this site's description and its sign-up")
 
 
 class SiteSettings(models.Model):
-    """The words of the site on itself, and who may look and join. One row; a site without one has the defaults.
+    """The site's description, and who may look and join. One row. Without it the defaults hold.
 
-    `read_only_why` and the columns that programs write are no part of the admin's form.
+    The admin's form leaves out `read_only_why` and columns that programs write.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
@@ -146,11 +146,11 @@ class SiteSettings(models.Model):
     read_only_why = models.CharField(
         max_length=SHORT_LENGTH, blank=True, default="", db_default="", validators=[one_line], editable=False
     )
-    """The reason for the read-only mode (accounts.about.read_only); empty: it is off."""
+    """Reason for the read-only mode (accounts.about.read_only). Empty: off."""
     changed_at = models.DateTimeField(_("changed"), db_default=Now(), editable=False)
     user_count = models.BigIntegerField(default=0, db_default=0, editable=False)
     active_count = models.BigIntegerField(default=0, db_default=0, editable=False)
-    """Users who came within a month."""
+    """Users seen within a month."""
     item_count = models.BigIntegerField(default=0, db_default=0, editable=False)
 
     class Meta:
@@ -163,7 +163,7 @@ class SiteSettings(models.Model):
 
 
 class Rule(models.Model):
-    """One rule of the site. A rule that is withdrawn stays as a row: reports name it."""
+    """A rule of the site. A withdrawn rule stays as a row, because reports name it."""
 
     number = models.SmallIntegerField(_("number"), help_text=_("Rules are shown in the order of their numbers."))
     text = models.CharField(_("rule"), max_length=RULE_LENGTH, validators=[one_line])

@@ -1,6 +1,4 @@
-"""The read-only mode, which `manage.py readonly` turns on and off: pages go on, and what would change anything is
-answered 503 with the reason. The reason is the announcement meanwhile.
-"""
+"""The read-only mode (`manage.py readonly`). Writes get 503 with the reason, which is also the announcement."""
 
 from collections.abc import Callable
 
@@ -12,17 +10,17 @@ from web.outage import unavailable
 from web.rest import SAFE_METHODS
 
 READS = frozenset({"/api/v1/seen/filter", "/api/v1/discover/feed", "/discover", "/announcement/dismiss"})
-"""Addresses that are posted to and write nothing into the servers."""
+"""Addresses of POST requests that write nothing."""
 
 
 class ReadOnlyMiddleware:
-    """Refuses what would change anything, before anything is asked."""
+    """Refuses writes."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request."""
+        """Refuse or pass on."""
         if request.method in SAFE_METHODS or request.path_info in READS or not (why := current().read_only_why):
             return self.get_response(request)
         return unavailable(request, why)

@@ -1,10 +1,8 @@
-"""The site as all rooms ask for it: `current()`.
+"""The site as all packages read it, by `current()`.
 
-Each process keeps what it read for `SECONDS`, and one of its threads reads anew while the others go on with what they
-have. So a page makes no statement for it, a change is seen everywhere within `SECONDS`, and at once in the process that
-made it. While PostgreSQL refuses, what was read before holds on.
-
-There is no copy on the cache server: a process that read before a change could write an old one after it.
+Each process keeps a copy for `SECONDS`. Then one thread reads again while others use the old copy. The process that
+made a change sees it at once. While PostgreSQL is down, the last copy is used. The cache server has no copy, because a
+process could overwrite it with an older one.
 """
 
 import logging
@@ -25,13 +23,13 @@ from storage.connections import fetch
 logger = logging.getLogger(__name__)
 
 SECONDS = 5.0
-"""How long a process keeps what it read."""
+"""How long a process keeps its copy."""
 RULES = 100
-"""Rules that a site has at most."""
+"""Most rules of a site."""
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule, by the number that readers see."""
+    """A rule with the number that readers see."""
 
     id: int
     number: int
@@ -39,7 +37,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Site(msgspec.Struct, frozen=True):
-    """The words of the site on itself, who may look and who may join."""
+    """The site's description, and who may look and join."""
 
     name: str = NAME
     short_description: str = ""
@@ -47,21 +45,21 @@ class Site(msgspec.Struct, frozen=True):
     contact_email: str = ""
     contact_username: str = ""
     logo: dict[str, Any] | None = None
-    """The facts of a picture (media.objects)."""
+    """Facts of a picture (media.objects)."""
     accent: str = ""
-    """#rrggbb, or nothing for the colour of site.css."""
+    """#rrggbb, or "" for the default colour."""
     language: str = ""
     time_zone: str = ""
     looking: str = Looking.EVERYBODY
     chosen_sign_up: str = SignUp.OPEN
-    """The choice of the admin; `sign_up` is what holds."""
+    """The admin's choice. `sign_up` is what counts."""
     members_invite: bool = False
     announcement: str = ""
     announcement_until: datetime | None = None
     read_only_why: str = ""
-    """The reason for the read-only mode; empty: it is off."""
+    """Reason for the read-only mode. Empty: off."""
     changed_at: datetime | None = None
-    """When an admin changed the site last."""
+    """Last change by an admin."""
     user_count: int = 0
     active_count: int = 0
     item_count: int = 0
@@ -69,30 +67,28 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def sign_up(self) -> SignUp:
-        """The way in which people join: FEEDSITE_SIGN_UP, else what the admin chose."""
+        """FEEDSITE_SIGN_UP, else the admin's choice."""
         return SignUp(settings.SIGN_UP or self.chosen_sign_up)
 
     @property
     def is_for_members(self) -> bool:
-        """Whether strangers see only what the site says of itself, and its sign-up."""
+        """Whether strangers see only description and sign-up."""
         return self.looking == Looking.MEMBERS
 
     @property
     def zone(self) -> tzinfo:
-        """The time zone of readers whose own is not known."""
+        """Time zone of readers without one."""
         zone: ZoneInfo = ZoneInfo(self.time_zone) if self.time_zone else settings.SITE_ZONE
         return zone
 
     @property
     def takes_notes(self) -> bool:
-        """Whether reading leaves its notes: who was here, what was read, shown and opened, where a reader is. In the
-        read-only mode it leaves none.
-        """
+        """Whether reading may write anything, such as presence or read positions. False in the read-only mode."""
         return not self.read_only_why
 
     @property
     def news(self) -> str:
-        """The reason for the read-only mode, else the announcement while it counts."""
+        """Reason for the read-only mode, else the current announcement."""
         if self.read_only_why:
             return self.read_only_why
         until = self.announcement_until
@@ -100,7 +96,7 @@ class Site(msgspec.Struct, frozen=True):
 
 
 UNREAD = Site(looking=Looking.MEMBERS, chosen_sign_up=SignUp.CLOSED)
-"""The site of a process that could not read it yet: as closed as an admin may have made it."""
+"""Until the first read succeeds: closed, in case the site is."""
 COLUMNS = (
     "name",
     "short_description",
@@ -127,7 +123,7 @@ RULES_IN_FORCE = f"""
 
 
 class Kept:
-    """The copy of the site that one process has."""
+    """A process's copy of the site."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -135,7 +131,7 @@ class Kept:
         self._until = 0.0
 
     def get(self) -> Site:
-        """The site, read anew when its time is over."""
+        """The site, read again after `SECONDS`."""
         site = self._site
         if site is not None and time.monotonic() < self._until:
             return site
@@ -151,16 +147,16 @@ class Kept:
 
     @property
     def last(self) -> Site:
-        """The site as it was read last; the defaults before the first time."""
+        """The last copy, or defaults."""
         return self._site or Site()
 
     def set(self, site: Site, seconds: float | None = None) -> None:
-        """Keep this for `SECONDS`, or so many."""
+        """Keep a copy."""
         self._until = time.monotonic() + (SECONDS if seconds is None else seconds)
         self._site = site
 
     def forget(self) -> None:
-        """Read anew the next time."""
+        """Read again next time."""
         self._until = 0.0
 
     def _read(self) -> Site:
@@ -175,17 +171,17 @@ kept = Kept()
 
 
 def known() -> Site:
-    """The site as this process read it last, however long ago: for pages that must wait for nothing."""
+    """The last copy, for pages that must wait for no server."""
     return kept.last
 
 
 def current() -> Site:
-    """The site, as this process knows it."""
+    """The site, at most `SECONDS` old."""
     return kept.get()
 
 
 def read() -> Site:
-    """The site, from PostgreSQL."""
+    """The site from PostgreSQL."""
     rules = tuple(Rule(key, number, text) for number, (key, text) in enumerate(fetch(RULES_IN_FORCE), 1))
     for logo, sign_up, *columns in fetch(SITE):
         fields = dict(zip(COLUMNS, columns, strict=True))

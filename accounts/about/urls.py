@@ -1,4 +1,4 @@
-"""The addresses of the site itself."""
+"""Addresses of the site's own pages."""
 
 from django.urls import include, path, re_path
 

@@ -1,4 +1,4 @@
-"""The page on the site itself, and the stylesheet of its colour."""
+"""The about page and the accent's stylesheet."""
 
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -12,19 +12,18 @@ from media.files import CACHING
 from web.pages import PageRequest, go_on, show, uncounted
 
 PEOPLE = 8
-"""Users whom the page shows."""
+"""Users shown on the page."""
 LOOKED_AT = 32
 
 
 @require_safe
 def about(request: PageRequest) -> HttpResponse:
-    """The site's words on itself: what it is for, its rules, and who runs it. Strangers meet some of its people."""
+    """Description and rules. Strangers also see some people."""
     is_open = not request.user.is_authenticated and not current().is_for_members
     return show(request, "about/about.html", {"people": _people() if is_open else []})
 
 
 def _people() -> list[User]:
-    """The most followed users who may be listed outside."""
     found = User.objects.active().order_by("-follower_count", "pk")[:LOOKED_AT]
     return [user for user in found if user.is_indexable][:PEOPLE]
 
@@ -32,10 +31,10 @@ def _people() -> list[User]:
 @csrf_exempt
 @require_POST
 def dismiss_announcement(request: PageRequest) -> HttpResponse:
-    """Let this browser show the announcement of the moment no more.
+    """Hide the current announcement in this browser.
 
-    Its form has no token, so that all strangers can be shown the same page (items/open_pages.py); all that another site
-    can do by it is to hide the announcement.
+    No CSRF token, so that all strangers get the same page (items/open_pages.py). Another site can do no more than hide
+    it.
     """
     response = go_on(request, "home")
     announcing.dismiss(response, current().news)
@@ -45,9 +44,7 @@ def dismiss_announcement(request: PageRequest) -> HttpResponse:
 @uncounted
 @require_safe
 def theme(request: HttpRequest, code: str) -> HttpResponse:
-    """The stylesheet of an accent colour. The address says all, so that no statement is made, and what it says stays
-    the same.
-    """
+    """Stylesheet of an accent colour. It depends on the address alone: no query, cached."""
     try:
         sheet = colours.sheet(f"#{code}")
     except ValidationError:

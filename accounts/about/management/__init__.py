@@ -1,1 +1,1 @@
-"""Commands of the site's description of itself."""
+"""Commands of the site."""

@@ -1,1 +1,1 @@
-"""Commands of the site's description of itself, one a module."""
+"""Commands of the site, one a module."""

@@ -11,17 +11,17 @@ from accounts.about.site import SECONDS, read
 
 
 class Command(BaseCommand):
-    """`readonly`: turns the read-only mode on or off, or says whether it is on."""
+    """Turns the read-only mode on or off, or shows it."""
 
     help = "Let pages be read and nothing be changed (on), or end that (off). Without a word: say whether it is on."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The wanted state, and the reason."""
+        """Declare the arguments."""
         parser.add_argument("state", choices=["on", "off"], nargs="?")
         parser.add_argument("--why", default="", help="the reason, which every page shows and every refusal names")
 
     def handle(self, *args: Any, state: str | None, why: str, **options: Any) -> None:
-        """Change the mode. Raises CommandError without a reason, or for one that is too long."""
+        """Raises CommandError without a valid reason."""
         if state == "on" and not why.strip():
             raise CommandError('Say why, for those who read it: readonly on --why "We move to another server."')
         if state:
