@@ -1,4 +1,4 @@
-"""Sign-up, tokens and one's own account, over HTTP."""
+"""Sign-up and one's own account over HTTP."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -44,14 +44,14 @@ from web.times import Time
 
 
 class ProfileField(msgspec.Struct):
-    """A field of a profile: a label and a text, which its user chose."""
+    """A label and a text, chosen by the user."""
 
     name: str
     value: str
 
 
 class Account(msgspec.Struct):
-    """A user as they see themself."""
+    """A user as they see themselves."""
 
     id: str
     username: str
@@ -66,13 +66,13 @@ class Account(msgspec.Struct):
     banner_url: str
     is_indexable: bool
     quotable_by: str
-    """Who may quote what the user publishes from now on: everyone, followers, nobody."""
+    """Who may quote new posts: everyone, followers, nobody."""
     takes_requests: bool
-    """Whether strangers may write to the user in private mentions."""
+    """Whether strangers may send private mentions."""
 
     @classmethod
     def of(cls, user: User) -> "Account":
-        """The account of this user."""
+        """The user's account."""
         return cls(
             str(user.pk),
             user.username,
@@ -91,44 +91,44 @@ class Account(msgspec.Struct):
 
 
 def fields_of(user: User) -> list[ProfileField]:
-    """The fields of a user's profile."""
+    """The user's profile fields."""
     return [ProfileField(one["name"], one["value"]) for one in user.profile_fields]
 
 
 class Waiting(msgspec.Struct):
-    """An application that waits for an admin."""
+    """A waiting application."""
 
     state: str
 
 
 class Refusal(msgspec.Struct):
-    """An error in words for people, and its code for programs."""
+    """An error: text for people, code for programs."""
 
     detail: str
     code: str
 
 
 def signed_in(request: Request) -> User:
-    """The caller, in views that need one."""
+    """The caller. Raises NotAuthenticated."""
     if not isinstance(request.user, User):
         raise exceptions.NotAuthenticated
     return request.user
 
 
 def reader_of(request: Request) -> User | AnonymousUser:
-    """The caller, in views that all may read."""
+    """The caller, signed in or not."""
     return request.user if isinstance(request.user, User) else AnonymousUser()
 
 
 class Credentials(StrictSerializer):
-    """Name and password."""
+    """Username and password."""
 
     username = TextField(max_length=150, trim_whitespace=False)
     password = TextField(max_length=4096, trim_whitespace=False)
 
 
 class NewAccount(Credentials):
-    """The words of who signs up: `invite` where the site asks for an invitation, `reason` where an admin decides."""
+    """Sign-up. `invite` if invitations are needed, `reason` if an admin decides."""
 
     email = TextField(max_length=254, required=False, allow_blank=True)
     invite = TextField(max_length=CODE_LENGTH, required=False, allow_blank=True)
@@ -136,14 +136,14 @@ class NewAccount(Credentials):
 
 
 class FieldEdit(StrictSerializer):
-    """A field of a profile."""
+    """A profile field."""
 
     name = TextField(max_length=LABEL_LENGTH)
     value = TextField(max_length=TEXT_LENGTH)
 
 
 class ProfileEdit(StrictSerializer):
-    """How a user presents themself, whether search engines may list what they say, and who may quote it."""
+    """Changes to profile, preferences and e-mail."""
 
     display_name = TextField(max_length=50, allow_blank=True, required=False)
     bio = TextField(max_length=500, allow_blank=True, required=False)
@@ -160,7 +160,7 @@ class ProfileEdit(StrictSerializer):
 
 
 class PasswordChange(StrictSerializer):
-    """The password that holds and the one that is to."""
+    """Old and new password."""
 
     current_password = TextField(max_length=4096, trim_whitespace=False)
     new_password = TextField(max_length=4096, trim_whitespace=False)
@@ -168,14 +168,14 @@ class PasswordChange(StrictSerializer):
 
 
 class Farewell(StrictSerializer):
-    """The password, asked again."""
+    """Proof for deleting the account."""
 
     password = TextField(max_length=4096, trim_whitespace=False)
     code = TextField(max_length=second_factors.CODE_LENGTH, required=False, allow_blank=True)
 
 
 class UsersView(ApiView):
-    """New accounts, over HTTP."""
+    """New accounts."""
 
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []
@@ -191,8 +191,9 @@ class UsersView(ApiView):
         auth=[],
     )
     def post(self, request: Request) -> HttpResponse:
-        """Sign up by the site's mode (`read_site`). Names are letters, digits, hyphens and underscores, unique without
-        regard to case and to letters that look alike.
+        """Sign up, as the site's mode allows (`read_site`).
+
+        Names have letters, digits, hyphens and underscores. They are unique regardless of case and look-alike letters.
         """
         fields = body(request, NewAccount)
         invite = fields.pop("invite", "")
@@ -212,20 +213,19 @@ class UsersView(ApiView):
 
 
 class MeView(ApiView):
-    """The caller's account, over HTTP."""
+    """The caller's account."""
 
     @extend_schema(operation_id="read_me", responses={200: Account})
     def get(self, request: Request) -> HttpResponse:
-        """The caller's own account."""
+        """Your account."""
         return FeedResponse(Account.of(signed_in(request)))
 
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
-        """Change display name, bio, fields, whether the caller decides on each follower, whether search engines may
-        list one's posts, who may quote new ones, or whether strangers may write private mentions to one; what is not
-        sent stays. Another `email` wants the
-        `current_password`, of accounts with a second factor a `code` too, and holds when the letter to it has been
-        answered.
+        """Change profile and preferences. Fields not sent stay.
+
+        A new `email` needs `current_password`, and a `code` if the account has a second factor. It counts once its
+        letter is confirmed.
         """
         fields, user = body(request, ProfileEdit), signed_in(request)
         address, password, code = (fields.pop(name, "") for name in ("email", "current_password", "code"))
@@ -247,7 +247,7 @@ class MeView(ApiView):
 
 
 class FaceView(ApiView):
-    """The caller's avatar or banner, over HTTP."""
+    """The caller's avatar or banner."""
 
     rates = {"PUT": "upload"}
     takes_files = frozenset({"PUT"})
@@ -266,46 +266,47 @@ class FaceView(ApiView):
 
 
 class AvatarView(FaceView):
-    """The caller's avatar, over HTTP."""
+    """The caller's avatar."""
 
     use = Use.AVATAR
 
     @extend_schema(operation_id="set_avatar", request={FILES_TYPE: Face}, responses={200: Account})
     def put(self, request: Request) -> HttpResponse:
-        """Set the avatar: a picture, which is cut to a square from its middle."""
+        """Set the avatar. The picture is cut to a square from its middle."""
         return self._put(request)
 
     @extend_schema(operation_id="remove_avatar", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
-        """Remove the avatar; again changes nothing."""
+        """Remove the avatar. Repeating the call changes nothing."""
         return self._delete(request)
 
 
 class BannerView(FaceView):
-    """The caller's banner, over HTTP."""
+    """The caller's banner."""
 
     use = Use.BANNER
 
     @extend_schema(operation_id="set_banner", request={FILES_TYPE: Face}, responses={200: Account})
     def put(self, request: Request) -> HttpResponse:
-        """Set the banner: a picture."""
+        """Set the banner."""
         return self._put(request)
 
     @extend_schema(operation_id="remove_banner", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
-        """Remove the banner; again changes nothing."""
+        """Remove the banner. Repeating the call changes nothing."""
         return self._delete(request)
 
 
 class PasswordView(ApiView):
-    """The caller's password, over HTTP."""
+    """The caller's password."""
 
     rates = {"POST": "password"}
 
     @extend_schema(operation_id="change_password", request=PasswordChange, responses={204: None})
     def post(self, request: Request) -> HttpResponse:
-        """Set another password. Every other session and token of the caller ends. Accounts with a second factor are
-        asked for a `code`: of the app, or a recovery code.
+        """Set a new password. Your other sessions and tokens end.
+
+        With a second factor it needs a `code`, from the app or a recovery code.
         """
         fields, user = body(request, PasswordChange), signed_in(request)
         current, code = fields["current_password"], fields.get("code", "")
@@ -323,18 +324,18 @@ class PasswordView(ApiView):
 
 
 class SessionsView(ApiView):
-    """The caller's sessions and tokens, over HTTP."""
+    """The caller's sessions and tokens."""
 
     @extend_schema(operation_id="log_out_everywhere", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
-        """End every other session and token of the caller."""
+        """End your other sessions and tokens."""
         user = actions.log_out_everywhere(user=signed_in(request), keep_token=token_of(request))
         return _stayed(request, user)
 
 
-# A POST with the password: proxies may drop the body of a DELETE, and an address must not hold a password.
+# A POST, because proxies may drop the body of a DELETE, and an address must not hold a password.
 class DeleteMeView(ApiView):
-    """The deletion of the caller's account, over HTTP."""
+    """The deletion of the caller's account."""
 
     rates = {"POST": "password"}
 
@@ -344,8 +345,9 @@ class DeleteMeView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller is the last administrator of the site.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Delete the caller's account for good: it and its items are hidden from all from then on. Accounts with a
-        second factor are asked for a `code`: of the app, or a recovery code.
+        """Delete your account and items for good. They disappear at once.
+
+        With a second factor it needs a `code`, from the app or a recovery code.
         """
         fields, user = body(request, Farewell), signed_in(request)
         password, code = fields["password"], fields.get("code", "")
@@ -360,26 +362,26 @@ class DeleteMeView(ApiView):
 
 
 class ExportView(ApiView):
-    """The caller's own data, over HTTP."""
+    """The caller's data."""
 
     rates = {"GET": "export"}
 
     @extend_schema(operation_id="export_me", responses={(200, ZIP_TYPE): OpenApiTypes.BINARY})
     def get(self, request: Request) -> FileResponse:
-        """All that the site keeps of the caller, as a zip archive; its README.txt says what is what."""
+        """All data that the site keeps about you, as a zip archive with a README.txt."""
         user = signed_in(request)
         step_up.check(request)
         return archive_response(user)
 
     def head(self, request: Request) -> HttpResponse:
-        """The headers of the archive, which is not made."""
+        """Headers only. The archive is not made."""
         signed_in(request)
         step_up.check(request)
         return HttpResponse(content_type=ZIP_TYPE)
 
 
 def _stayed(request: Request, user: User) -> HttpResponse:
-    """Answer 204 to a caller whose other sessions end. A session that asked stays signed in, as does its browser."""
+    """Answer 204. The calling session and browser stay signed in."""
     response = HttpResponse(status=204)
     if not request.auth:
         update_session_auth_hash(request._request, user)

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AccountsConfig(AppConfig):
-    """The app of users, sessions and policy."""
+    """The accounts app."""
 
     name = "accounts"
     verbose_name = _("Accounts")
@@ -22,21 +22,21 @@ class AccountsConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django's admin, on the site's own AdminSite.
+    """Django's admin on the site's AdminSite.
 
-    feedsite/urls.py finds the admin of each room: stream and workers, which have no pages, do without its modules.
+    feedsite/urls.py loads the admin modules, so that stream and workers do without them.
     """
 
     default_site = "accounts.site.AdminSite"
 
     def ready(self) -> None:
-        """Register the checks of Django's admin."""
+        """Register the admin's checks."""
         checks.register(check_dependencies, checks.Tags.admin)
         checks.register(check_admin, checks.Tags.admin)
 
 
 def check_admin(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Django's check of all that is registered, once everything is."""
+    """Run the admin's checks after all its modules are loaded."""
     from django.contrib import admin
 
     admin.autodiscover()

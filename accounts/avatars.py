@@ -1,5 +1,5 @@
-"""Drawn avatars: a letter on a colour, for users without a picture. The address holds all that the drawing needs, so it
-is answered without a statement and kept by browsers for a year.
+"""Drawn avatars: a letter on a colour. The address holds all data, so it needs no query and may be cached for a
+year.
 """
 
 import re
@@ -15,13 +15,12 @@ from django.conf import settings
 from media.objects import address_of
 
 TINTS = ("#3b5bb5", "#a3386c", "#277458", "#9a5215", "#6a4bb0", "#1f7184", "#a8413a", "#576270")
-"""The colours of site.css, `.tint-0` to `.tint-7`. White on each has a contrast of at least 4.5."""
+"""`.tint-0` to `.tint-7` of site.css. White text has a contrast of at least 4.5 on each."""
 DRAWING = 1
-"""The version of the drawing; a change of `drawing` raises it, since browsers keep what they have."""
+"""Raise it when `drawing` changes, because browsers cache drawings."""
 LETTER = re.compile(r"[0-9a-f]{1,6}\Z")
 LETTERS = 3
-"""Characters that the upper case of one letter has at most."""
-# A lighter corner, where no letter stands.
+"""Most characters of one letter in upper case."""
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" width="128" height="128">'
     '<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset="0" stop-color="{tint}"/>'
@@ -43,18 +42,18 @@ BANNER_SVG = (
 
 
 def avatar_url(avatar: Mapping[str, Any] | str | None, username: str, name: str) -> str:
-    """The address of a user's avatar from its facts, as an object or as text; without them of the drawn one."""
+    """A user's avatar, from its facts as object or text. Without facts the drawn one."""
     facts = msgspec.json.decode(avatar) if isinstance(avatar, str) else avatar
     return address_of(facts) if facts else drawn_url(username, name)
 
 
 def banner_url(banner: Mapping[str, Any] | None, username: str) -> str:
-    """The address of a user's banner from its facts; without them of the drawn one."""
+    """A user's banner, from its facts. Without facts the drawn one."""
     return address_of(banner) if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.svg"
 
 
 def small(url: str) -> str:
-    """The address of the small avatar beside the large one, with its extension; a drawing has one size."""
+    """The small avatar for a large one. Drawings have one size."""
     if not url.startswith(settings.MEDIA_ADDRESS):
         return url
     name, _, extension = url.rpartition(".")
@@ -62,23 +61,23 @@ def small(url: str) -> str:
 
 
 def initial(name: str) -> str:
-    """The first letter or digit of a name; a name of signs gives its first sign."""
+    """The first letter or digit, else the first character."""
     return next((letter for letter in name if letter.isalnum()), name[:1]).upper()
 
 
 def tint(username: str) -> int:
-    """The number of a user's colour, the same on every page."""
+    """A user's colour number."""
     return crc32(username.encode()) % len(TINTS)
 
 
 @lru_cache(4096)
 def drawn_url(username: str, name: str) -> str:
-    """The address of the drawn avatar; the letter is spelled by its code points, so no sign has to be quoted."""
+    """Address of the drawn avatar. It spells the letter in code points, so nothing needs quoting."""
     return f"/avatars/v{DRAWING}/{tint(username)}-{_spelled(_drawn(name))}.svg"
 
 
 def letter_of_name(name: str) -> str:
-    """The letter that a page draws by itself; empty for a letter whose upper case has several characters."""
+    """The letter for CSS to draw, or "" if its upper case has several characters."""
     letter = _drawn(name)
     return letter if len(letter) == 1 else ""
 
@@ -93,7 +92,7 @@ def _spelled(letter: str) -> str:
 
 
 def letter_of(code: str) -> str | None:
-    """The letter that an address spells; None of what `drawn_url` never spells."""
+    """The letter of an address, or None if `drawn_url` did not make it."""
     numbers = code.split("-")
     if len(numbers) > LETTERS or not all(LETTER.match(number) for number in numbers):
         return None
@@ -102,12 +101,12 @@ def letter_of(code: str) -> str | None:
 
 
 def drawing(number: int, letter: str) -> str:
-    """The SVG of a colour's number and a letter."""
+    """The SVG of an avatar."""
     size = 30 if len(letter) == 1 else 22
     fields: dict[str, Any] = {"tint": TINTS[number], "size": size, "baseline": 32 + round(size * 0.36)}
     return SVG.format(letter="".join(ESCAPED.get(character, character) for character in letter), **fields)
 
 
 def banner(number: int) -> str:
-    """The SVG of a banner in a colour."""
+    """The SVG of a banner."""
     return BANNER_SVG.format(tint=TINTS[number])

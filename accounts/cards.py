@@ -1,4 +1,4 @@
-"""A user in one line, as lists, senders of items and notifications show them."""
+"""A user in one line, for lists, items and notifications."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -10,7 +10,7 @@ from accounts.models import User
 
 
 class UserCard(msgspec.Struct):
-    """A user as a line of a list shows them."""
+    """A user in one line."""
 
     id: str
     username: str
@@ -20,7 +20,7 @@ class UserCard(msgspec.Struct):
 
     @classmethod
     def of(cls, user: User) -> Self:
-        """The card of this user."""
+        """The user's card."""
         return cls(str(user.pk), user.username, user.display_name, user.is_big_v, user.avatar_url)
 
     @classmethod
@@ -32,11 +32,11 @@ class UserCard(msgspec.Struct):
         is_big_v: bool,
         avatar: Mapping[str, Any] | str | None,
     ) -> Self:
-        """The card of a user, from columns of a row. `avatar`: the column, or its JSON text."""
+        """A card from columns. `avatar`: the column or its JSON text."""
         url = avatar_url(avatar, username, display_name or username)
         return cls(str(user_id), username, display_name, is_big_v, url)
 
     @property
     def name(self) -> str:
-        """The display name, or the username where there is none."""
+        """Display name, else username."""
         return self.display_name or self.username

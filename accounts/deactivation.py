@@ -1,7 +1,7 @@
-"""The verbs that take users out of sight and bring them back. An inactive user can neither sign in nor be seen.
+"""Hides users and shows them again. Inactive users cannot sign in or be seen.
 
-Windows keep what an inactive sender published, and pages do not show it; so a user who comes back is seen again on the
-next request, and no follower's window has to be built anew.
+Windows keep an inactive sender's items, and pages leave them out. So reactivation shows them at once, without
+rebuilding windows.
 """
 
 from django.db import transaction
@@ -12,9 +12,7 @@ from accounts.models import User
 
 @transaction.atomic
 def deactivate(*, user: User) -> bool:
-    """Hide a user and all they published; True if they were active. Their sessions and API tokens end for good: they do
-    not come back with the user.
-    """
+    """Hide a user and their items, and end their sessions and tokens. False if inactive."""
     if not User.objects.active().filter(pk=user.pk).update(is_active=False):
         return False
     log_out_everywhere(user=user)
@@ -22,5 +20,5 @@ def deactivate(*, user: User) -> bool:
 
 
 def reactivate(*, user: User) -> bool:
-    """Let a user be seen again; True if they were not active. Deleted accounts stay so: nothing of them is left."""
+    """Show a user again. False if active or deleted."""
     return bool(User.objects.filter(pk=user.pk, is_active=False, deleted_at=None).update(is_active=True))

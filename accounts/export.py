@@ -1,8 +1,7 @@
-"""All that a user can ask for about themself, as one zip archive.
+"""A user's data as a zip archive.
 
-Every room adds what it keeps by receiving `export_requested`. The archive is written to an unnamed temporary file
-from one snapshot of the database, row by row through server-side cursors, and sent when it is whole: memory does not
-grow with the account, what fails is an error and not half an archive, and a slow download keeps no transaction open.
+Packages add files by receiving `export_requested`. One database snapshot is read row by row through server-side cursors
+into a temporary file, which is sent when complete. So memory stays bounded, and a failure sends no half archive.
 """
 
 import shutil
@@ -34,26 +33,26 @@ from media.store import store
 from storage.postgresql import long_statements
 
 SPOOLED_BYTES = 1024 * 1024
-"""Bytes of an archive that are kept in memory; a larger one goes to the disk."""
+"""A larger archive goes to disk."""
 LEVEL = 6
 MEDIA_AT_ONCE = 500
-"""Rows of media that are read at once."""
+"""Rows per read."""
 ZIP_TYPE = "application/zip"
 
 encode = msgspec.json.Encoder().encode
 
 
 class ExportFile(NamedTuple):
-    """One file of the archive: `rows` become its lines, each a JSON object. They are read while it is written."""
+    """A file of the archive. Each of `rows` becomes a line of JSON, read while writing."""
 
     name: str
     about: str
-    """A sentence for the owner of the archive about the file's content, in their language."""
+    """Describes the content to the owner, in their language."""
     rows: Iterable[Any]
 
 
 class AccountRow(msgspec.Struct):
-    """The account itself."""
+    """The account."""
 
     id: str
     username: str
@@ -75,7 +74,7 @@ class AccountRow(msgspec.Struct):
 
 
 class PlaceRow(msgspec.Struct):
-    """A browser or program in which the account is signed in."""
+    """Where the account is signed in."""
 
     kind: str
     name: str
@@ -85,7 +84,7 @@ class PlaceRow(msgspec.Struct):
 
 
 class FactorRow(msgspec.Struct):
-    """A second factor, without its secrets."""
+    """A second factor without secrets."""
 
     kind: str
     name: str
@@ -94,7 +93,7 @@ class FactorRow(msgspec.Struct):
 
 
 class MediumRow(msgspec.Struct):
-    """A picture or video: its file in the archive, and what uses it."""
+    """A picture or video, its file in the archive, and its use."""
 
     id: str
     file: str
@@ -104,13 +103,13 @@ class MediumRow(msgspec.Struct):
     description: str
     uploaded_at: datetime
     is_removed: bool
-    """Whether moderators removed it; its file is not in the archive then."""
+    """Removed by moderators, so its file is not included."""
     captions: str = ""
-    """The file of a video's captions in the archive."""
+    """The captions file in the archive."""
 
 
 class InvitationRow(msgspec.Struct):
-    """An invitation that the user made, and how many people came by it."""
+    """An invitation made by the user."""
 
     code: str
     made_at: datetime
@@ -121,13 +120,13 @@ class InvitationRow(msgspec.Struct):
 
 
 def write_archive(user: User, target: IO[bytes]) -> None:
-    """Write the zip archive of everything about `user` into `target`, in the language that is active."""
+    """Write everything about `user` into `target`, in the active language."""
     outermost = not connection.in_atomic_block
     with transaction.atomic():
         if outermost:
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        user = User.objects.get(pk=user.pk)  # the first query: the snapshot is of this moment
+        user = User.objects.get(pk=user.pk)  # the first query sets the snapshot's time
         parts: list[Any] = [answer for _receiver, answer in export_requested.send(sender=User, reader=user)]
         files: list[ExportFile] = [
             _account(user),
@@ -143,10 +142,10 @@ def write_archive(user: User, target: IO[bytes]) -> None:
 
 
 def archive_response(user: User) -> FileResponse:
-    """The archive as a download. Its reader's browser keeps no copy of it but the one that they save.
+    """The archive as a download that caches do not keep.
 
-    It is written to a temporary file first: a stream could end as half an archive with status 200, and a slow reader
-    would keep a snapshot of the database open.
+    A stream could end half-way with status 200, and a slow reader would keep the snapshot open. So it is written to a
+    file first.
     """
     archive = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115 (the response closes it)
     try:
@@ -197,7 +196,6 @@ def _account(user: User) -> ExportFile:
 
 
 def _security(user: User) -> list[ExportFile]:
-    """Where the account is signed in, and its second factors. Their secrets stay here, as the password does."""
     signed_in = {"browser": places.sessions(user, None), "program": places.tokens(user), "app": places.apps(user)}
     return [
         ExportFile(
@@ -256,7 +254,7 @@ def _member(row: MediaFile, ext: str = "") -> str:
 
 
 def _write_media(archive: zipfile.ZipFile, user: User) -> None:
-    """Add the files of the user's media; one that is being withdrawn is left out, and those that moderators hid."""
+    """Add media files, except hidden ones and those being withdrawn."""
     rows = MediaFile.objects.filter(owner_id=user.pk, hidden_at=None).order_by("pk")
     for row in rows.iterator(chunk_size=MEDIA_AT_ONCE):
         for name, ext in [(row.files[0], row.ext), *([(row.files[-1], "vtt")] if row.captions else [])]:

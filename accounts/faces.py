@@ -1,6 +1,4 @@
-"""Avatars and banners: pictures that a user has of themself. A user keeps their facts in their own row, so no page asks
-one statement more for them.
-"""
+"""Avatars and banners. The user's row holds their facts, so pages need no extra query."""
 
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
@@ -19,30 +17,28 @@ SHAPES = {
     Use.BANNER: Shape(longest=1500, small=640, is_square=False, is_still=True),
 }
 CROPPED = {Use.AVATAR: (400, 400), Use.BANNER: (1500, 500)}
-"""The pixels to which a browser cuts them before they are sent: as pages show them."""
+"""Size to which browsers crop before sending."""
 FIELDS = {Use.AVATAR: "avatar", Use.BANNER: "banner"}
 
 
 def take(*, user: User, use: Use, file: IO[bytes]) -> MediaFile:
-    """Keep a picture in the shape of an avatar, which is cut to a square from its middle, or of a banner; `replace`
-    gives it to the user. Raises what media.actions.upload does.
-    """
+    """Upload a picture for `replace`. Raises what media.actions.upload does."""
     return actions.upload(owner_id=user.pk, file=file, shape=SHAPES[use])
 
 
 def set_face(*, user: User, use: Use, file: IO[bytes]) -> User:
-    """Give a user an avatar or a banner; the one before goes. Raises what media.actions.upload does."""
+    """Replace a user's avatar or banner. Raises what media.actions.upload does."""
     return replace(user=user, new={use: take(user=user, use=use, file=file)})
 
 
 def remove_face(*, user: User, use: Use) -> User:
-    """Take a user's avatar or banner away; one that is drawn stands in its place."""
+    """Remove a user's avatar or banner."""
     return replace(user=user, new={use: None})
 
 
 @transaction.atomic
 def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
-    """Give a user what was taken, or nothing, in the place of the avatar or banner before."""
+    """Replace or (None) remove avatar and banner. Removes the old media."""
     locked = User.objects.held().filter(pk=user.pk, deleted_at=None).first()
     if locked is None or not new:
         return user
@@ -59,13 +55,12 @@ def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
 
 
 def forget_faces(user: User) -> None:
-    """Remove avatar and banner of a user who goes, in the caller's transaction; the row is the caller's to save."""
+    """Remove a leaving user's avatar and banner. The caller saves the row in its transaction."""
     _forget([user.avatar, user.banner])
     user.avatar = user.banner = None
 
 
 def _forget(faces: Iterable[Mapping[str, Any] | None]) -> None:
-    """Remove the media of these facts for good."""
     ids = [int(facts["id"]) for facts in faces if facts]
     if ids:
         actions.forget(list(MediaFile.objects.select_for_update().filter(pk__in=ids)))

@@ -1,4 +1,4 @@
-"""The forms of accounts: they read and bound what people type; the verbs decide."""
+"""Forms of accounts. They parse and limit input. Actions decide."""
 
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -30,11 +30,11 @@ AREAS = {
     "Indian": _("Indian Ocean"),
     "Pacific": _("Pacific"),
 }
-"""The continents and oceans of the IANA data base; its other names are old ones of the same zones."""
+"""Areas of the IANA database. Its other names are aliases."""
 
 
 def password_field(label: Any, autocomplete: str, help_text: Any = "") -> forms.CharField:
-    """A field for a password: not stripped, at most `PASSWORD_LENGTH` characters."""
+    """A password field: not stripped."""
     return forms.CharField(
         label=label,
         max_length=PASSWORD_LENGTH,
@@ -48,7 +48,7 @@ PASSWORD_RULES = _("At least 8 characters. Digits alone are not enough, nor is a
 
 
 class SignUpForm(forms.Form):
-    """The form of a new account."""
+    """A new account."""
 
     username = forms.CharField(
         label=_("Username"),
@@ -76,7 +76,7 @@ EMAIL_OPTIONAL = _(
 
 
 class JoinForm(SignUpForm):
-    """The form of a new account under the site's mode: the reason is shown where an admin decides."""
+    """Sign-up on this site. Templates show the reason only if an admin decides."""
 
     email = forms.EmailField(
         label=_("E-mail"),
@@ -104,7 +104,7 @@ NAME_OR_ADDRESS = {"autocapitalize": "none", "spellcheck": "false", "autofocus":
 
 
 class LoginForm(forms.Form):
-    """The form of a name or address, and a password."""
+    """Name or address, and password."""
 
     username = forms.CharField(
         label=_("Username or e-mail address"),
@@ -116,11 +116,11 @@ class LoginForm(forms.Form):
 
 WRONG_LOGIN = _("Username or password is wrong. Capital letters make a difference in passwords, not in usernames.")
 ANSWER_LENGTH = 20_000
-"""Characters of what a passkey answers."""
+"""Most characters of a passkey's answer."""
 
 
 def code_field(label: Any, help_text: Any = "") -> forms.CharField:
-    """A field for a code: digits, which phones offer their keys for, and fill in by themselves."""
+    """A field for a code, with number keys and autofill on phones."""
     attrs = {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
     return forms.CharField(
         label=label, max_length=FACTOR_CODE_LENGTH, help_text=help_text, widget=forms.TextInput(attrs=attrs)
@@ -128,7 +128,7 @@ def code_field(label: Any, help_text: Any = "") -> forms.CharField:
 
 
 class CodeForm(forms.Form):
-    """The form of a second factor's code."""
+    """A second factor's code."""
 
     code = code_field(
         _("Code"), _("The six digits that your app shows now, or one of your recovery codes; each counts once.")
@@ -137,19 +137,19 @@ class CodeForm(forms.Form):
 
 
 class AddressCodeForm(forms.Form):
-    """The form of the code of a letter."""
+    """The code of a letter."""
 
     code = code_field(_("Code of the letter"))
 
 
 class AppForm(forms.Form):
-    """The form of the first code of an app."""
+    """An authenticator app's first code."""
 
     code = code_field(_("The six digits that the app shows now"))
 
 
 class ResetForm(forms.Form):
-    """The form by which a letter is asked for."""
+    """Asks for a reset letter."""
 
     username_or_email = forms.CharField(
         label=_("Username or e-mail address"),
@@ -159,13 +159,13 @@ class ResetForm(forms.Form):
 
 
 class NewPasswordForm(forms.Form):
-    """The form of another password, by a link."""
+    """A new password, by a letter's link."""
 
     new = password_field(_("New password"), "new-password", PASSWORD_RULES)
 
 
 class AddressForm(forms.Form):
-    """The form of an e-mail address."""
+    """An e-mail address."""
 
     email = forms.CharField(
         label=_("E-mail address"),
@@ -175,7 +175,7 @@ class AddressForm(forms.Form):
 
 
 class ProofForm(forms.Form):
-    """The form that asks once more who sits at the browser; the code only of accounts with a second factor."""
+    """Confirms the user's identity. Asks for a code if there is a second factor."""
 
     password = password_field(_("Password"), "current-password")
     code = code_field(_("Code of your app, or a recovery code"))
@@ -187,7 +187,7 @@ class ProofForm(forms.Form):
 
 
 class PasskeyForm(forms.Form):
-    """The form of a new passkey; a script fills in the credential."""
+    """A new passkey. A script fills in the credential."""
 
     name = forms.CharField(
         label=_("Name"),
@@ -202,7 +202,7 @@ SPANS = [("1", _("a day")), ("7", _("a week")), ("30", _("a month")), ("", _("as
 
 
 class InvitationForm(forms.Form):
-    """The form of an invitation; the verb says how large it may be."""
+    """A new invitation. The action limits its size."""
 
     most_uses = forms.IntegerField(label=_("For how many people"), initial=1, min_value=1)
     days = forms.TypedChoiceField(
@@ -232,14 +232,14 @@ class InvitationForm(forms.Form):
 
 
 class PasswordForm(forms.Form):
-    """The form of another password."""
+    """A password change."""
 
     current = password_field(_("Current password"), "current-password")
     new = password_field(_("New password"), "new-password", PASSWORD_RULES)
 
 
 class DeleteForm(forms.Form):
-    """Asks for what only the owner knows, and for a word that is not typed by mistake."""
+    """Confirms the deletion by username and password."""
 
     username = forms.CharField(
         label=_("Your username"),
@@ -253,7 +253,7 @@ class DeleteForm(forms.Form):
         super().__init__(data)
 
     def clean_username(self) -> str:
-        """The username. Raises ValidationError if it is not the user's own."""
+        """Raise ValidationError if it is not the user's."""
         username = str(self.cleaned_data["username"]).strip().removeprefix("@")
         if username.lower() != self.user.username.lower():
             raise forms.ValidationError(_("That is not your username."))
@@ -261,7 +261,7 @@ class DeleteForm(forms.Form):
 
 
 def zones() -> list[Any]:
-    """The time zones that people live in, by continent, each with how far it is from UTC now."""
+    """Time zones by continent, with UTC offsets."""
     now = timezone.now()
     areas: dict[str, list[tuple[str, str]]] = {}
     for name in sorted(zone_names()):
@@ -273,10 +273,7 @@ def zones() -> list[Any]:
 
 
 class PreferencesForm(forms.Form):
-    """Theme, language, time zone, keys, whether search engines are welcome, who may quote and whether strangers may
-    write. Places have the names of
-    `accounts.locale.place_name`.
-    """
+    """Preferences, some of them kept in the browser."""
 
     theme = forms.ChoiceField(
         label=_("Theme"),
@@ -307,20 +304,20 @@ class PreferencesForm(forms.Form):
         language.choices = [as_browser, *settings.LANGUAGES]
         chosen = self.initial.get("time_zone")
         listed = zones()
-        # A name that is no longer listed, or never was, stays what it is until its owner changes it.
+        # A chosen zone that is not listed stays until its owner changes it.
         known = {name for _area, places in listed for name, _label in places}
         other = [(chosen, chosen)] if chosen and chosen not in known else []
         time_zone.choices = [as_browser, ("UTC", "UTC"), *[pair for pair in other if pair[0] != "UTC"], *listed]
 
 
 def _picture(use: Use) -> forms.FileInput:
-    """A field for a picture, of which cropper.js lets a part be chosen."""
+    """A file input that cropper.js crops."""
     width, height = CROPPED[use]
     return forms.FileInput(attrs={"accept": "image/*", "data-crop": f"{width}x{height}", "hx-preserve": True})
 
 
 class ProfileForm(forms.Form):
-    """The form of a user's name and words on themselves."""
+    """A user's profile."""
 
     display_name = forms.CharField(
         label=_("Display name"),
@@ -370,7 +367,7 @@ class ProfileForm(forms.Form):
 
     @property
     def pairs(self) -> list[tuple[forms.BoundField, forms.BoundField]]:
-        """The inputs of the fields: of the label and of the text."""
+        """Inputs of profile fields: label and text."""
         return [(self[f"label_{number}"], self[f"text_{number}"]) for number in self.numbers]
 
     @property

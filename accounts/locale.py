@@ -1,8 +1,7 @@
-"""The reader's language and time zone, for the pages of one request.
+"""The reader's language and time zone for each request.
 
-Signed-in readers choose both in the settings; what they leave open, and everything for strangers, is as the browser
-says: its language by the cookie of the language switch or Accept-Language, its zone by the cookie that site.js sets.
-Without either it is the site's zone, and its default language. The API speaks English and UTC to all callers.
+Settings of a signed-in reader count first, then the browser: the language cookie or Accept-Language, and the zone
+cookie of site.js, then the site's defaults. The API answers programs in English and UTC.
 """
 
 import zoneinfo
@@ -22,9 +21,9 @@ from accounts.access import READER_HEADER
 from accounts.models import User
 
 ZONE_COOKIE = "time_zone"
-"""Spelled in site.js too."""
+"""Also in site.js."""
 PLAIN = ("/api/", "/avatars/", "/healthz", "/readyz")
-"""Addresses that programs ask for: nothing there depends on the reader, so no user is looked up."""
+"""Addresses for programs. No user is looked up for them."""
 
 
 PLACES = {
@@ -69,30 +68,30 @@ PLACES = {
     "Europe/Zurich": pgettext_lazy("city", "Zurich"),
     "Pacific/Auckland": pgettext_lazy("city", "Auckland"),
 }
-"""Cities by IANA zone whose names are translated; the others keep the name of the IANA data base."""
+"""Cities with translated names. Others show the IANA name."""
 
 
 @cache
 def zone_names() -> frozenset[str]:
-    """Every IANA name that this machine knows."""
+    """IANA names known to this machine."""
     return frozenset(zoneinfo.available_timezones())
 
 
 def place_name(name: str) -> str:
-    """The city of an IANA zone, in the reader's language where it is one of `PLACES`."""
+    """The city of an IANA zone, translated if it is one of `PLACES`."""
     if name in PLACES:
         return str(PLACES[name])
     return name.partition("/")[2].replace("_", " ").replace("/", " / ") or name
 
 
 def language_of(request: HttpRequest) -> str:
-    """The code of one of `LANGUAGES`."""
+    """One of `LANGUAGES`."""
     chosen = request.user.language if isinstance(request.user, User) else ""
     return chosen if chosen in dict(settings.LANGUAGES) else browser_language(request)
 
 
 def browser_language(request: HttpRequest) -> str:
-    """The language that the browser asks for; the site's default where it asks for none of this site's."""
+    """The browser's language, else the site's default."""
     found = translation.get_language_from_request(request)
     default = current().language
     if found != settings.LANGUAGE_CODE or default not in dict(settings.LANGUAGES):
@@ -103,7 +102,7 @@ def browser_language(request: HttpRequest) -> str:
 
 
 def zone_of(request: HttpRequest) -> tzinfo:
-    """The zone whose times the reader is shown; the site's if none is chosen, or its name is unknown."""
+    """The reader's zone, else the site's."""
     chosen = request.user.time_zone if isinstance(request.user, User) else ""
     for name in (chosen, request.COOKIES.get(ZONE_COOKIE, "")):
         if name in zone_names():
@@ -112,7 +111,7 @@ def zone_of(request: HttpRequest) -> tzinfo:
 
 
 def set_language_cookie(response: HttpResponseBase, language: str) -> None:
-    """Let this browser keep a language, also for readers who are not signed in; "" lets it forget."""
+    """Remember a language in this browser. "": forget it."""
     if not language:
         response.delete_cookie(settings.LANGUAGE_COOKIE_NAME, samesite="Lax")
         return
@@ -127,20 +126,21 @@ def set_language_cookie(response: HttpResponseBase, language: str) -> None:
 
 
 class ReaderLocaleMiddleware:
-    """Shows every page in its reader's language and zone. Scripts of a page show what the API says of a refusal, so it
-    answers them in that language too. It costs no query: pages look up their reader anyway.
+    """Sets language and zone. A page's scripts show API errors, so they get the reader's language too.
+
+    It costs no query, because pages look up their reader anyway.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request in the reader's language and time zone."""
+        """Answer in the reader's language and zone."""
         is_plain = request.path_info.startswith(PLAIN)
         if is_plain and READER_HEADER not in request.headers:
             return self.get_response(request)
         language, zone = language_of(request), timezone.get_default_timezone() if is_plain else zone_of(request)
-        # Both end with the request: threads serve one reader after another, and programs in between.
+        # Reset afterwards, because a thread serves many readers.
         with translation.override(language), timezone.override(zone):
             response = self.get_response(request)
         response.headers.setdefault("Content-Language", language)

@@ -1,8 +1,7 @@
-"""How users are found by a part of their names: without regard to what search leaves out of texts (web.letters.folded).
+"""Search by parts of users' names, folded as texts are (web.letters.folded).
 
-PostgreSQL knows case and width only (`feedsite_name`). The names of which folding makes something else stand folded in
-a column; the others need none. Two indexes know the letters, of the names as PostgreSQL compares them (`user_names`)
-and of the folded ones (`user_folded_names`).
+PostgreSQL folds only case and width (`feedsite_name`). Names that fold further are stored folded in a column. Two
+indexes cover letters: `user_names` for names as PostgreSQL compares them, `user_folded_names` for folded ones.
 
 See docs/decisions.md: Own tokeniser for search.
 """
@@ -18,37 +17,37 @@ from web.letters import folded
 
 
 def grams(word: str, size: int = 3) -> list[str]:
-    """The stretches of so many letters in `word`; all of it, if it has no more."""
+    """All runs of `size` letters. The whole word if it is shorter."""
     return [word[at : at + size] for at in range(max(len(word) - size, 0) + 1)]
 
 
 def grams_of(words: list[str]) -> list[str]:
-    """The stretches that a name with all these words has; a single ASCII letter is looked for where a name begins."""
+    """Grams that a name with these words has. A single ASCII letter must begin a word."""
     return [gram for word in words for gram in grams(word if len(word) > 1 or word > "~" else f" {word}")]
 
 
 def folded_name(username: str, display_name: str) -> str | None:
-    """The name that people know a user by, folded; None where PostgreSQL makes the same of it."""
+    """The folded name. None if PostgreSQL's own folding gives the same."""
     name = f"{username} {display_name}"
     found = folded(name)
     return found if found != unicodedata.normalize("NFKC", name).lower() else None
 
 
 class FoldedName(TextField):  # type: ignore[type-arg]  # it cannot be subscripted at run time
-    """The folded name of a user, which every save of the user renews."""
+    """A user's folded name, renewed by each save."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options | {"null": True, "editable": False})
 
     def pre_save(self, model_instance: Model, add: bool) -> str | None:
-        """The name of now."""
+        """Fold the current name."""
         user: Any = model_instance
         found = user.folded_name = folded_name(user.username, user.display_name)
         return found
 
 
 class Name(Func):
-    """The name that people know a user by, as PostgreSQL compares it."""
+    """Username and display name as PostgreSQL compares them."""
 
     function = "feedsite_name"
     output_field = TextField()
@@ -58,14 +57,14 @@ class Name(Func):
 
 
 class KnownAs(Coalesce):
-    """The name that people know a user by, folded."""
+    """The folded name, else PostgreSQL's."""
 
     def __init__(self) -> None:
         super().__init__("folded_name", Name())
 
 
 class Grams(Func):
-    """The stretches of letters of a name: the expression of the indexes."""
+    """The expression of both indexes."""
 
     function = "feedsite_grams"
     output_field = ArrayField(TextField())

@@ -1,4 +1,4 @@
-"""The rule of a display name: it stands on one line amid the words of others, and has to be visible there."""
+"""Rules for display names."""
 
 import re
 from functools import cache
@@ -23,16 +23,14 @@ _OFFICES = (
 
 @cache
 def _offices() -> frozenset[str]:
-    """Their skeletons; made when the first name is checked, for the table of letters is large."""
+    """Built at first use, because the table of letters is large."""
     return frozenset(map(skeleton_of_words, _OFFICES))
 
 
 def check_imitation(name: str) -> None:
-    """Raise ValidationError for a display name that speaks for the site: its name, an office, or both, in whatever
-    letters look like them. Staff may bear such names.
+    """Raise ValidationError for a name that looks like the site's name, an office, or both. Staff may use them.
 
-    Whole names are compared, so `Admiral Nelson` is free. So are the names of other members: reports answer those who
-    pretend to be somebody.
+    Only whole names count, so `Admiral Nelson` is allowed. Reports handle imitations of members.
     """
     words, site = skeleton_of_words(name), skeleton_of_words(current().name)
     rest = words.replace(site, "") if site else words
@@ -41,7 +39,7 @@ def check_imitation(name: str) -> None:
 
 
 def check_display_name(name: str) -> None:
-    """Raise ValidationError for a name with line feeds or controls, with bidi controls, or with nothing to see."""
+    """Raise ValidationError for controls, bidi controls or no visible character. Names stand on one line."""
     if _CONTROLS.search(name):
         raise ValidationError(_("A name is one line, without control characters."), code="control")
     if _BIDI_CONTROLS.search(name):

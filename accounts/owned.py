@@ -1,4 +1,4 @@
-"""The shell of what a member owns and manages over HTTP, in pages and in the API: lists and filters."""
+"""Looking up what a member owns (lists, filters), for pages and API."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ Found = TypeVar("Found", bound=Owned)
 
 
 def own_or_404(find: Callable[[User, int], Found | None], owner: User, number: str | int) -> Found:
-    """What the owner has under this id. Raises Http404, the same for another's id and for no id at all."""
+    """The owner's object with this id. Raises Http404."""
     known = parse_id(str(number))
     found = find(owner, known) if known else None
     if found is None:
@@ -33,7 +33,7 @@ def own_or_404(find: Callable[[User, int], Found | None], owner: User, number: s
 
 @contextmanager
 def missing_as_404() -> Iterator[None]:
-    """Turn the DoesNotExist of a verb into Http404."""
+    """Turn DoesNotExist into Http404."""
     try:
         yield
     except ObjectDoesNotExist as error:

@@ -1,4 +1,4 @@
-"""How people are shown: their names and their avatars."""
+"""Names and avatars as HTML."""
 
 from typing import NamedTuple, Protocol
 
@@ -12,11 +12,11 @@ from accounts.avatars import small as small_url
 
 
 class Person(Protocol):
-    """A user, or a card of one."""
+    """A user or a card."""
 
     @property
     def name(self) -> str:
-        """The name that people read."""
+        """Display name, else username."""
         ...
 
     @property
@@ -31,27 +31,27 @@ class Person(Protocol):
 
     @property
     def avatar_url(self) -> str:
-        """The address of the avatar; empty where it is not known."""
+        """Address of the avatar, or "" if unknown."""
         ...
 
 
 class Face(NamedTuple):
-    """A person as a card shows them, in plain strings."""
+    """A person for a card, as plain strings."""
 
     address: str
     name: str
     username: str
     is_big_v: bool
     small: str
-    """The address of the small avatar."""
+    """Address of the small avatar."""
     large: str
     tint: int
     letter: str
-    """The letter of a drawn avatar; empty where it is a picture."""
+    """Letter of a drawn avatar. "" for a picture."""
 
 
 def face(person: Person) -> Face:
-    """The face of a person."""
+    """The person's face."""
     drawn = drawn_url(person.username, person.name)
     large = person.avatar_url or drawn
     names = (profile_address(person.username), person.name, person.username)
@@ -60,41 +60,41 @@ def face(person: Person) -> Face:
 
 
 def profile_address(username: str) -> str:
-    """The address of a user's profile; usernames need no quoting (accounts/naming.py)."""
+    """The profile's address. Usernames need no quoting (accounts/naming.py)."""
     return f"/@{username}"
 
 
 def name_of(person: Person, address: str = "") -> SafeString:
-    """A person's name, a link if there is an address, and the badge of a big-V. Every name is shown by it."""
+    """The name with its badge, linked if there is an address. Every name is shown by it."""
     if address:
         return format_html('<a class="name" href="{}">{}{}</a>', address, isolated(person.name), badge_of(person))
     return format_html("{}{}", isolated(person.name), badge_of(person))
 
 
 def isolated(name: str) -> SafeString:
-    """A name in an element of its own writing direction, which reorders nothing of what stands around it."""
+    """A name in <bdi>, so that its direction does not affect the text around it."""
     return format_html("<bdi>{}</bdi>", name)
 
 
 def full_name_of(person: Person) -> SafeString:
-    """The display name and the username, as the admin names people."""
+    """Display name and username, for the admin."""
     return format_html("{} (@{})", isolated(person.name), person.username)
 
 
 def handle_of(person: Person) -> SafeString:
-    """The username of a user, and the badge of a big-V: the name by which the admin lists people."""
+    """Username and badge, for the admin."""
     return format_html("{}{}", person.username, badge_of(person))
 
 
 def badge_of(person: Person) -> SafeString:
-    """The badge of a big-V, for places that show no name but what stands for it; of others nothing."""
+    """The badge of a big-V, else nothing."""
     if not person.is_big_v:
         return SafeString()
     return badge()
 
 
 def badge() -> SafeString:
-    """The badge of a big-V."""
+    """The badge of big-Vs."""
     return format_html(
         '<svg class="icon badge" width="16" height="16" role="img" aria-label="{}"><use href="{}#badge"></use></svg>',
         _("Big account"),
@@ -103,7 +103,7 @@ def badge() -> SafeString:
 
 
 def lock_of(person: Person) -> SafeString:
-    """The sign of an account whose user decides on each follower; of others, and where it is not known, nothing."""
+    """The lock of an account that decides on each follower, else nothing."""
     if not getattr(person, "is_locked", False):
         return SafeString()
     return format_html(
@@ -114,9 +114,9 @@ def lock_of(person: Person) -> SafeString:
 
 
 def avatar(person: Person, size: int = 42) -> SafeString:
-    """The avatar of a person, `size` pixels wide unless the style sheet says otherwise. It says nothing to readers who
-    do not see it: the name stands beside it. Its place is kept, in the person's colour, until it is loaded. One that is
-    a letter is drawn by site.css, without a request.
+    """The avatar, decorative, because the name stands beside it. Its place is reserved in the user's colour.
+
+    site.css draws letters, without a request. `size`: width in pixels without CSS.
     """
     drawn = drawn_url(person.username, person.name)
     large = person.avatar_url or drawn

@@ -1,4 +1,4 @@
-"""How a user presents themself: name, words, fields, pictures and the lock, changed in one act, all of them or none."""
+"""Changes a whole profile at once, pictures included: all or nothing."""
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -17,7 +17,7 @@ from media.models import MediaFile, Use
 
 
 class FacesError(Exception):
-    """Pictures that cannot be taken; `reasons` has the error of `media.actions.upload` for each."""
+    """Refused pictures. `reasons`: the error of each."""
 
     def __init__(self, reasons: Mapping[Use, Exception]) -> None:
         super().__init__(", ".join(reasons))
@@ -34,9 +34,7 @@ def present(
     removed: Collection[Use],
     is_locked: bool | None = None,
 ) -> None:
-    """Change name, words, fields and lock (None leaves these two), set these pictures, and remove those. Raises
-    FacesError, and ValidationError as `actions.edit_profile` does; nothing has changed then.
-    """
+    """Change the profile. None: no change. Raises FacesError, and ValidationError as `actions.edit_profile` does."""
     new: dict[Use, MediaFile | None] = dict.fromkeys(removed)
     taken: list[MediaFile] = []
     reasons: dict[Use, Exception] = {}
@@ -54,7 +52,7 @@ def present(
             actions.edit_profile(user=user, display_name=display_name, bio=bio, fields=fields, is_locked=is_locked)
             faces.replace(user=user, new=new)
     except BaseException:
-        with suppress(DatabaseError):  # a file that stays is swept after a day
+        with suppress(DatabaseError):  # otherwise swept after a day
             for row in taken:
                 media.remove_unused(owner_id=row.owner_id, media_id=row.pk)
         raise

@@ -1,4 +1,4 @@
-"""The fields of a profile: pairs of a label and a text, which its user chose."""
+"""Profile fields: pairs of label and text, chosen by the user."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ Pair = tuple[str, str]
 
 
 def kept(pairs: Iterable[Pair]) -> list[dict[str, str]]:
-    """The pairs as User.profile_fields has them, without those that are empty. Raises ValidationError."""
+    """The pairs for User.profile_fields, without empty ones. Raises ValidationError."""
     found = [(" ".join(label.split()), " ".join(text.split())) for label, text in pairs]
     found = [pair for pair in found if any(pair)]
     if len(found) > MOST:

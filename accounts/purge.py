@@ -1,9 +1,8 @@
-"""Takes away what deleted accounts leave behind: items, follows, blocks, likes and the rows of other rooms.
+"""Removes what deleted accounts leave behind, such as items, follows and likes.
 
-The row of `Deletion` is the queue of record, so that nothing is lost when workers or the broker die. Each room does its
-part by receiving `account_purged`, in batches that commit one by one; a part that is done twice, or by two workers at
-once, is done once. Late writes of a request that was under way at the deletion are met too: a deletion is not complete
-before `STRAGGLERS` have had time to commit.
+`Deletion` rows are the queue, so nothing is lost if workers or the broker die. Each package receives `account_purged`
+and works in batches. Doing a part twice, or in two workers at once, is harmless. A deletion stays open for
+`STRAGGLERS`, to catch late writes of requests that were running.
 """
 
 from datetime import timedelta
@@ -22,16 +21,16 @@ from storage.claims import unclaimed
 from storage.queue import enqueue
 
 BATCH = 500
-"""Rows that a receiver takes away in one transaction."""
+"""Rows per receiver and transaction."""
 ROUNDS = 40
-"""Batches of one task: a large account does not keep a worker from all others."""
+"""Batches per task, so that other tasks get their turn."""
 STRAGGLERS = timedelta(seconds=60)
-"""A request that was under way at the deletion has committed, or failed, within so long."""
+"""Requests that ran at the deletion have ended by then."""
 SWEPT = 100
 
 
 def purge(user_id: int) -> bool:
-    """Do the next part of a deletion; True if nothing is left of the account and the deletion is complete."""
+    """Do the next part of a deletion. True if it is complete."""
     claimed = Deletion.objects.filter(unclaimed(), user=user_id)
     if not claimed.update(tried_at=Now(), attempts=F("attempts") + 1):
         return False
@@ -53,8 +52,8 @@ def purge(user_id: int) -> bool:
 def _complete(deletion: Deletion) -> bool:
     if not Deletion.objects.filter(pk=deletion.pk, created_at__lt=Now() - STRAGGLERS).exists():
         return False
-    # They have no followers any more, so no window depends on how their items are delivered.
-    # A deletion by a version before this leaves a folded name.
+    # Without followers, no window depends on how their items are delivered. Deletions by older versions left a folded
+    # name.
     User.objects.filter(pk=deletion.user_id).update(is_big_v=False, folded_name=None)
     return bool(Deletion.objects.filter(pk=deletion.pk).delete()[0])
 
@@ -63,7 +62,7 @@ LEFT = "(SELECT FROM accounts_deletion) UNION ALL (SELECT FROM accounts_heldname
 
 
 def sweep() -> int:
-    """Periodic: send to the workers what no worker is at; how many."""
+    """Periodic: enqueue deletions that no worker has. Returns how many."""
     waiting = list(Deletion.objects.filter(unclaimed()).order_by("attempts", "pk").values_list("pk", flat=True)[:SWEPT])
     for user_id in waiting:
         if not enqueue("accounts.purge", user_id):

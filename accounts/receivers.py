@@ -1,4 +1,4 @@
-"""Receivers of Django's signals: a sign-in is noted."""
+"""Receivers of Django's signals."""
 
 from typing import Any
 
@@ -11,6 +11,6 @@ from accounts.signing_in import places, step_up
 
 @receiver(user_logged_in)
 def note_proof(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
-    """Every way in proves who comes, signing up too, and is a place in which the user is signed in."""
+    """Record the sign-in as proof of identity and as a place. Signing up counts too."""
     step_up.note(request)
     places.note(request)

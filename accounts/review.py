@@ -1,5 +1,4 @@
-"""Texts of members that are no items, and moderators: what the room that keeps them and moderation, which knows none of
-these rooms, have to say to each other.
+"""Lets moderation look at members' texts that are not items, without knowing the packages that keep them.
 
 See docs/decisions.md: Imports point down.
 """
@@ -15,7 +14,7 @@ from media.models import MediaFile
 
 
 class Status:
-    """The states of a text that moderators look at, in the words of items."""
+    """States of a text. The same words as for items."""
 
     PUBLISHED = "published"
     IN_REVIEW = "in_review"
@@ -24,17 +23,17 @@ class Status:
 
 
 class Earlier(NamedTuple):
-    """An earlier text of the author, and its time."""
+    """An earlier text by the author."""
 
     at: datetime
     text: str
 
 
 class Submission(NamedTuple):
-    """A text that its author wants others to read.
+    """A text to be published. `author` has no id yet at sign-up.
 
-    `author` has no id yet at sign-up. `earlier`: other texts of the same kind by the author within the last hour, in
-    any order; of a text that is changed (not `is_new`) only what it says is compared with them, not how many they are.
+    `earlier`: the author's texts of this kind within the last hour, in any order. For a changed text (not `is_new`)
+    only their words count, not their number.
     """
 
     author: User
@@ -44,21 +43,21 @@ class Submission(NamedTuple):
 
 
 def only_links(found: Sequence[str]) -> bool:
-    """Whether links of a young account are all that there is against a text. An edit of what others see already is
-    refused then, in words that say so, where being held would take it away from them.
+    """Whether a young account's links are the only reason. Then an edit is refused, because holding it would hide the
+    published text.
     """
     return bool(found) and all(reason.startswith("link: ") for reason in found)
 
 
 def reasons(submission: Submission) -> list[str]:
-    """Why a moderator has to see the text first: `code: words for people` each."""
+    """Why a moderator must see the text first. Each is `code: words for people`."""
     answers = text_submitted.send(sender=Submission, submission=submission)
     return [reason for _, found in answers for reason in found or ()]
 
 
 class Subject(NamedTuple):
-    """A text as moderators see it. `kind` says what it is, for people; `address` is its page on the site. `media` are
-    the pictures that it shows or showed, in whatever state.
+    """A text for moderators. `kind`: for people. `address`: its page. `media`: present and former pictures, in any
+    state.
     """
 
     id: int
@@ -100,11 +99,11 @@ def _over(session_id: int) -> bool:
 
 @dataclass
 class ReviewedSessions:
-    """Live sessions, by the room that keeps them, which puts its functions in here when the site is ready.
+    """Functions for live sessions. The package that keeps them sets these at start-up.
 
-    `find` tells of those sessions that there are, `seen` of one if the reader may see it. `lock` tells of one, which
-    stays as it is until the transaction ends. `judge` gives one another status, `uncover` takes a cover from one,
-    `end` puts an end to one; True if that changed anything.
+    `find`: the existing ones among ids. `seen`: one, if the reader may see it. `lock`: one, locked until the
+    transaction ends. `judge` sets a status, `uncover` removes a cover, `end` ends it. These three return whether
+    anything changed.
     """
 
     find: Callable[[Iterable[int]], Mapping[int, Subject]] = _none

@@ -1,4 +1,4 @@
-"""Users from prepared statements: a model instance without the ORM's query, which costs more than it finds."""
+"""Users from prepared statements. Building instances without the ORM's query is cheaper."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -13,7 +13,7 @@ from accounts.models import User
 
 @cache
 def user_columns(alias: str) -> str:
-    """The columns of `user_of`, in its order."""
+    """Columns for `user_of`."""
     return ", ".join(f"{alias}.{field.column}" for field in User._meta.concrete_fields)
 
 
@@ -23,12 +23,12 @@ def _names() -> list[str]:
 
 
 def user_of(row: Sequence[Any]) -> User:
-    """The user of one row of `user_columns`."""
+    """The user of a row of `user_columns`."""
     return User.from_db(connection.alias, _names(), row)
 
 
 def user_or_none(row: Sequence[Any]) -> User | None:
-    """The user of one row of `user_columns` by an outer join; None where that found no user."""
+    """The same from an outer join. None if no user was found."""
     user = user_of(row)
     return None if user.pk is None else user
 
@@ -39,7 +39,7 @@ def _json_places() -> list[int]:
 
 
 def user_of_text(row: Sequence[Any]) -> User:
-    """The user of a row of Django's own cursors, which leave JSON as text."""
+    """The same from Django's cursors, which leave JSON as text."""
     columns = list(row)
     for place in _json_places():
         if columns[place] is not None:

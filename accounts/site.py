@@ -1,4 +1,4 @@
-"""The admin's own door, with the same lock as the site's."""
+"""The admin's sign-in, guarded like the site's."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -28,19 +28,15 @@ SAID_BY_DJANGO = (
     gettext_noop("Change or view list link"),
     gettext_noop("After you’ve created a user, you’ll be able to edit more user options."),  # noqa: RUF001 (as Django has it)
 )
-"""Texts of Django's admin that Django's own Chinese catalogue lacks; here they get into the site's catalogue."""
+"""Missing from Django's Chinese catalogue. Here they get into the site's."""
 
 
 class AdminLoginForm(AdminAuthenticationForm):
-    """Django's, by `sign_in.decide`. An account with a second factor signs in on the page of the site, which asks for
-    it.
-    """
+    """Signs in by `sign_in.decide`. Accounts with a second factor use the site's page."""
 
     @sensitive_variables("password")
     def clean(self) -> dict[str, Any]:
-        """Decide the sign-in. Raises ValidationError for accounts that may not come in here, or not this way, and
-        WaitError.
-        """
+        """Raises ValidationError if sign-in is refused here, and WaitError."""
         assert self.request is not None  # noqa: S101 (given by the view)
         password = "" if self.errors else self.cleaned_data["password"]
         try:
@@ -59,23 +55,21 @@ class AdminLoginForm(AdminAuthenticationForm):
 
 
 class AdminSite(admin.AdminSite):
-    """Django's, by the site's name, where attempts to sign in are counted as everywhere, what a session has open ends
-    with it, and what is dangerous takes a recent proof of who asks.
+    """Django's admin with the site's name, rate limits for sign-in, ending streams, and proof for dangerous pages.
 
-    A form opens with a proof of the last quarter of an hour and is taken with one of the last hour, so that no long
-    text is lost.
+    A form opens with a proof of the last 15 minutes and is accepted for an hour, so that no long text is lost.
     """
 
     login_form = AdminLoginForm
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """The context of each page, with the site's name for Django's words, its logo and its colour."""
+        """Add the site's name, logo and colour."""
         site = current()
         looks = {"site_logo": logo_of(site), "site_theme": theme_of(site)}
         return super().each_context(request) | {"site_header": site.name, "site_title": site.name} | looks
 
     def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Any:
-        """The view for staff alone; where its admin wants a proof (`QuickListAdmin.wants_proof`), after one."""
+        """For staff. If its admin wants proof (`QuickListAdmin.wants_proof`), ask for it."""
         guarded: Any = super().admin_view(view, cacheable)
         wants_proof = getattr(getattr(view, "__self__", None), "wants_proof", None)
         if wants_proof is None:
@@ -94,7 +88,7 @@ class AdminSite(admin.AdminSite):
 
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Sign in, unless the address or the name has tried too often."""
+        """Sign in, within the rate limit."""
         try:
             response = super().login(request, extra_context)
         except sign_in.WaitError as error:
@@ -104,12 +98,12 @@ class AdminSite(admin.AdminSite):
         return response
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """The page of the site, which asks for a second factor, counts guesses, ends tokens and tells the owner."""
+        """The site's page asks for a second factor, limits guesses, ends tokens and tells the owner."""
         return redirect("settings-password")
 
     @method_decorator(never_cache)
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Sign out, and end the user's open streams."""
+        """Sign out and end open streams."""
         user_id = request.user.pk
         response = super().logout(request, extra_context)
         if user_id and request.method == "POST":

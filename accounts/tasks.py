@@ -13,40 +13,40 @@ from storage.queue import asks
 
 @shared_task(name="accounts.lower_levels")
 def lower_levels() -> None:
-    """Periodic: lower the levels of those who have not been seen for long."""
+    """Periodic: lower levels of users not seen for long."""
     levels.lower_levels()
 
 
 @shared_task(name="accounts.follow_timeline")
 @asks("accounts.follow_timeline", policy.NOT_FOLLOWED)
 def follow_timeline() -> None:
-    """Periodic: notice that PostgreSQL failed over, so that windows are used again."""
+    """Periodic: notice a failover of PostgreSQL, so that windows are used again."""
     policy.follow_timeline()
 
 
 @shared_task(name="accounts.purge")
 def run_purge(user_id: int) -> None:
-    """Take away a part of what a deleted account left behind."""
+    """Do a part of a deletion."""
     purge.purge(user_id)
 
 
 @shared_task(name="accounts.sweep_deletions")
 @asks("accounts.sweep_deletions", purge.LEFT)
 def sweep_deletions() -> None:
-    """Periodic: go on with deletions that no worker is at, and let go of the names of old ones."""
+    """Periodic: continue deletions and release old names."""
     purge.sweep()
     actions.forget_held_names()
 
 
 @shared_task(name="accounts.forget_applications")
 def forget_applications() -> None:
-    """Periodic: remove applications on which no admin decided in time."""
+    """Periodic: remove applications that no admin decided in time."""
     applications.forget_old()
 
 
 @shared_task(name="accounts.clear_sessions")
 def clear_sessions() -> None:
-    """Periodic: drop sessions that have expired, which Django leaves in its table."""
+    """Periodic: remove expired sessions, which Django keeps."""
     call_command("clearsessions")
     places.forget_ended()
     addresses.forget_checks()
@@ -55,5 +55,5 @@ def clear_sessions() -> None:
 @shared_task(name="accounts.send_resets")
 @asks("accounts.send_resets", "SELECT FROM accounts_resetrequest")
 def send_resets() -> None:
-    """Write the letters that set passwords anew; also periodic, for requests whose task was lost."""
+    """Write password reset letters. Also periodic, for lost tasks."""
     recovery.work_off()
