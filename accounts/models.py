@@ -1,4 +1,4 @@
-"""The user: who they are, whether they are big-V, how active they are."""
+"""Users, big-V history, sessions, deletions and policy."""
 
 from typing import Any, ClassVar, Self
 
@@ -24,7 +24,7 @@ from accounts.signing_in.models import ClientApp
 from storage.draws import Draw
 from web.letters import folded
 
-__all__ = ["Application", "ClientApp", "Invitation", "Invited"]  # models of the app that live in a module of their own
+__all__ = ["Application", "ClientApp", "Invitation", "Invited"]  # models of this app in other modules
 
 RESERVED_USERNAMES = frozenset(
     {"me", "new", "admin", "api", "static", "login", "logout", "signup", "items", "settings"}
@@ -36,13 +36,13 @@ username_pattern = RegexValidator(
 
 
 def not_reserved(username: str) -> None:
-    """Keep the names that stand for pages and API routes."""
+    """Raise ValidationError for names of pages and API routes."""
     if username.lower() in RESERVED_USERNAMES:
         raise ValidationError(_("This name is reserved."), code="reserved")
 
 
 class Level(models.IntegerChoices):
-    """How recently a user was seen; it decides the length of the inbox (settings LEVEL_CAPS, LEVEL_AGES)."""
+    """How recently a user was seen. It sets the inbox's length (settings LEVEL_CAPS, LEVEL_AGES)."""
 
     DORMANT = 0, _("dormant")
     MONTHLY = 1, _("within a month")
@@ -51,7 +51,7 @@ class Level(models.IntegerChoices):
 
 
 class QuotableBy(models.TextChoices):
-    """The users who may quote a post that all may see, beside its sender."""
+    """Who may quote a user's public posts, besides the user."""
 
     EVERYONE = "everyone", _("Everyone")
     FOLLOWERS = "followers", _("Followers")
@@ -59,26 +59,26 @@ class QuotableBy(models.TextChoices):
 
 
 class UserQuerySet(models.QuerySet["User"]):
-    """Verbs for reading users."""
+    """Reads users."""
 
     def active(self) -> Self:
-        """Users who may sign in and be seen."""
+        """Users who can sign in and be seen."""
         return self.filter(is_active=True)
 
     def named(self, username: str) -> Self:
-        """The user of this name; names are unique without regard to case."""
+        """The user with this name, in any case."""
         return self.alias(lower_username=Lower("username")).filter(lower_username=username.lower())
 
     def looking_like(self, username: str) -> Self:
-        """Users whose username looks like this one (accounts/joining/lookalikes.py)."""
+        """Users with look-alike usernames (accounts/joining/lookalikes.py)."""
         return self.alias(skeleton=Skeleton("username")).filter(skeleton=skeleton(username))
 
     def with_email(self, address: str) -> Self:
-        """Users who gave this e-mail address, without regard to case."""
+        """Users with this e-mail address, in any case."""
         return self.exclude(email="").alias(lower_email=Lower("email")).filter(lower_email=address.lower())
 
     def called(self, name: str) -> Self:
-        """Users whose username and display name hold every word of `name`."""
+        """Users with every word of `name` in username or display name."""
         words = folded(name).split()
         found = self.alias(known_as=KnownAs(), grams=Grams(Name()), folded_grams=Grams("folded_name")).filter(
             Q(grams__contains=grams_of(words)) | Q(folded_name__isnull=False, folded_grams__contains=grams_of(words))
@@ -88,13 +88,12 @@ class UserQuerySet(models.QuerySet["User"]):
         return found
 
     def held(self) -> Self:
-        """Users as they are now, held until the transaction ends: rows may refer to them meanwhile."""
+        """Lock users until the transaction ends. Rows may still refer to them."""
         return self.select_for_update(no_key=True)
 
     def advance_epoch(self) -> int:
-        """Make every window that these users hold unusable: it may lack items that they can see from now on.
-
-        Called in the transaction of the change itself, so that no crash can come between the two.
+        """Invalidate these users' windows, because older items become visible. Call it in the transaction of that
+        change.
         """
         return self.update(window_epoch=Draw())
 
@@ -103,22 +102,22 @@ _Verbs = DjangoUserManager.from_queryset(UserQuerySet)
 
 
 class UserManager(_Verbs["User"]):  # type: ignore[valid-type, unused-ignore]  # mypy's plugin makes the class later
-    """The verbs of `UserQuerySet`, and Django's for making users."""
+    """`UserQuerySet` with Django's ways to create users."""
 
     def get_queryset(self) -> UserQuerySet:
         """All users."""
         return UserQuerySet(self.model, using=self._db)
 
     def advance_epoch_of(self, user_id: int) -> None:
-        """Make the windows of this user unusable (`UserQuerySet.advance_epoch`)."""
+        """Invalidate one user's windows (`UserQuerySet.advance_epoch`)."""
         self.filter(pk=user_id).advance_epoch()
 
     def get_by_natural_key(self, username: str | None) -> "User":
-        """Sign in without regard to the name's case, as names are unique without it."""
+        """The user with this name, in any case, for sign-in."""
         return self.named(username or "").get()
 
     def create_superuser(self, username: str, password: str | None = None, **fields: Any) -> "User":  # type: ignore[override]
-        """A new superuser, of the highest level."""
+        """Create a superuser of the highest level."""
         user = self.model(username=username, is_staff=True, is_superuser=True, level=Level.DAILY, **fields)
         user.set_password(password)
         user.save(using=self._db)
@@ -128,15 +127,16 @@ class UserManager(_Verbs["User"]):  # type: ignore[valid-type, unused-ignore]  #
 class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-missing]  # ClientApp's base has no types
     """A person or program that publishes, follows and reads.
 
-    `window_epoch` is drawn anew (storage.draws) by each change after which the user's cached windows may lack
-    something that they can see (a follow, an unmute, the return of a dormant reader; docs/architecture.md
-    lists them, under What must hold). A window that was built for another epoch is not used.
-    `follower_count` is exact together with the changes not yet folded into it (relations.FollowerCountChange), so
-    that a big-V's row never gets hot.
-    `session_epoch` counts the times that all sessions of the user were ended at once.
-    `session_generation` is drawn anew by PostgreSQL whenever a session of the user ends early or changes (see Session);
-    0 until then.
-    `deleted_at`: a deleted account holds nothing personal any more, and the database keeps it inactive for good.
+    `window_epoch` is drawn (storage.draws) by each change that lets the user see older items. Windows of another epoch
+    are not used (docs/architecture.md, What must hold).
+
+    `follower_count` is exact only with changes not yet folded into it (relations.FollowerCountChange), which keep
+    writes off a big-V's row.
+
+    `session_epoch` counts how often all sessions ended at once. PostgreSQL draws `session_generation` when a session
+    ends early or changes (see Session). 0 until then.
+
+    `deleted_at`: personal data is gone, and a constraint keeps the account inactive.
     """
 
     username = models.CharField(
@@ -255,16 +255,16 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
             models.Index(fields=["id"], condition=models.Q(is_active=False), name="user_inactive"),
             models.Index(fields=["id"], condition=models.Q(is_superuser=True), name="user_superuser"),
             models.Index(fields=["level", "last_seen_at"], name="user_level_seen"),
-            # Users who may have an inbox: samples look for the next of them.
+            # Users who may have an inbox, for samples.
             models.Index(fields=["id"], condition=models.Q(level__gt=0), name="user_awake"),
-            # Active users by followers: suggestions read the first of them.
+            # Active users by followers, for suggestions.
             models.Index(
                 fields=["-follower_count", "id"], condition=models.Q(is_active=True), name="user_most_followed"
             ),
-            # All users by followers: the admin sorts by it.
+            # All users by followers, for the admin.
             models.Index(fields=["-follower_count", "-id"], name="user_by_followers"),
             models.Index(Lower("email"), condition=~models.Q(email=""), name="user_email"),
-            # The functions are made by migration 0003.
+            # accounts/sql/names.sql defines the functions.
             GinIndex(
                 Func(Func("username", "display_name", function="feedsite_name"), function="feedsite_grams"),
                 name="user_names",
@@ -274,7 +274,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
                 condition=Q(folded_name__isnull=False),
                 name="user_folded_names",
             ),
-            # The function is made by migration 0024.
+            # accounts/sql/lookalikes.sql defines the function.
             models.Index(Skeleton("username"), name="user_skeleton"),
         ]
 
@@ -283,21 +283,21 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
 
     @property
     def name(self) -> str:
-        """The display name, or the username where there is none."""
+        """Display name, else username."""
         return self.display_name or self.username
 
     @property
     def avatar_url(self) -> str:
-        """The address of the avatar, which is drawn where the user has none."""
+        """The avatar's address, drawn by default."""
         return avatars.avatar_url(self.avatar, self.username, self.name)
 
     @property
     def banner_url(self) -> str:
-        """The address of the banner, which is drawn where the user has none."""
+        """The banner's address, drawn by default."""
         return avatars.banner_url(self.banner, self.username)
 
     def get_full_name(self) -> str:
-        """The name that people read."""
+        """The shown name."""
         return self.name
 
     def get_short_name(self) -> str:
@@ -305,13 +305,13 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         return self.username
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """The hash that a valid session carries. Another password or another session epoch ends all sessions."""
+        """A new password or session epoch changes it, and so ends all sessions."""
         value = f"{self.password} {self.session_epoch}"
         return salted_hmac("accounts.User.session", value, secret=secret, algorithm="sha256").hexdigest()
 
 
 class BigVChange(models.Model):
-    """One line of the history of a user as big-V (accounts/levels/big_v.py writes it)."""
+    """An entry in a user's big-V history (accounts/levels/big_v.py writes it)."""
 
     class Kind(models.TextChoices):
         MADE = "made", _("made a big account")
@@ -352,11 +352,11 @@ class BigVChange(models.Model):
 
 
 class Session(AbstractBaseSession):
-    """Django's own rows of sessions, and whose each of them is.
+    """Django's session rows, with their user.
 
-    Two triggers of this table draw the user's `session_generation` anew in the statement that removes or changes a row
-    which has not expired, whatever program sends it. Rows of versions that did not name the user have none: `user_id`
-    is NULL, and no copy is made of them (signing_in/sessions.py). It is no foreign key, for the table is Django's.
+    Two triggers draw the user's `session_generation` when any program removes or changes an unexpired row. Rows of old
+    versions have no `user_id` and are not cached (signing_in/sessions.py). No foreign key, because the table is
+    Django's.
     """
 
     user_id = models.BigIntegerField(null=True)
@@ -368,10 +368,7 @@ class Session(AbstractBaseSession):
 
 
 class Deletion(models.Model):
-    """A deleted account of which something is still to be taken away: the queue of record for accounts/purge.py.
-
-    It is made in the transaction that deletes the account, and goes when nothing is left.
-    """
+    """A deletion in progress, the queue for accounts/purge.py."""
 
     user = models.OneToOneField(
         User, on_delete=models.CASCADE, primary_key=True, related_name="+", verbose_name=_("user")
@@ -391,10 +388,9 @@ class Deletion(models.Model):
 
 
 class HeldName(models.Model):
-    """The name of a deleted account, which no user may take for a while, nor one that looks like it, lest they be taken
-    for its owner.
+    """The name of a deleted account. New users cannot take it, or one that looks like it, for a while.
 
-    Only a keyed hash is kept: the name itself is personal.
+    Only a keyed hash is stored, because names are personal data.
     """
 
     digest = models.CharField(max_length=64, primary_key=True)
@@ -405,15 +401,13 @@ class HeldName(models.Model):
 
     @staticmethod
     def digests_of(username: str) -> set[str]:
-        """The keyed hashes by which a username is held: of its letters without regard to case, and of what they look
-        like.
-        """
+        """Keyed hashes of a username: of its lower case, and of its look-alikes."""
         looks = {username.lower(), skeleton(username)}
         return {salted_hmac("accounts.HeldName", text, algorithm="sha256").hexdigest() for text in looks}
 
 
 class Timeline(models.Func):
-    """PostgreSQL's own timeline, a number that each promotion of a standby changes; NULL on a standby."""
+    """PostgreSQL's timeline number. Each promotion of a standby changes it. NULL on a standby."""
 
     function = "feedsite_timeline"
     arity = 0
@@ -421,11 +415,10 @@ class Timeline(models.Func):
 
 
 class Policy(models.Model):
-    """Which readers have an inbox, and which of them take pushes from big-Vs. One row (accounts/levels/policy.py).
+    """Which readers have an inbox, and which receive big-Vs' posts there. One row (accounts/levels/policy.py).
 
-    `generation` is drawn anew by each change. It counts only on the timeline of PostgreSQL on which it was drawn,
-    `drawn_on`. Versions that know of no `inbox_from` read `timeline` instead, which is NULL where fan-out passes
-    readers: they use no window then.
+    Each change draws a `generation`. It is valid on PostgreSQL's timeline `drawn_on`. Versions without `inbox_from`
+    read `timeline`, which is NULL while some readers have no inbox, and then use no windows.
 
     See docs/decisions.md: Windows are valid for one epoch.
     """
@@ -467,9 +460,9 @@ class Policy(models.Model):
 
 
 class AddressCheck(models.Model):
-    """The proof that an e-mail address waits for: the link or the code of the letter that was sent last.
+    """Link and code of the last letter for an unconfirmed address, as keyed hashes.
 
-    Only keyed hashes are kept. `tries` counts wrong codes, of which a few spend the code, not the link.
+    `tries` counts wrong codes. After a few the code is invalid, but not the link.
     """
 
     address = models.OneToOneField(
@@ -488,9 +481,9 @@ class AddressCheck(models.Model):
 
 
 class ResetRequest(models.Model):
-    """A request for a letter by which another password is set: the queue of record for accounts/signing_in/recovery.py.
+    """A request for a password reset letter, the queue for accounts/signing_in/recovery.py.
 
-    It is written whether there is such an account or not, so that the request takes the same time; a worker finds out.
+    Written whether the account exists or not, so that both take the same time.
     """
 
     asked = models.CharField(max_length=254)
@@ -505,7 +498,7 @@ class ResetRequest(models.Model):
 
 
 class TokenOrigin(models.Model):
-    """Where an API token was issued, for the list of its owner."""
+    """Where an API token was issued, for its owner."""
 
     token = models.OneToOneField(
         "oauth2_provider.AccessToken", on_delete=models.CASCADE, primary_key=True, related_name="origin"

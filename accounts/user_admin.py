@@ -1,4 +1,4 @@
-"""Users in the admin: what may be edited there, and the verbs for what may not."""
+"""Users in the admin."""
 
 from typing import Any, ClassVar
 
@@ -26,32 +26,30 @@ from web.admin import counted, is_list, is_writing
 from web.rest import parse_id
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
-"""The fields that make a user an administrator."""
+"""Fields that give powers."""
 FOUND = 1_000
-"""Users whom a part of a name finds."""
+"""Most users found by a part of a name."""
 
 
 class CreationForm(AdminUserCreationForm):  # type: ignore[type-arg]  # not generic at run time
-    """The form of a new user."""
+    """A new user."""
 
     class Meta(AdminUserCreationForm.Meta):
         model = User
 
 
 class ChangeForm(UserChangeForm):  # type: ignore[type-arg]  # not generic at run time
-    """The form of a user."""
+    """A user."""
 
     class Meta(UserChangeForm.Meta):
         model = User
 
 
 class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
-    """Writes the password and nothing else: counts, level and epoch change while the form is open. All that was opened
-    with the old one ends.
-    """
+    """Writes only the password, because other columns change while the form is open."""
 
     def save(self, commit: bool = True) -> User:
-        """Set the password, and delete the user's tokens."""
+        """Set the password and end tokens."""
         user: User = super().save(commit=False)
         if commit:
             user.save(update_fields=["password"])
@@ -60,7 +58,7 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not ge
 
 
 class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # not generic at run time
-    """The permissions of the models that the admin lists, named in the reader's language."""
+    """Permissions of the admin's models."""
 
     def __init__(self, **options: Any) -> None:
         rows = ContentType.objects.get_for_models(*admin.site._registry, for_concrete_models=False).values()
@@ -68,7 +66,7 @@ class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg
         super().__init__(**options)
 
     def label_from_instance(self, obj: Any) -> str:
-        """The permission's name in the reader's language."""
+        """The name in the reader's language."""
         verb, _separator, model = obj.codename.partition("_")
         name = VERBS[verb] if verb in VERBS and model == obj.content_type.model else gettext(obj.name)
         return f"{obj.content_type.app_labeled_name}: {name}"
@@ -78,26 +76,26 @@ VERBS = {"add": _("add"), "change": _("change"), "delete": _("delete"), "view": 
 
 
 def _has_powers(user: User) -> bool:
-    """Whether an account may more than readers, or did before it was deactivated: staff, services."""
+    """Whether an account has more rights than readers, even if deactivated."""
     return user.is_staff or user.is_superuser or user.user_permissions.exists() or user.groups.exists()
 
 
 def is_super(request: HttpRequest) -> bool:
-    """Whether the request is by a superuser."""
+    """Whether a superuser asks."""
     return bool(getattr(request.user, "is_superuser", False))
 
 
 class UserList(ChangeList):
-    """Sorted by followers alone, ties are sorted in the same direction: in the order of the index."""
+    """Sorts ties by followers in the same direction, as the index does."""
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[User]) -> list[Any]:
-        """The order; by followers it is one that the index has."""
+        """An order that an index has."""
         ordering = super().get_ordering(request, queryset)
         return ["follower_count", "pk"] if ordering[:2] == ["follower_count", "-id"] else ordering
 
 
 class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """operation.admin registers it, with what the rooms between know of a user."""
+    """Users. operation.admin registers it with what other packages add."""
 
     form = ChangeForm
     add_form = CreationForm
@@ -145,28 +143,28 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
     @admin.display(description=_("display name"), ordering="display_name")
     def known_as(self, user: User) -> str:
-        """The display name, isolated from the text around it."""
+        """The display name, isolated from text around it."""
         return isolated(user.display_name) if user.display_name else ""
 
     @admin.display(description=_("followers"), ordering="follower_count")
     def followers(self, user: User) -> int:
-        """The folded number of followers."""
+        """The folded follower count."""
         return user.follower_count
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        """The columns; that of big-V has buttons for staff who may use them."""
+        """Columns, with big-V buttons for staff who may use them."""
         columns = super().get_list_display(request)
         return [self.big_v_column(request) if column == "is_big_v" else column for column in columns]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """The list with an order that an index has."""
+        """Use UserList."""
         return UserList
 
     # --- Search
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[User], search_term: str
     ) -> tuple[QuerySet[User], bool]:
-        """Every way is an index look-up, however many users there are; a common part of names finds `FOUND` of them."""
+        """Search by index only. A part of names finds at most `FOUND` users."""
         term = search_term.strip().removeprefix("@")
         if not term:
             return queryset, False
@@ -190,21 +188,21 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
     # --- Permissions
     def wants_proof(self, request: HttpRequest) -> bool:
-        """Whether the request changes users, or opens a form that does."""
+        """For changes and their form."""
         return is_writing(request) and self.has_change_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Accounts with powers are changed by superusers only; else to edit users would be to have these powers."""
+        """Only superusers change accounts with powers. Otherwise staff could take those powers."""
         if obj is not None and obj != request.user and not is_super(request) and _has_powers(obj):
             return False
         return super().has_change_permission(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """The fields that the request may not change: powers only by superusers."""
+        """Only superusers edit powers."""
         return (*self.readonly_fields, *(() if is_super(request) else POWERS))
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """The fields of the form. Users who may only look see neither the password nor the powers."""
+        """Without change permission, hide password and powers."""
         fieldsets = super().get_fieldsets(request, obj)
         if obj is None or self.has_change_permission(request, obj):
             return fieldsets
@@ -215,21 +213,21 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         ]
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """The field; permissions are named in the reader's language."""
+        """Permissions in the reader's language."""
         if db_field.name == "user_permissions":
             kwargs["form_class"] = PermissionsField
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Never: others' counts and threads hang on users. Deactivating hides all they said."""
+        """False: others' counts and threads refer to users. Deactivating hides them."""
         return False
 
     def view_on_site(self, user: User) -> str:
-        """The address of the user's profile."""
+        """The user's profile."""
         return reverse("profile", args=[user.username])
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Write what was edited and nothing else: counts, level and epoch change while the form is open."""
+        """Write only edited columns, because others change while the form is open."""
         if not change:
             obj.save()
             return
@@ -242,7 +240,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     # --- Verbs
     @admin.action(description=_("Deactivate …"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Asks first."""
+        """Ask first."""
         users = self.chosen(request, queryset)
         if "confirmed" not in request.POST:
             may = self.unless_barred(request, lambda user: user.is_active and user != request.user)
@@ -281,7 +279,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
     @admin.action(description=_("Reactivate"), permissions=["change"])
     def reactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Bring the chosen users back."""
+        """Reactivate the chosen users."""
         self.each(
             request,
             self.chosen(request, queryset),
@@ -297,7 +295,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
     @admin.action(description=_("Remove second factors …"), permissions=["change"])
     def forget_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Asks first."""
+        """Ask first."""
         users = self.chosen(request, queryset)
         may = self.unless_barred(request, second_factors.is_set)
         if "confirmed" not in request.POST:
@@ -335,7 +333,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         )
 
     def reactivate_one(self, request: HttpRequest, user: User) -> bool:
-        """Bring a user back; True if they were deactivated."""
+        """Reactivate a user. False if active."""
         return reactivate(user=user)
 
     @staticmethod

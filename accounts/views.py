@@ -1,4 +1,4 @@
-"""The pages of accounts: settings, languages, logging out, drawn pictures."""
+"""Pages of accounts: settings, language, log-out, drawn pictures."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -51,10 +51,10 @@ from web.pages import (
 
 
 class LogoutView(DjangoLogoutView):
-    """Django's; what the session has open elsewhere ends with it. Pages that the browser keeps show nothing more."""
+    """Ends the user's open streams too."""
 
     def post(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Sign out, and end the user's open streams. By the new token kept pages know of it (asking.js)."""
+        """Sign out. The new CSRF token tells kept pages about it (asking.js)."""
         user_id = request.user.pk
         response = super().post(request, *args, **kwargs)
         rotate_token(request)
@@ -63,7 +63,7 @@ class LogoutView(DjangoLogoutView):
         return response
 
     def get_redirect_url(self, request: HttpRequest | None = None) -> str:
-        """The page to go on with."""
+        """The page to go to."""
         return next_page(request or self.request)
 
 
@@ -71,9 +71,9 @@ class LogoutView(DjangoLogoutView):
 @require_POST
 @limited("write")
 def language(request: PageRequest) -> HttpResponse:
-    """The language switch: strangers keep their choice in the browser, users with their account too.
+    """Switch the language, in the browser and in the account.
 
-    The form of strangers has no token, so that all of them can be shown the same bytes (items/open_pages.py).
+    Strangers' form has no CSRF token, so that all get the same page (items/open_pages.py).
     """
     if isinstance(request.user, User):
         return _member_language(request)
@@ -100,7 +100,7 @@ def _chosen_language(request: PageRequest) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def settings(request: PageRequest, reader: User) -> HttpResponse:
-    """How one presents oneself; the first page of the settings shows it beside the list of the others."""
+    """The profile. This is also the first page of the settings."""
     form = ProfileForm(request.POST or None, request.FILES or None, reader=reader)
     if form.is_valid():
         _present(form, reader)
@@ -112,7 +112,7 @@ def settings(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _present(form: ProfileForm, reader: User) -> None:
-    """Change what the form says, all or nothing; a refusal stands at its field."""
+    """Change the profile, all or nothing. Errors stand at their fields."""
     fields = form.cleaned_data
     with ExitStack() as stack:
         files = {use: stack.enter_context(fields[name].open("rb")) for use, name in FIELDS.items() if fields[name]}
@@ -129,7 +129,7 @@ def _present(form: ProfileForm, reader: User) -> None:
             )
         except ValidationError as error:
             reasons = error.error_dict
-            if "fields" in reasons:  # it names no input of the form
+            if "fields" in reasons:  # no input has this name
                 form.add_error(None, reasons.pop("fields"))
             form.add_error(None, ValidationError(reasons))
         except FacesError as error:
@@ -143,16 +143,14 @@ def _present(form: ProfileForm, reader: User) -> None:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
-    """Theme, language, time zone and keys, whether search engines list what one says, who may quote it, and whether
-    strangers may write to one.
-    """
+    """The preferences."""
     names = ("language", "time_zone", "is_indexable", "quotable_by", "takes_requests")
     initial = {name: getattr(reader, name) for name in names} | theme(request) | {"keys": has_keys(request)}
     form = PreferencesForm(request.POST or None, initial=initial)
     if form.is_valid():
         chosen: str = form.cleaned_data["language"]
         fields = {name: form.cleaned_data[name] for name in names}
-        fields["quotable_by"] = fields["quotable_by"] or None  # a page of before the upgrade sends none
+        fields["quotable_by"] = fields["quotable_by"] or None  # pages from before the upgrade send none
         actions.edit_preferences(user=reader, **fields)
         with translation.override(chosen or browser_language(request)):
             messages.success(request, _("Saved."))
@@ -171,7 +169,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def password(request: PageRequest, reader: User) -> HttpResponse:
-    """Change the password. This session goes on, all others and the API tokens end."""
+    """Change the password. Ends other sessions and tokens."""
     form = PasswordForm(request.POST or None)
     if form.is_valid():
         try:
@@ -191,7 +189,7 @@ def password(request: PageRequest, reader: User) -> HttpResponse:
 @signed_in
 @limited("write")
 def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
-    """End all other sessions, and the API tokens."""
+    """End all other sessions and tokens."""
     user = actions.log_out_everywhere(user=reader)
     update_session_auth_hash(request, user)
     messages.success(request, _("You are logged out everywhere else."))
@@ -204,9 +202,7 @@ def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
 @limited("export")
 @require_http_methods(FORM_METHODS)
 def data(request: PageRequest, reader: User) -> HttpResponseBase:
-    """Download everything that the site keeps of oneself, after a proof; a download leaves the page that it is asked on
-    open, so the proof leads back to it.
-    """
+    """Download one's data, after a proof. The proof leads back here, because a download leaves the page open."""
     if request.method != "POST":
         return show(request, "accounts/data.html")
     return archive_response(reader) if is_proven(request) else ask(request.path)
@@ -219,7 +215,7 @@ def data(request: PageRequest, reader: User) -> HttpResponseBase:
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def delete(request: PageRequest, reader: User) -> HttpResponse:
-    """Leave for good."""
+    """Delete one's account."""
     form = DeleteForm(reader, request.POST or None)
     if form.is_valid():
         try:
@@ -242,9 +238,7 @@ def delete(request: PageRequest, reader: User) -> HttpResponse:
 @uncounted
 @require_safe
 def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
-    """The avatar of users without a picture. The address says all, so that no statement is made, and what it says stays
-    the same.
-    """
+    """A drawn avatar. It depends on the address alone: no query, cached."""
     letter = letter_of(code)
     if letter is None or number >= len(TINTS):
         raise Http404
@@ -254,14 +248,14 @@ def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
 @uncounted
 @require_safe
 def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
-    """The banner of users without a picture."""
+    """A drawn banner."""
     if number >= len(TINTS):
         raise Http404
     return _drawn(banner(number))
 
 
 def _drawn(picture: str) -> HttpResponse:
-    """A picture that stays the same, and that apps in browsers show on pages of other sites, as pictures are."""
+    """An SVG that is cached and usable by apps on other sites."""
     response = HttpResponse(picture, content_type="image/svg+xml")
     response["Cache-Control"] = CACHING
     response["Cross-Origin-Resource-Policy"] = "cross-origin"
@@ -274,6 +268,6 @@ def _settings(request: PageRequest, template: str, form: forms.Form) -> HttpResp
 
 
 def tell(form: forms.Form, error: ValidationError, fields: dict[str, str]) -> None:
-    """Show at the form what a verb refused; `fields` names those that the form calls otherwise."""
+    """Show an action's errors in the form. `fields`: the form's names if they differ."""
     for field, problems in error.error_dict.items():
         form.add_error(fields.get(field, field), problems)

@@ -1,9 +1,7 @@
-"""Sign-up: the one place that decides whether an account is made, waits for an admin, or is refused.
+"""Sign-up: decides whether an account is created, waits for an admin, or is refused.
 
-The site's mode decides (`accounts.about.site.Site.sign_up`). A good invitation lets its holder in at once, in every
-mode but `closed`. A form that was opened under another mode is judged by the mode of the moment in which it is sent.
-
-An application is a row of its own and no user, so no query of users has to leave it out.
+The site's mode at the time of sending decides (`accounts.about.site.Site.sign_up`). A valid invitation works in every
+mode but `closed`. Applications are not users, so queries of users need not exclude them.
 """
 
 from collections.abc import Callable, Collection
@@ -39,7 +37,7 @@ UNAVAILABLE = """
 
 
 class AdminExistsError(Exception):
-    """The site has a superuser already."""
+    """There is a superuser already."""
 
 
 class ClosedError(Exception):
@@ -47,7 +45,7 @@ class ClosedError(Exception):
 
 
 class Candidate(NamedTuple):
-    """The words of a sign-up form."""
+    """Input of a sign-up form."""
 
     username: str
     password: str
@@ -58,9 +56,8 @@ class Candidate(NamedTuple):
 
 
 def join(candidate: Candidate, *, invite: str = "") -> User | None:
-    """Make an account by the site's mode; None where it waits for an admin.
-
-    Raises ValidationError, a dict by field, and ClosedError.
+    """Create an account as the mode says, or None if it waits for an admin. Raises ValidationError by field, and
+    ClosedError.
     """
     if _is_let_in(invite):
         return _invited(candidate, invite, must=current().sign_up != SignUp.OPEN)
@@ -69,12 +66,12 @@ def join(candidate: Candidate, *, invite: str = "") -> User | None:
 
 
 def check(candidate: Candidate, *, invite: str = "") -> None:
-    """Raise what `join` would raise, for a form that has other errors already. Makes nothing."""
+    """Raise what `join` would raise, but create nothing. For forms with other errors."""
     _check(candidate, asks_reason=not _is_let_in(invite))
 
 
 def _is_let_in(invite: str) -> bool:
-    """Whether the site's mode makes the account at once; else an admin decides. Raises as `join` does."""
+    """Whether the account is created at once. Raises what `join` does."""
     mode = current().sign_up
     if mode == SignUp.CLOSED:
         raise ClosedError
@@ -88,11 +85,11 @@ def _is_let_in(invite: str) -> bool:
 
 
 def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
-    """Make the account, by an invitation where the code names one; `must`: it is refused otherwise."""
+    """Create the account. `must`: only with a valid invitation."""
     user = _new(candidate)
     with transaction.atomic():
         invitation = invitations.use(code) if code else None
-        if must and invitation is None:  # another came before, after the question whether it is good
+        if must and invitation is None:  # another used it up since `is_good`
             raise _not_invited(_("This invitation is used up, has expired, or was withdrawn."))
         _insert(user, candidate.email)
         if invitation is not None:
@@ -101,18 +98,17 @@ def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
 
 
 def sign_up(*, username: str, password: str, display_name: str = "") -> User:
-    """Create an account that reads and is pushed to at once, whatever the mode.
+    """Create an active account in any mode.
 
-    Raises ValidationError, a dict by field. Names are unique without regard to case and to letters that look alike; of
-    two who take one at the same time, the second is refused.
+    Raises ValidationError by field. Names are unique regardless of case and look-alike letters, also for two at once.
     """
     return _insert(_new(Candidate(username, password, display_name), has_email=False))
 
 
 @transaction.atomic
 def make_first_admin(*, username: str, password: str, display_name: str = "") -> User:
-    """Create the site's first superuser. Raises ValidationError as `sign_up`, and AdminExistsError."""
-    with connection.cursor() as cursor:  # of two at once, the second finds the superuser of the first
+    """Create the first superuser. Raises ValidationError as `sign_up`, and AdminExistsError."""
+    with connection.cursor() as cursor:  # a second call at once finds the first one's superuser
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.joining.first_admin'))")
     if not first_admin.is_wanted():
         raise AdminExistsError
@@ -123,7 +119,7 @@ def make_first_admin(*, username: str, password: str, display_name: str = "") ->
 
 
 def apply(candidate: Candidate) -> Application:
-    """Ask an admin for an account. Raises ValidationError, a dict by field."""
+    """Ask an admin for an account. Raises ValidationError by field."""
     user = _new(candidate, asks_reason=True)
     with transaction.atomic():
         _claim(user.username)
@@ -138,9 +134,8 @@ def apply(candidate: Candidate) -> Application:
 
 
 def admit(application: Application) -> User:
-    """Make the account that an application asks for, in the caller's transaction, which removes the application first.
-
-    Raises ValidationError where the name was taken meanwhile.
+    """Create the account of an application, which the caller's transaction removes first. Raises ValidationError if the
+    name is taken.
     """
     user = User(
         username=application.username,
@@ -154,20 +149,17 @@ def admit(application: Application) -> User:
 
 
 def _new(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = False) -> User:
-    """A user who is not written yet, with a hashed password. Raises ValidationError as `_check`."""
     user = _check(candidate, has_email=has_email, asks_reason=asks_reason)
-    user.password = make_password(candidate.password)  # last: it costs most
+    user.password = make_password(candidate.password)  # last, because it costs most
     return user
 
 
 def _check(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = False) -> User:
-    """A user who is not written yet, without a password. Raises ValidationError, a dict by field, of all that is wrong;
-    without `has_email` no address is asked for.
-    """
+    """An unsaved user without password. Raises ValidationError with all errors by field."""
     user = User(
         username=candidate.username,
         display_name=candidate.display_name,
-        email="",  # it is proven by a letter (accounts.signing_in.addresses)
+        email="",  # confirmed by a letter first (accounts.signing_in.addresses)
         level=Level.DAILY,
         last_seen_at=timezone.now(),
     )
@@ -191,7 +183,7 @@ def _check(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = 
 
 
 def _note(errors: dict[str, list[ValidationError]], field: str, check: Callable[..., None], *args: Any) -> None:
-    """Have a check run, and note what it raises: under `field`, unless it names fields itself."""
+    """Run a check and collect its errors, under `field` or the fields it names."""
     try:
         check(*args)
     except ValidationError as error:
@@ -199,7 +191,6 @@ def _note(errors: dict[str, list[ValidationError]], field: str, check: Callable[
 
 
 def _check_email(email: str) -> None:
-    """Raise ValidationError for what is no address, and for none where the site asks for one."""
     if email and not mail.is_address(email.strip().lower()):
         raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
     if settings.EMAIL_REQUIRED and not email:
@@ -214,14 +205,14 @@ def _check_reason(reason: str) -> None:
 
 
 def _insert(user: User, email: str = "") -> User:
-    """Write the user, and the address that they gave, which is theirs once a letter has proven it."""
+    """Save the user and their unconfirmed address."""
     try:
         with transaction.atomic():
             _claim(user.username)
             user.save(force_insert=True)
             if email:
                 addresses.add(user=user, address=email)
-    except IntegrityError as error:  # a process of the version before, which claims nothing
+    except IntegrityError as error:  # an older version's process, which claims nothing
         if not User.objects.named(user.username).exists():
             raise
         raise _name_taken() from error
@@ -229,11 +220,8 @@ def _insert(user: User, email: str = "") -> User:
 
 
 def _claim(username: str) -> None:
-    """Hold the name, and those that look like it, until the transaction ends.
-
-    Raises ValidationError where one is taken.
-    """
-    with connection.cursor() as cursor:  # one number for all spellings of all names that look alike
+    """Lock the name and its look-alikes until the transaction ends. Raises ValidationError if taken."""
+    with connection.cursor() as cursor:  # one lock for all look-alikes
         key = skeleton(username.lower().replace("i", "I"))
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.name'), hashtext(%s))", [key])
     _check_name(username)
@@ -258,7 +246,7 @@ def _not_invited(words: str) -> ValidationError:
 
 
 def count(address: str, *, code: str = "") -> float | None:
-    """Count one who would sign up from this address; None if they may, else the seconds to wait."""
+    """Count a sign-up attempt. Returns None, or seconds to wait."""
     for scope, who in (
         ("signup", address),
         ("signup_day", address),
@@ -271,9 +259,7 @@ def count(address: str, *, code: str = "") -> float | None:
 
 
 def count_code(address: str, code: str) -> float | None:
-    """Count a code that is none against the address that tries it; None if it may be looked at, else the seconds to
-    wait. A good one costs nothing.
-    """
+    """Count an invalid code against its address. Returns None, or seconds to wait. Valid codes are free."""
     if not code:
         return None
     wait = rates.hit("invite", address)
@@ -283,9 +269,9 @@ def count_code(address: str, code: str) -> float | None:
 
 
 def unavailable(usernames: Collection[str]) -> dict[str, str]:
-    """Names that no new user may take, each with the code of the error that `sign_up` would raise.
+    """Names that no new user can take, with the error code of `sign_up`. `unique` goes before `confusable`.
 
-    `unique` goes before `confusable`. As of now: nothing is held.
+    Nothing is locked.
     """
     lower = {name: name.lower() for name in usernames}
     looks = {name: skeleton(name) for name in usernames}

@@ -1,4 +1,4 @@
-"""Sign-up in the admin: the queue of applications, and all invitations."""
+"""Applications and invitations in the admin."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ from accounts.levels.admin import handle_column
 from web.admin import ActingAdmin, ReadOnlyAdmin, counted
 
 SHOWN = 200
-"""Characters of a reason that the list shows."""
+"""Characters of a reason in the list."""
 
 
 @admin.register(Application)
 class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
-    """Accounts that wait for a decision, the oldest first. A decision removes the application and all that it says."""
+    """Waiting applications, oldest first. A decision deletes the row."""
 
     list_display = ("username", "display_name", "email", "beginning", "created_at")
     fields = readonly_fields = ("username", "display_name", "email", "reason", "created_at")
@@ -45,13 +45,13 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The page of an application, with the buttons of the decision."""
+        """Add the decision's buttons."""
         context = (extra_context or {}) | {"may_decide": self.has_decide_permission(request), "application": object_id}
         return super().change_view(request, object_id, form_url, context)
 
     @admin.action(description=_("Approve"), permissions=["decide"])
     def approve(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
-        """Make the accounts."""
+        """Create the accounts."""
 
         def verb(application: Application) -> bool:
             try:
@@ -71,7 +71,7 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
 
     @admin.action(description=_("Reject …"), permissions=["decide"])
     def reject(self, request: HttpRequest, queryset: QuerySet[Application]) -> HttpResponse | None:
-        """Asks first."""
+        """Ask first."""
         rows = self.chosen(request, queryset)
         if not rows:
             return None
@@ -113,7 +113,7 @@ def _left(count: int) -> str:
 
 @admin.register(Invitation)
 class InvitationAdmin(ActingAdmin):
-    """All invitations, newest first: by whom, how many came, and until when they are good."""
+    """All invitations, newest first."""
 
     list_display = ("id", handle_column("made_by", _("made by")), "uses", "most_uses", "expires_at", "state")
     list_select_related = ("made_by",)
@@ -135,41 +135,41 @@ class InvitationAdmin(ActingAdmin):
 
     @admin.display(description=_("state"))
     def state(self, invitation: Invitation) -> Any:
-        """Whether people may sign up by it."""
+        """Whether it works."""
         if invitation.is_good:
             return _("good")
         return _("revoked") if invitation.revoked_at else _("over")
 
     @admin.display(description=_("link"))
     def link(self, invitation: Invitation) -> SafeString:
-        """The address that people open."""
+        """The address to open."""
         return format_html("<code>{}</code>", reverse("invite", args=[invitation.code]))
 
     @admin.display(description=_("came by it"))
     def came(self, invitation: Invitation) -> str:
-        """The users who came by it."""
+        """Users who joined by it."""
         users = invitation.invited.select_related("user").order_by("user_id")[:100]
         return ", ".join(f"@{row.user.username}" for row in users) or "-"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """False: invitations are made in the settings, by those who may."""
+        """False: made in the settings."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False: an invitation is only revoked."""
+        """False: only revoked."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False: an invitation is only revoked, and who came by it is kept."""
+        """False: who joined by it must stay known."""
         return False
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Whether the request may revoke invitations of others."""
+        """Whether the request may revoke others' invitations."""
         return request.user.has_perm("accounts.change_invitation")
 
     @admin.action(description=_("Revoke"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
-        """Make the chosen invitations worthless."""
+        """Revoke the chosen invitations."""
         self.each(
             request,
             self.chosen(request, queryset),

@@ -1,4 +1,4 @@
-"""Applications: accounts that wait for an admin. A decision removes the application with all that it says."""
+"""Applications for accounts. An admin's decision deletes the row."""
 
 from datetime import timedelta
 
@@ -15,12 +15,12 @@ from accounts.mail import actions as mail
 from accounts.models import User
 
 FORGOTTEN = 1_000
-"""Applications that one statement forgets."""
+"""Applications deleted per statement."""
 
 
 @transaction.atomic
 def approve(*, application_id: int) -> User | None:
-    """Make the account; None if another decided before. Raises ValidationError where the name was taken meanwhile."""
+    """Create the account. None if already decided. Raises ValidationError if the name is taken."""
     application = _taken(application_id)
     if application is None:
         return None
@@ -31,7 +31,7 @@ def approve(*, application_id: int) -> User | None:
 
 @transaction.atomic
 def reject(*, application_id: int) -> bool:
-    """Refuse the account; True if no other decided before. The application goes, and its data with it."""
+    """Refuse the account. False if already decided."""
     application = _taken(application_id)
     if application is None:
         return False
@@ -40,7 +40,6 @@ def reject(*, application_id: int) -> bool:
 
 
 def _tell(application: Application, kind: str, user: User | None = None) -> None:
-    """Write a letter with the decision, where an address was given."""
     if application.email:
         mail.send(
             kind=kind,
@@ -52,7 +51,7 @@ def _tell(application: Application, kind: str, user: User | None = None) -> None
 
 
 def _taken(application_id: int) -> Application | None:
-    """The application, whose row is removed."""
+    """Delete and return the application."""
     application = Application.objects.select_for_update().filter(pk=application_id).first()
     if application is not None:
         Application.objects.filter(pk=application_id).delete()
@@ -60,7 +59,7 @@ def _taken(application_id: int) -> Application | None:
 
 
 def is_waiting(username: str, password: str) -> bool:
-    """Whether an application of this name and password waits. Its owner alone is told."""
+    """Whether an application with this name and password waits. Only its owner learns it."""
     application = Application.objects.named(username).first()
     return (
         application is not None and len(password) <= PASSWORD_LENGTH and check_password(password, application.password)
@@ -68,7 +67,7 @@ def is_waiting(username: str, password: str) -> bool:
 
 
 def forget_old() -> int:
-    """Remove applications on which no admin decided in time, at most `FORGOTTEN`; how many."""
+    """Delete up to `FORGOTTEN` undecided old applications. Returns how many."""
     before = Now() - timedelta(days=settings.APPLICATION_DAYS)
     rows = Application.objects.filter(created_at__lt=before).order_by("created_at").values_list("pk", flat=True)
     return Application.objects.filter(pk__in=list(rows[:FORGOTTEN])).delete()[0]

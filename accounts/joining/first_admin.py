@@ -1,7 +1,6 @@
-"""The link by which the first administrator of a site is made, for a site whose operator has no account yet.
+"""The signed link that creates the site's first administrator.
 
-The link is signed and dated. It works for `LIFE`, and only while the site has no superuser: so it makes one, once,
-however many links were printed and wherever they were kept.
+It works for `LIFE`, while there is no superuser. So all printed links together work once.
 """
 
 from datetime import timedelta
@@ -16,17 +15,17 @@ _signer = signing.TimestampSigner(salt="accounts.first_admin")
 
 
 def is_wanted() -> bool:
-    """Whether the site has no superuser who could sign in."""
+    """Whether no superuser can sign in."""
     return not User.objects.active().filter(is_superuser=True).exists()
 
 
 def token() -> str:
-    """The secret part of a link."""
+    """The link's secret part."""
     return _signer.sign("first")
 
 
 def is_good(token: str) -> bool:
-    """Whether the site made this token, less than `LIFE` ago."""
+    """Whether the token is ours and younger than `LIFE`."""
     try:
         _signer.unsign(token, max_age=LIFE)
     except signing.BadSignature:

@@ -1,6 +1,4 @@
-"""Invitations: links by which people sign up. Members make them where the site lets them, staff with the permission
-always.
-"""
+"""Invitation links. Staff with the permission make them, and members if the site allows it."""
 
 import re
 import secrets
@@ -24,28 +22,28 @@ CODE = re.compile(r"[A-Za-z0-9_-]+")
 MOST_USES = 1_000
 MOST_DAYS = 365
 GOOD = 50
-"""Good invitations that a member may have at once."""
+"""Valid invitations per member."""
 LATEST = 100
-"""Invitations, good or not, that the page of a member begins with."""
+"""Newest invitations on a member's page, valid or not."""
 MEMBERS_USES = 10
-"""Uses of one invitation that a member makes."""
+"""Most uses of a member's invitation."""
 
 
 def may_invite(user: User) -> bool:
-    """Whether this user makes invitations."""
+    """Whether the user may make invitations."""
     return current().members_invite or is_trusted(user)
 
 
 def is_trusted(user: User) -> bool:
-    """Whether this user makes invitations of any size, whatever members may."""
+    """Whether the user may make invitations of any size."""
     return user.has_perm("accounts.add_invitation")
 
 
 @transaction.atomic
 def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str = "") -> Invitation:
-    """A new invitation for so many people, for so many days (None: without end), of which a letter goes to `address`.
+    """Make an invitation for `most_uses` people and `days` (None: no end), and send it to `address`.
 
-    Raises PermissionDenied, and ValidationError, a dict by field.
+    Raises PermissionDenied, and ValidationError by field.
     """
     if not may_invite(user):
         raise PermissionDenied
@@ -57,7 +55,7 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str =
         raise ValidationError({"days": _("Choose when it ends.")})
     if days is not None and not 1 <= days <= MOST_DAYS:
         raise ValidationError({"days": _("From 1 to %(most)d.") % {"most": MOST_DAYS}})
-    User.objects.held().get(pk=user.pk)  # of two at once, the second counts the first
+    User.objects.held().get(pk=user.pk)  # a second call at once counts the first
     if not trusted and good_of(user).count() >= GOOD:
         raise ValidationError(
             _("You have %(count)d invitations that are not used. Revoke one first.") % {"count": GOOD}
@@ -70,10 +68,10 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str =
 
 
 def _send(row: Invitation, address: str) -> None:
-    """Write the letter with the link, in the language of the member who invites. An address that got many of late gets
-    none. The member is told the same in any case, also where the address has an account.
+    """Send the link, in the inviter's language, with no text of theirs but the username. Raises ValidationError.
 
-    No words of the member stand in it but the username. Raises ValidationError, a dict by field.
+    An address that got many letters gets none. The inviter is told the same in every case, also if the address has an
+    account.
     """
     if not mail.is_address(address):
         raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
@@ -93,7 +91,7 @@ def _send(row: Invitation, address: str) -> None:
 
 
 def good_of(user: User) -> "models.QuerySet[Invitation]":
-    """The invitations of a user by which people may still sign up."""
+    """The user's valid invitations."""
     is_over = Q(expires_at__lte=timezone.now())
     return Invitation.objects.filter(
         ~is_over | Q(expires_at=None), made_by=user, revoked_at=None, uses__lt=F("most_uses")
@@ -101,20 +99,20 @@ def good_of(user: User) -> "models.QuerySet[Invitation]":
 
 
 def made_by(user: User) -> list[Invitation]:
-    """The latest invitations of a user, newest first, and after them older ones by which people may still sign up."""
+    """The user's latest invitations, then older valid ones."""
     latest = list(Invitation.objects.filter(made_by=user).order_by("-pk")[:LATEST])
     older = good_of(user).filter(pk__lt=latest[-1].pk).order_by("-pk")[:GOOD] if len(latest) == LATEST else []
     return [*latest, *older]
 
 
 def revoke(*, invitation_id: int, user: User | None = None) -> bool:
-    """Make an invitation worthless, one of the user's where one is named; True if it was not already."""
+    """Revoke an invitation, only the user's if one is given. False if revoked."""
     rows = Invitation.objects.filter(pk=invitation_id, revoked_at=None)
     return bool((rows.filter(made_by=user) if user else rows).update(revoked_at=timezone.now()))
 
 
 def find(code: str) -> Invitation | None:
-    """The invitation of this code, if people may sign up by it: it is good, and so is its maker."""
+    """The valid invitation with this code, if its maker may still invite."""
     if not CODE.fullmatch(code):
         return None
     row = Invitation.objects.select_related("made_by").filter(code=code).first()
@@ -122,14 +120,12 @@ def find(code: str) -> Invitation | None:
 
 
 def is_good(code: str) -> bool:
-    """Whether people may sign up by this code."""
+    """Whether the code works."""
     return find(code) is not None
 
 
 def use(code: str) -> Invitation | None:
-    """Count one who signs up by this code, in the caller's transaction; None if it is not good. Of two at once for the
-    last use, the second waits for the row and finds it used.
-    """
+    """Count a use in the caller's transaction. None if invalid. The row's lock allows the last use once."""
     row = Invitation.objects.select_for_update().filter(code=code).first() if CODE.fullmatch(code) else None
     if row is None or find(code) is None:
         return None
@@ -139,9 +135,7 @@ def use(code: str) -> Invitation | None:
 
 @transaction.atomic
 def purge(*, user: User, limit: int) -> int:
-    """Take away invitations of a deleted account, with who came by them, and by whose it came; at most about `limit`
-    rows, how many.
-    """
+    """Delete invitations of a deleted account and who joined by them, about `limit` rows. Returns how many."""
     gone = Invited.objects.filter(user=user).delete()[0]
     theirs = Invitation.objects.filter(made_by=user)
     came = Invited.objects.filter(invitation__in=theirs).values_list("pk", flat=True)[:limit]

@@ -1,4 +1,4 @@
-"""Rows of sign-up: invitations, the accounts that came by one, and applications that wait for an admin."""
+"""Tables of sign-up: invitations, who used them, and applications."""
 
 from django.db import models
 from django.db.models.functions import Lower, Now
@@ -12,7 +12,7 @@ PASSWORD_HASH_LENGTH = 128
 
 
 class Invitation(models.Model):
-    """A link by which people sign up, so often and until then."""
+    """A sign-up link with limited uses and time."""
 
     code = models.CharField(max_length=CODE_LENGTH, unique=True)
     made_by = models.ForeignKey(
@@ -44,13 +44,13 @@ class Invitation(models.Model):
 
     @property
     def is_good(self) -> bool:
-        """Whether somebody may still sign up by it."""
+        """Whether it still works."""
         is_over = self.expires_at is not None and self.expires_at <= timezone.now()
         return self.revoked_at is None and not is_over and self.uses < self.most_uses
 
 
 class Invited(models.Model):
-    """The invitation by which an account came."""
+    """The invitation that an account used."""
 
     user = models.OneToOneField("accounts.User", on_delete=models.CASCADE, primary_key=True, related_name="invited")
     invitation = models.ForeignKey(
@@ -66,16 +66,16 @@ class Invited(models.Model):
 
 
 class ApplicationQuerySet(models.QuerySet["Application"]):
-    """Verbs for reading applications."""
+    """Reads applications."""
 
     def named(self, username: str) -> "ApplicationQuerySet":
-        """The application for this name, without regard to case."""
+        """The application for this name, in any case."""
         return self.alias(lower_username=Lower("username")).filter(lower_username=username.lower())
 
 
 class Application(models.Model):
-    """An account that an admin is asked for. No user exists before the admin approves; a decision removes the row, and
-    so does time (accounts/joining/applications.py).
+    """A requested account. The user is created on approval. A decision or time deletes the row
+    (accounts/joining/applications.py).
     """
 
     username = models.CharField(_("username"), max_length=30)

@@ -1,4 +1,4 @@
-"""The pages by which people become members: sign-up, the first administrator's link, and invitations."""
+"""Pages for joining: sign-up, the first administrator, invitations."""
 
 from django.contrib import messages
 from django.contrib.auth import login
@@ -32,9 +32,7 @@ GONE = 410
 @never_cache
 @require_http_methods(FORM_METHODS)
 def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
-    """Create an account and begin its first session, or ask an admin for one, as the site's mode is; `code` is that of
-    an invitation.
-    """
+    """Create an account and sign in, or apply, as the mode says. `code`: of an invitation."""
     if request.user.is_authenticated:
         return go_on(request, "home")
     form = JoinForm(request.POST if request.method == "POST" else None, initial={"invite": code})
@@ -45,7 +43,7 @@ def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
 
 
 def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
-    """Answer a form that was sent. Its errors are told all at once, also that a name is taken: so each is counted."""
+    """Answer a sent form. It shows all errors at once, even taken names, so every attempt is counted."""
     is_valid = form.is_valid()
     fields = {name: form.cleaned_data.get(name, "") for name in form.fields}
     invite = fields.pop("invite")
@@ -67,7 +65,7 @@ def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
 
 
 def _focus(form: SignUpForm) -> None:
-    """Have the page begin at the first field with an error, if one has."""
+    """Focus the first field with an error."""
     for name in [name for name in form.fields if name in form.errors][:1]:
         for field in form.fields.values():
             field.widget.attrs.pop("autofocus", None)
@@ -75,7 +73,6 @@ def _focus(form: SignUpForm) -> None:
 
 
 def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> HttpResponse:
-    """Begin the first session of a new user."""
     login(request, user)
     if candidate.email:
         messages.success(request, _("We sent you a letter. Its link or code confirms the address."))
@@ -85,7 +82,7 @@ def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> 
 
 
 def _gate(request: PageRequest, form: JoinForm, code: str) -> HttpResponse:
-    """The page of sign-up, as the site's mode is and what the invitation is worth."""
+    """The sign-up page for the site's mode and the invitation."""
     _focus(form)
     mode = current().sign_up
     invitation = invitations.find(code) if code and mode != SignUp.CLOSED else None
@@ -111,7 +108,7 @@ def signup_waiting(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(FORM_METHODS)
 def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
-    """Create the first superuser, by the link of accounts/joining/first_admin.py, and lead to the form of the site."""
+    """Create the first superuser by link (accounts/joining/first_admin.py), then show the site's form."""
     if not (first_admin.is_good(token) and first_admin.is_wanted()):
         return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
     form = SignUpForm(request.POST or None)
@@ -142,7 +139,7 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def invite(request: PageRequest, reader: User) -> HttpResponse:
-    """The invitations that one made, and a form for another."""
+    """One's invitations, and a form for another."""
     if not invitations.may_invite(reader):
         raise Http404
     form = InvitationForm(request.POST or None, is_trusted=invitations.is_trusted(reader))
@@ -173,7 +170,7 @@ def invite(request: PageRequest, reader: User) -> HttpResponse:
 @signed_in
 @limited("write")
 def revoke_invitation(request: PageRequest, reader: User, invitation_id: int) -> HttpResponse:
-    """Make an own invitation worthless."""
+    """Revoke one's own invitation."""
     if invitations.revoke(invitation_id=invitation_id, user=reader):
         messages.success(request, _("The invitation is revoked."))
     return redirect("settings-invitations")

@@ -1,1 +1,1 @@
-"""What timelines know of a user: the level, the policy of inboxes, and big-V."""
+"""Facts about users for timelines: level, inbox policy and big-V."""

@@ -1,7 +1,7 @@
-"""Levels: how recently a user was seen, which decides whether they get pushes and how long their inbox is.
+"""Levels: how recently a user was seen. They decide on deliveries and the inbox's length.
 
-Seeing a user raises the level to the top; only `lower_levels`, a periodic task, lowers it. Each lowering advances the
-user's *push generation*: a window that says it was filled under it lacks nothing that the level takes (timeline.inbox).
+Being seen raises the level to the top. Only `lower_levels` lowers it and advances the *push generation*. A window with
+the current one lacks nothing that the level takes (timeline.inbox).
 """
 
 from collections import defaultdict
@@ -18,9 +18,9 @@ from accounts.signals import levels_lowered, levels_raised
 from storage.connections import fetch
 
 BATCH = 1_000
-"""Users that one transaction lowers."""
+"""Users per transaction."""
 
-# Windows of a dormant user took no deliveries, so those that may be left are not used again.
+# A dormant user's windows took no deliveries. The new epoch invalidates those left.
 TOUCH = f"""
     UPDATE accounts_user u SET
         last_seen_at = now(),
@@ -34,8 +34,8 @@ TOUCH = f"""
     ) before
     WHERE u.id = before.id RETURNING u.id, before.level < %(top)s
 """  # noqa: S608 (constants)
-# One level at a time, so that the index (level, last_seen_at) finds those who are due.
-# MATERIALIZED: a plan that looks for the due again for every user would find more than a batch.
+# One level at a time, for the index (level, last_seen_at). MATERIALIZED: otherwise a plan could search again for each
+# user and find more than a batch.
 LOWER = """
     WITH due AS MATERIALIZED (
         SELECT id, coalesce(last_seen_at, date_joined) AS seen_at FROM accounts_user
@@ -54,17 +54,17 @@ LOWER = """
 
 
 def is_due(user: User) -> bool:
-    """Whether being seen now would change the user's row, as far as the row at hand tells."""
+    """Whether being seen now would change the row, as far as known."""
     interval: timedelta = settings.LAST_SEEN_INTERVAL
     return user.level < Level.DAILY or user.last_seen_at is None or user.last_seen_at < timezone.now() - interval
 
 
 def touch(user_ids: Sequence[int]) -> list[int]:
-    """Note that these users are here, in one statement; the ids of those whose level that raised. Sends
-    `levels_raised`, after the commit.
+    """Record that users are here, in one statement. Returns the ids whose level rose. Sends `levels_raised` after the
+    commit.
 
-    Each row is written at most once in settings.LAST_SEEN_INTERVAL. Of two calls at once, one raises. Nobody is noted
-    in the read-only mode.
+    Writes a row at most once per settings.LAST_SEEN_INTERVAL, and nothing in the read-only mode. Of two calls at once,
+    one raises.
     """
     if not current().takes_notes:
         return []
@@ -76,11 +76,10 @@ def touch(user_ids: Sequence[int]) -> list[int]:
 
 
 def lower_levels(batch: int = BATCH) -> int:
-    """Lower every user who was seen too long ago for their level (settings.LEVEL_AGES); how many. Sends
-    `levels_lowered`, after each commit.
+    """Lower levels of users not seen for long (settings.LEVEL_AGES). Returns how many. Sends `levels_lowered` after
+    each commit.
 
-    `batch` users a transaction. A user whose row is locked is left for the next time. A user who was never seen counts
-    as seen when they joined.
+    Locked users wait for the next run. Users never seen count from when they joined.
     """
     lowered = 0
     for level in sorted(settings.LEVEL_AGES, reverse=True):

@@ -1,4 +1,4 @@
-"""Big-Vs in the admin: the state, the verbs and the history of each user, on their page and in the list."""
+"""Big-Vs in the admin: state, actions and history."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -25,40 +25,38 @@ from web.admin import LogAdmin, ModeratedAdmin, ask, counted
 from web.pages import go_on, next_page
 
 SHOWN = 10
-"""Changes on the page of a user; a list has all of them."""
+"""Changes on a user's page. A list has all."""
 MADE, DEMOTION, ALLOWED = (
     gettext_noop("Made a big account."),
     gettext_noop("Asked to make it ordinary."),
     gettext_noop("Allowed it to become big by itself again."),
 )
-"""For the log of the admin."""
+"""For the admin's log."""
 
 
 MEANING = _(
     "A post of an ordinary account is delivered to the homes of all its active followers at once. A post of a big "
     "account is delivered to few, and the other followers fetch it when they read. Readers see the same posts."
 )
-"""What a big account is, in the words of admins."""
+"""Explains big accounts to admins."""
 
 
 class Progress(NamedTuple):
-    """How far a demotion is: followers whose inbox is filled, of how many."""
+    """Inboxes filled by a demotion, of how many."""
 
     done: int
     followers: int
 
 
 class Cost(NamedTuple):
-    """To about how many followers a post is delivered when it is published."""
+    """Approximate deliveries of a post."""
 
     as_ordinary: int
     as_big: int
 
 
 def handle_column(field: str, description: Any) -> Callable[[Any], SafeString | str]:
-    """A column of a list for a field that is a user: the username, with the badge of a big-V. The list selects the user
-    with its rows.
-    """
+    """A column with the username and badge of a related user. The list selects the user with its rows."""
 
     def column(row: Any) -> SafeString | str:
         user = getattr(row, field)
@@ -69,35 +67,33 @@ def handle_column(field: str, description: Any) -> Callable[[Any], SafeString | 
 
 
 class BigVAdmin(ModeratedAdmin):
-    """Users as big-Vs. The verbs are forms of their own: `{user}/big-v/{verb}/`, with `next` to come back to."""
+    """Users as big-Vs. Actions are forms at `{user}/big-v/{action}/`. `next` is the page to return to."""
 
     def followers(self, user: Any) -> int:
-        """The number of the user's followers."""
+        """The user's number of followers."""
         raise NotImplementedError
 
     def progress(self, user: Any) -> Progress | None:
-        """The demotion under way; the room that fills the inboxes says how far it is."""
+        """A running demotion. A subclass knows."""
         return None
 
     def may_change(self, request: HttpRequest, user: User) -> bool:
-        """Whether a row of a list offers the change: has_change_permission without a query. The verb itself asks
-        exactly.
-        """
+        """A guess without a query whether a row offers changes. The action checks exactly."""
         return self.has_change_permission(request) and (
             bool(getattr(request.user, "is_superuser", False)) or not (user.is_staff or user.is_superuser)
         )
 
     def unless_barred(self, request: HttpRequest, verb: Callable[[User], bool]) -> Callable[[User], bool]:
-        """The verb, for those whom the one who asks may change."""
+        """The action, only for users that the caller may change."""
         return lambda user: self.has_change_permission(request, user) and verb(user)
 
     def cost(self, user: Any) -> Cost:
-        """What a post of the user costs; the room of follows knows."""
+        """A post's deliveries. A subclass knows."""
         raise NotImplementedError
 
     # --- Pages
     def big_v_column(self, request: HttpRequest) -> Callable[[Any], SafeString]:
-        """The column of the list that has the state and the buttons. They are in the list's own form."""
+        """The list's column with state and buttons."""
         here = request.get_full_path()
 
         @admin.display(description=_("big account"), ordering="is_big_v")
@@ -117,7 +113,7 @@ class BigVAdmin(ModeratedAdmin):
         form_url: str = "",
         obj: Any = None,
     ) -> HttpResponse:
-        """The form, with the user's history as big-V and its buttons."""
+        """Add history and buttons."""
         if obj is not None:
             context |= {"big_v": self._panel(request, obj)}
         return super().render_change_form(request, context, add, change, form_url, obj)
@@ -141,7 +137,7 @@ class BigVAdmin(ModeratedAdmin):
 
     # --- The verbs of one user
     def get_urls(self) -> list[URLPattern]:
-        """The admin's own addresses, and those of making and demoting big-Vs."""
+        """Add the addresses of actions."""
         verbs = [
             path(f"<int:user_id>/big-v/{verb}/", self.admin_site.admin_view(view), name=f"accounts_user_big_v_{verb}")
             for verb, view in (("make", self.make_view), ("demote", self.demote_view), ("allow", self.allow_view))
@@ -149,7 +145,7 @@ class BigVAdmin(ModeratedAdmin):
         return [*verbs, *super().get_urls()]
 
     def make_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Make a user big-V, by POST; then go back. A button that shows no cost is asked first."""
+        """Make a user big-V by POST, asking first if the button showed no cost."""
         user = self._asked(request, user_id)
         if user is None or request.method != "POST":
             return self._refused(request, user_id, user)
@@ -179,7 +175,7 @@ class BigVAdmin(ModeratedAdmin):
         return self._told(request, user, words % name, messages.SUCCESS)
 
     def demote_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Asks first."""
+        """Ask first."""
         user = self._asked(request, user_id)
         if user is None:
             return self._refused(request, user_id, user)
@@ -206,7 +202,7 @@ class BigVAdmin(ModeratedAdmin):
         return self._told(request, user, words % name, messages.SUCCESS)
 
     def allow_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Let automatic tagging make the user big-V again, by POST; then go back."""
+        """Allow automatic tagging again, by POST."""
         user = self._asked(request, user_id)
         if user is None or request.method != "POST":
             return self._refused(request, user_id, user)
@@ -224,7 +220,7 @@ class BigVAdmin(ModeratedAdmin):
         return words % {"now": _number(cost.as_ordinary), "then": _number(cost.as_big)}
 
     def about_promotion(self, users: list[Any]) -> dict[str, str]:
-        """The words of a page that asks whether these are to be made big-V."""
+        """Texts of the question before a promotion."""
         total = {"followers": _fans(sum(self.followers(user) for user in users))}
         return {
             "title": gettext("Make big"),
@@ -233,7 +229,7 @@ class BigVAdmin(ModeratedAdmin):
         }
 
     def about_demotion(self, users: list[Any]) -> dict[str, str]:
-        """The words of a page that asks whether these are to be demoted: how many inboxes are filled."""
+        """Texts of the question before a demotion."""
         total = {"followers": _fans(sum(self.followers(user) for user in users))}
         meaning = gettext(
             "The homes of %(followers)s are filled in the background. Until that is done it is a big account, and "
@@ -247,18 +243,18 @@ class BigVAdmin(ModeratedAdmin):
         }
 
     def name_and_fans(self, user: Any) -> str:
-        """The username with the number of followers, for people."""
+        """Username and number of followers."""
         return f"{user.username}: {_fans(self.followers(user))}"
 
     def _asked(self, request: HttpRequest, user_id: int) -> User | None:
-        """The user whom a verb is for, if there is one. Raises PermissionDenied."""
+        """The user to act on. Raises PermissionDenied."""
         user = self.get_object(request, str(user_id))
         if not self.has_change_permission(request, user):
             raise PermissionDenied
         return user
 
     def _refused(self, request: HttpRequest, user_id: int, user: User | None) -> HttpResponse:
-        """No such user; or a GET, to which a login leads that was needed between the page and its button."""
+        """No such user, or a GET after a log-in in between."""
         if user is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(user_id))  # type: ignore[attr-defined, no-any-return]
         words = gettext("Nothing was changed. Press the button again.")
@@ -271,7 +267,7 @@ class BigVAdmin(ModeratedAdmin):
     # --- The verbs of many
     @admin.action(description=_("Make big …"), permissions=["change"])
     def make_big_v(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Asks first, and says what that means."""
+        """Ask first."""
         users = self.chosen(request, queryset)
 
         def make(user: User) -> bool:
@@ -309,7 +305,7 @@ class BigVAdmin(ModeratedAdmin):
 
     @admin.action(description=_("Make ordinary …"), permissions=["change"])
     def demote(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Asks first, and names how many inboxes are filled."""
+        """Ask first."""
         users = self.chosen(request, queryset)
 
         def left(count: int) -> str:
@@ -343,7 +339,7 @@ class BigVAdmin(ModeratedAdmin):
 
 
 def _pushed() -> str:
-    """To whom posts of big-Vs are delivered, by the policy."""
+    """Who receives big-Vs' posts."""
     push_level = policy.current().push_level
     if push_level > Level.DAILY:
         return gettext("By the policy of this site their posts are delivered to no followers.")
@@ -361,7 +357,7 @@ def _fans(count: int) -> str:
 
 @admin.register(BigVChange)
 class BigVChangeAdmin(LogAdmin):
-    """The history of big-Vs: when, which change, automatically or by which admin."""
+    """The history of big-Vs."""
 
     list_display = ("at", "of", "kind", "origin", handle_column("by", _("by")))
     list_display_links = None
@@ -373,12 +369,12 @@ class BigVChangeAdmin(LogAdmin):
     fields = readonly_fields = ("user", "at", "kind", "origin", "by")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The list, under what it is about."""
+        """Add an explanation."""
         title = gettext("Big accounts: who became one, and when")
         return super().changelist_view(request, {"title": title, "meaning": MEANING, **(extra_context or {})})
 
     @admin.display(description=_("user"))
     def of(self, change: BigVChange) -> SafeString:
-        """The user of the change, with a link and the badge."""
+        """The user, linked, with the badge."""
         address = reverse("admin:accounts_user_change", args=[change.user_id])
         return format_html('<a href="{}">@{}</a>{}', address, change.user.username, badge_of(change.user))

@@ -1,7 +1,7 @@
-"""The verbs that make and unmake big-Vs: senders whose items most followers pull instead of being pushed.
+"""Makes and unmakes big-Vs: senders that most followers pull.
 
-Each change is a row of `BigVChange`, written in the same transaction. A demotion by hand turns automatic tagging off
-for the user (`User.is_auto_big_v`); making them big-V by hand, or `allow_tagging`, turns it on again.
+Each change writes a `BigVChange` in its transaction. A manual demotion turns off automatic tagging
+(`User.is_auto_big_v`). Making the user big-V manually, or `allow_tagging`, turns it on.
 
 See docs/decisions.md: Push or pull is decided by sender.
 """
@@ -18,14 +18,14 @@ from storage.draws import Draw
 
 
 class NotActiveError(Exception):
-    """A deactivated user is not made big-V."""
+    """A deactivated user cannot become big-V."""
 
 
 @transaction.atomic
 def make_big_v(*, user: User, by: User | None = None) -> bool:
-    """Make a user big-V, at the wish of an admin (None: of a command); True if that changed anything.
+    """Make a user big-V. `by`: the admin, None for a command. False if nothing changed. Raises NotActiveError.
 
-    A demotion under way is taken back, and automatic tagging is on again. Raises NotActiveError.
+    Cancels a running demotion and turns automatic tagging on.
     """
     user = User.objects.held().get(pk=user.pk)
     if not user.is_active:
@@ -35,10 +35,9 @@ def make_big_v(*, user: User, by: User | None = None) -> bool:
 
 @transaction.atomic
 def demote(*, user: User, by: User | None = None) -> bool:
-    """Ask to demote a big-V; False if the user is none, or is being demoted already.
+    """Start to demote a big-V. False if not big-V or already started.
 
-    The followers' inboxes are backfilled first, by a job in the background; the flag falls when that is done. Automatic
-    tagging is off from now on.
+    A background job first backfills followers' inboxes, then removes the flag. Automatic tagging is turned off.
     """
     user = User.objects.held().get(pk=user.pk)
     if not user.is_big_v:
@@ -52,7 +51,7 @@ def demote(*, user: User, by: User | None = None) -> bool:
 
 @transaction.atomic
 def allow_tagging(*, user: User, by: User | None = None) -> bool:
-    """Let the user be made big-V automatically again, by the next follow above the threshold; True if it was off."""
+    """Allow automatic tagging again, at the next follow above the threshold. False if allowed."""
     if not User.objects.filter(pk=user.pk, is_auto_big_v=False).update(is_auto_big_v=True):
         return False
     _note(user, BigVChange.Kind.ALLOWED, by=by, origin=_origin(by))
@@ -60,18 +59,15 @@ def allow_tagging(*, user: User, by: User | None = None) -> bool:
 
 
 def complete_demotion(*, user: User) -> None:
-    """Take the flag away, once all followers' inboxes are filled. Runs in the transaction that finishes the job, with
-    the user's row locked.
-    """
+    """Remove the flag after the backfill, in the job's last transaction, with the user's row locked."""
     User.objects.filter(pk=user.pk).update(is_big_v=False)
     _note(user, BigVChange.Kind.DEMOTED, by=None, origin=BigVChange.Origin.AUTOMATIC)
 
 
 def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
-    """Make those of these users big-V who have reached settings.BIG_V_THRESHOLD; their ids. Never demotes.
+    """Make these users big-V if they reached settings.BIG_V_THRESHOLD. Returns their ids. Never demotes.
 
-    Counts what is folded into `User.follower_count`. A threshold of 0 turns it off; so does a demotion by hand, for its
-    user.
+    Counts folded followers only. A threshold of 0 turns it off, as does a manual demotion for its user.
     """
     if not settings.BIG_V_THRESHOLD or not user_ids:
         return []
@@ -81,7 +77,7 @@ def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
 
 @transaction.atomic
 def _upgrade(user_id: int) -> bool:
-    """Asked once more with the row locked: an admin may have been faster."""
+    """Check again under the lock, because an admin may have acted."""
     user = _reached().held().filter(pk=user_id).first()
     return user is not None and _make(user, by=None, origin=BigVChange.Origin.AUTOMATIC)
 

@@ -1,23 +1,21 @@
-"""The policy: what decides which readers have an inbox, and which of them take pushes from big-Vs. One row of
-PostgreSQL, changed by `manage.py policy` and in the admin.
+"""The policy: which readers have an inbox, and which receive big-Vs' posts. One row, changed by `manage.py policy` and
+the admin.
 
-A window holds what was pushed under one policy. So each change of the policy draws a new generation, what a window is
-built for includes the generation (`EPOCH`), and a window of another generation is not used. A fan-out that was claimed
-before a change and is served after it does no harm, under the old policy or the new: a window of the new generation was
-filled after the change, so it holds every item that was committed, and so could be claimed, before.
+A window holds what was delivered under one policy. Each change draws a generation, which is part of the window's epoch
+(`EPOCH`), so older windows are not used. A fan-out claimed before a change and done after it does no harm: windows of
+the new generation were filled later and hold every item committed before.
 
-A reader with fewer followees than `inbox_from` has no inbox: fan-out passes them, and one pull serves their pages.
-Only a follow adds to `following_count`, and it draws the reader's epoch in the same transaction. So while an epoch and
-a generation stand, a reader may lose their inbox and never get one: a window that counts has missed no delivery.
+A reader with fewer followees than `inbox_from` has no inbox. Fan-out skips them, and one pull serves their pages. Only
+a follow raises `following_count`, and it draws the reader's epoch in the same transaction. So within one epoch and
+generation a reader can lose their inbox but not gain one, and a valid window missed no delivery.
 
-Processes of versions that know of no `inbox_from` believe that fan-out serves all readers. They read `timeline`, which
-is NULL while it does not, so they use no window then; this version reads `drawn_on`.
+Versions without `inbox_from` expect fan-out to serve all readers. They read `timeline`, NULL while it does not, and
+then use no windows. This version reads `drawn_on`.
 
-The generation stands for the history of PostgreSQL too. A standby that is promoted without the newest transactions
-knows nothing of a deletion, block or unfollow that was lost, while windows have forgotten the items already. A
-promotion gives PostgreSQL another timeline (`feedsite_timeline`, accounts/sql/policy.sql); a generation of another
-timeline counts no more, so no window does until `follow_timeline` has drawn a new one, and pages come from PostgreSQL
-until then. A restore draws one as well.
+A generation also belongs to one history of PostgreSQL. A standby promoted without the newest transactions may have lost
+a deletion, block or unfollow whose items the windows already dropped. Promotion changes PostgreSQL's timeline
+(`feedsite_timeline`, accounts/sql/policy.sql), and generations of another timeline are invalid. Pages then come from
+PostgreSQL until `follow_timeline` draws a new generation. A restore draws one too.
 
 See docs/decisions.md: Windows are valid for one epoch.
 """
@@ -29,52 +27,50 @@ from django.conf import settings
 from storage.connections import fetch
 
 LEVELS = range(1, 5)
-"""Push levels: 1, every follower who has an inbox; 4, none."""
+"""Push levels. 1: every follower with an inbox. 4: none."""
 FOLLOWEES = range(100_001)
-"""The range of `inbox_from`, in followees: up to the most that a site can allow a user to follow."""
+"""Range of `inbox_from`, up to the most followees that a site can allow."""
 
 FORMAT = 2
-"""The number of the format of windows, to be raised with each change of what a window's own members mean. Processes of
-another format, which run beside these during an upgrade, count by other generations, so neither uses the windows of the
-other.
+"""Version of the windows' format. Raise it when the meaning of members changes. During an upgrade, processes of two
+formats use different generations, so neither uses the other's windows.
 """
 
-# For statements that name them once: each is evaluated once a statement, however many rows there are.
+# For statements that use each once. Evaluated once per statement.
 GENERATION = f"(SELECT p.generation # {FORMAT} FROM accounts_policy p WHERE p.drawn_on = feedsite_timeline())"  # noqa: S608
-"""The generation that counts now; NULL where none does."""
+"""The valid generation, or NULL."""
 PUSH_LEVEL = "(SELECT p.push_level FROM accounts_policy p)"
 INBOX_FROM = "(SELECT p.inbox_from FROM accounts_policy p)"
 EPOCH = f"u.window_epoch # {GENERATION}"
-"""The epoch for which the windows of a user `u` must have been built; NULL: no window is to be used."""
+"""Epoch that windows of user `u` must have. NULL: use none."""
 IN_FORCE = f"""(
     SELECT p.push_level, p.inbox_from,
         CASE WHEN p.drawn_on = feedsite_timeline() THEN p.generation # {FORMAT} END AS generation
     FROM accounts_policy p OFFSET 0)
 """  # noqa: S608 (constants)
-"""The three as columns of one row, for statements that need them all: read once, where each of the above is a reading
-of its own. No row where the table was emptied.
-"""
+"""All three as one row, read once, for statements that need them all. No row if the table is empty."""
 
 
 def push_generation(push_level: str = PUSH_LEVEL) -> str:
-    """The push generation of a user `u` who takes pushes from big-Vs; 0 of one who merges their outboxes."""
+    """The push generation of a user `u` who receives big-Vs' posts. 0 if they merge outboxes."""
     return f"CASE WHEN u.level >= {push_level} THEN u.push_generation ELSE 0 END"
 
 
 PUSH_GENERATION = push_generation()
-"""The rule stands here for readers and builders. Fan-out has it as a least level, for ranges and for sets of active
-fans (fanout.Work.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it. Fan-out may serve more
-readers than this names, never fewer: a window that names a push generation would lack what was not pushed.
+"""The rule for readers and builders. Fan-out has it as a minimum level, for ranges and sets of active fans
+(fanout.Work.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it.
+
+Fan-out may serve more readers than this, never fewer. Otherwise a window with a push generation would lack items.
 """
 
 
 def outbox_epoch(user: str = "u") -> str:
-    """The epoch for which the outbox of a big-V must have been built; NULL: it is not to be used."""
+    """Epoch that a big-V's outbox must have. NULL: do not use it."""
     return f"{user}.promotion # {GENERATION}"
 
 
 def has_inbox(user: str = "u", inbox_from: str = INBOX_FROM) -> str:
-    """Whether a user has an inbox, as SQL: the one expression that fan-out, pages and builders ask.
+    """SQL for whether a user has an inbox, shared by fan-out, pages and builders.
 
     See docs/decisions.md: Readers with few followees have no inbox.
     """
@@ -105,21 +101,21 @@ FOLLOW_TIMELINE = f"""
 """  # noqa: S608
 
 
-# The row is gone, or drawn on another timeline.
+# The row is missing or of another timeline.
 NOT_FOLLOWED = """
     SELECT WHERE NOT EXISTS (SELECT FROM accounts_policy p WHERE p.drawn_on IS NOT DISTINCT FROM feedsite_timeline())
 """
 
 
 class Current(NamedTuple):
-    """The policy in force."""
+    """The current policy."""
 
     push_level: int
-    """The level from which readers take pushes from big-Vs."""
+    """Readers of at least this level receive big-Vs' posts."""
     inbox_from: int
-    """With how many followees a reader has an inbox; 0: every active reader."""
+    """Readers with at least this many followees have an inbox. 0: every active reader."""
     generation: int | None
-    """None after a failover, until `follow_timeline`: no window counts."""
+    """None between a failover and `follow_timeline`: no window is valid."""
 
 
 class Configured(NamedTuple):
@@ -130,20 +126,19 @@ class Configured(NamedTuple):
 
 
 def allowed(within: range) -> str:
-    """The range, for an error's sentence."""
+    """The range, in words."""
     return f"a whole number from {within[0]} to {within[-1]}"
 
 
 def current() -> Current:
-    """Read the row."""
+    """Read the policy."""
     return Current(*fetch(CURRENT)[0])
 
 
 def change(*, push_level: int | None = None, inbox_from: int | None = None) -> bool:
-    """Push big-Vs' items to followers of at least this level, give an inbox to readers with at least so many followees;
-    None: as before. False if all is so already. Raises ValueError.
+    """Change the policy. None: no change. False if nothing changed. Raises ValueError.
 
-    All windows are built anew as they are read.
+    All windows are rebuilt as they are read.
     """
     for name, value, within in (("push_level", push_level, LEVELS), ("inbox_from", inbox_from, FOLLOWEES)):
         if value is not None and value not in within:
@@ -152,14 +147,14 @@ def change(*, push_level: int | None = None, inbox_from: int | None = None) -> b
 
 
 def renew() -> None:
-    """Draw a new generation: no window of before is used again."""
+    """Draw a new generation, which invalidates all windows."""
     fetch(f"{RENEW} RETURNING id")
 
 
 def follow_timeline() -> bool:
-    """Draw a new generation if PostgreSQL has another timeline than the one of the last; True if it has.
+    """Draw a new generation if PostgreSQL's timeline changed. Returns whether it did.
 
-    A row that is gone (`flush` empties every table) is made anew, as for a new site.
+    Recreates a missing row (`flush` empties tables).
 
     See docs/decisions.md: Windows are valid for one epoch.
     """
@@ -167,5 +162,5 @@ def follow_timeline() -> bool:
 
 
 def configured() -> Configured:
-    """The policy of a new site, as feedsite/settings.py has it."""
+    """The policy of a new site, from settings."""
     return Configured(settings.BIG_V_PUSH_LEVEL, settings.INBOX_FROM)

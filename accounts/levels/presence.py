@@ -1,4 +1,4 @@
-"""Every way of being here counts as being seen: any page and any call of the API, and an open stream (stream.hub)."""
+"""Every page, API call and open stream (stream.hub) counts as being here."""
 
 import logging
 from collections.abc import Callable
@@ -17,15 +17,13 @@ logger = logging.getLogger(__name__)
 
 
 class PresenceMiddleware:
-    """Notes that the user of a request is here, after the answer has been sent and at most once in
-    settings.LAST_SEEN_INTERVAL.
-    """
+    """Records the user's presence after the answer, at most once per settings.LAST_SEEN_INTERVAL."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request; the user is noted as seen after the answer is sent."""
+        """Answer, then record."""
         response = self.get_response(request)
         if is_user_known(request) and request.user.is_authenticated:
             if is_due(request.user):
@@ -36,7 +34,7 @@ class PresenceMiddleware:
 
 
 def see(user_id: int) -> None:
-    """Note that a user is here. Where PostgreSQL does not answer, or only reads, the next request tries again."""
+    """Record a user's presence. If PostgreSQL fails, the next request tries again."""
     try:
         touch([user_id])
     except (DatabaseError, *OUTAGES) as error:
@@ -44,8 +42,8 @@ def see(user_id: int) -> None:
 
 
 def see_place(request: HttpRequest) -> None:
-    """Note where the session of this request was seen, likewise: when its row was read, which has copies for an hour at
-    most (accounts/signing_in/sessions.py), and the list has it as of long ago.
+    """Record where the session was seen. Due when its row was read, at most hourly because of copies
+    (accounts/signing_in/sessions.py), and the list's entry is old.
     """
     try:
         places.note(request)

@@ -1,4 +1,4 @@
-"""Letters by e-mail: written with what they tell of, sent by workers. Recipients are known by address and id only.
+"""E-mail letters: written in the transaction of their subject, sent by workers. Knows recipients by address and id.
 
 See docs/decisions.md: Imports point down.
 """

@@ -1,4 +1,4 @@
-"""The verbs of letters: to write one, to try one again, to forget a user's.
+"""Writes of letters.
 
 See docs/decisions.md: Letters are rows.
 """
@@ -17,19 +17,19 @@ from accounts.mail.models import ADDRESS_LENGTH, Letter, State
 from storage.queue import enqueue
 
 LIFE = timedelta(days=3)
-"""How long a letter is worth sending, unless its writer says otherwise."""
+"""How long a letter is worth sending, by default."""
 
 
 @transaction.atomic
 def send(
     *, kind: str, to: str, language: str, context: dict[str, Any], user_id: int | None = None, life: timedelta = LIFE
 ) -> None:
-    """Write a letter, which the workers send once the caller's transaction is committed.
+    """Write a letter. Workers send it after the commit, but not after `life`.
 
-    `kind` names the text, `templates/mail/<kind>.txt`; `context` is what that needs, as JSON has it. After `life` the
-    letter is not sent any more. Raises ValueError for an address to which no letter can go.
+    `kind`: its template, `templates/mail/<kind>.txt`. `context`: the template's values, JSON. Raises ValueError for an
+    invalid address.
     """
-    get_template(template_of(kind))  # one that is lacking is an error of the caller, not of the worker
+    get_template(template_of(kind))  # a missing template fails in the caller, not in the worker
     if not is_address(to):
         raise ValueError("not an e-mail address")
     Letter.objects.create(
@@ -44,7 +44,7 @@ def send(
 
 
 def is_address(text: str) -> bool:
-    """Whether a letter can go to this address: one address, of one line."""
+    """Whether it is one valid address on one line."""
     try:
         validate_email(text)
     except ValidationError:
@@ -53,7 +53,7 @@ def is_address(text: str) -> bool:
 
 
 def retry(*, letter_id: int) -> bool:
-    """Try a letter that was given up again, from its first attempt; False if it was not, or has expired."""
+    """Retry a failed letter from its first attempt. False if it did not fail or has expired."""
     given_up = Letter.objects.filter(pk=letter_id, state=State.FAILED, expires_at__gt=timezone.now())
     if not given_up.update(state=State.WAITING, attempts=0, next_at=timezone.now()):
         return False
@@ -62,6 +62,6 @@ def retry(*, letter_id: int) -> bool:
 
 
 def forget(*, user_id: int, limit: int) -> int:
-    """Delete letters to a user, at most `limit`; how many."""
+    """Delete up to `limit` of a user's letters. Returns how many."""
     ids = list(Letter.objects.filter(user_id=user_id).values_list("pk", flat=True)[:limit])
     return Letter.objects.filter(pk__in=ids).delete()[0]

@@ -1,4 +1,4 @@
-"""Letters in the admin: their states and errors, never what they say."""
+"""Letters in the admin, with states and errors, but not texts."""
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -13,7 +13,7 @@ from web.admin import ActingAdmin, LogAdmin
 
 @admin.register(Letter)
 class LetterAdmin(LogAdmin, ActingAdmin):
-    """Letters of the last days, newest first."""
+    """Recent letters, newest first."""
 
     list_display = ("id", "kind", "address", "state", "attempts", "error", "created_at", "next_at", "sent_at")
     list_filter = ("state",)
@@ -34,12 +34,12 @@ class LetterAdmin(LogAdmin, ActingAdmin):
     actions = ("retry",)
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
-        """Whether the request may have letters tried again."""
+        """Whether the request may retry letters."""
         return request.user.has_perm("mail.change_letter")
 
     @admin.action(description=_("Try again"), permissions=["retry"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Letter]) -> None:
-        """Have the chosen letters tried again that were given up."""
+        """Retry the chosen failed letters."""
         self.each(
             request,
             self.chosen(request, queryset),

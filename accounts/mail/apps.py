@@ -5,7 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class MailConfig(AppConfig):
-    """The app of letters."""
+    """The mail app."""
 
     name = "accounts.mail"
     label = "mail"

@@ -1,4 +1,4 @@
-"""Letters on the terminal or in the log, for a site without a mail server: their text as people read it."""
+"""Letters on the terminal or in the log, for sites without a mail server."""
 
 import sys
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from django.core.mail.backends.base import BaseEmailBackend
 
 
 class EmailBackend(BaseEmailBackend):
-    """Writes letters to the standard output, which `up` shows."""
+    """Writes letters to standard output, which `up` shows."""
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
-        """Write each letter; how many."""
+        """Write letters. Returns how many."""
         for message in email_messages:
             lines = [f"letter to {', '.join(message.to)}: {message.subject}", *str(message.body).splitlines()]
             sys.stdout.write("".join(f"mail | {line}\n" for line in lines if line.strip()))

@@ -1,8 +1,8 @@
-"""The text of a letter: one template a kind, of which both forms of the letter are made.
+"""Texts of letters: one template per kind, for both plain text and HTML.
 
-`templates/mail/<kind>.txt` is plain text: the first line is the subject, paragraphs are separated by empty lines. A
-paragraph that is only an address becomes a link of the HTML form, one that is only a number a code in large digits.
-Each value that the template is given is of one line (`plain`), so no name can begin a paragraph, a line or a header.
+`templates/mail/<kind>.txt`: the first line is the subject, and empty lines separate paragraphs. In HTML a paragraph
+that is only an address becomes a link, and one that is only a number becomes large digits. Values are one line each
+(`plain`), so that no name starts a paragraph, line or header.
 """
 
 import re
@@ -24,7 +24,7 @@ CODE = re.compile(r"[0-9]{4,12}")
 
 
 class Paragraph(NamedTuple):
-    """A paragraph: its text, and whether that is only an address or only a code."""
+    """A paragraph's text, and whether it is only an address or a code."""
 
     text: str
     is_link: bool
@@ -32,22 +32,22 @@ class Paragraph(NamedTuple):
 
 
 def template_of(kind: str) -> str:
-    """The name of the template of a kind of letters."""
+    """The template of a kind."""
     return f"mail/{kind}.txt"
 
 
 def plain(value: Any) -> Any:
-    """A value of a letter's context, texts as one line without control characters."""
+    """A value as one line without control characters."""
     if not isinstance(value, str):
         return value
     return " ".join("".join(c if c.isprintable() else " " for c in value).split())
 
 
 def compose(letter: Letter) -> EmailMultiAlternatives:
-    """The letter as it is sent, in its reader's language. Sent twice, it has the same Message-ID."""
+    """The letter in its reader's language. Its Message-ID stays the same if sent twice."""
     with translation.override(letter.language or settings.LANGUAGE_CODE):
         facts: dict[str, Any] = {"site": accounts.about.site.current().name, "site_url": settings.SITE_URL}
-        # Plain text, in which nothing is escaped; its paragraphs are, in the HTML.
+        # Plain text needs no escaping. The HTML template escapes paragraphs.
         said = render_to_string(
             template_of(letter.kind), {name: _raw(each) for name, each in (facts | letter.context).items()}
         )
@@ -76,7 +76,7 @@ def compose(letter: Letter) -> EmailMultiAlternatives:
 
 
 def _sender() -> str:
-    """The sender as the settings have it, by the site's name where they name none."""
+    """The configured sender, by default with the site's name."""
     name, address = parseaddr(settings.DEFAULT_FROM_EMAIL)
     return formataddr((name or plain(accounts.about.site.current().name), address))
 

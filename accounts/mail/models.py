@@ -1,4 +1,4 @@
-"""A letter: the queue of record of what is to be sent."""
+"""Letters, the queue of what to send."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,7 +9,7 @@ ADDRESS_LENGTH = 254
 
 
 class State(models.TextChoices):
-    """How far a letter has come."""
+    """State of a letter."""
 
     WAITING = "waiting", _("waiting")
     SENT = "sent", _("sent")
@@ -18,11 +18,10 @@ class State(models.TextChoices):
 
 
 class Letter(models.Model):
-    """A letter to one address, written in the transaction of what it tells of (accounts.mail.actions).
+    """A letter to one address, written in the transaction of its subject (accounts.mail.actions).
 
-    `context` holds what its text needs, links and codes too: it is emptied when the letter was sent or has expired.
-    `next_at` is when it is tried next. A worker that tries it counts the attempt and moves `next_at` on before it asks
-    the mail server, so a worker that dies meanwhile has tried once.
+    `context` may hold links and codes, so it is emptied after sending or expiry. A worker counts the attempt and moves
+    `next_at` before it asks the mail server, so a crash counts as an attempt.
     """
 
     kind = models.CharField(_("kind"), max_length=40, help_text="The name of its text, templates/mail/<kind>.txt.")

@@ -1,15 +1,15 @@
-"""Sends letters, from the table, which is the queue of record.
+"""Sends letters from their table.
 
-An attempt is counted, and the next one dated, in a transaction of its own, before the mail server is asked. The letter
-is then sent under a lock of its row, and marked in the same transaction: of two workers one sends it. A worker that
-dies after the server took the letter and before the mark was committed has it sent twice, never lost; both have one
-Message-ID.
+A first transaction counts the attempt and sets the next one's time. A second one locks the row, sends and marks it, so
+two workers never both send. If a worker dies between sending and commit, the letter is sent twice, with the same
+Message-ID, but never lost.
 
-One worker process at a time sends (a hint on the cache server, `keys.mail_turn`; without it several may, each letter
-still once). A server that cannot be reached, hangs or refuses the login is left alone for `PAUSE_SECONDS`, whatever
-waits for it: so it costs the workers one wait of `EMAIL_TIMEOUT` seconds in that time, and the letters one attempt.
+One process sends at a time, by a hint on the cache server (`keys.mail_turn`). Without it several may, each letter once.
+If the mail server fails, hangs or refuses the login, nobody asks it for `PAUSE_SECONDS`. So an outage costs one wait of
+`EMAIL_TIMEOUT` seconds per pause, and one attempt of one letter.
 
 See docs/decisions.md: Letters are rows.
+
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -37,17 +37,17 @@ from web import rates
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 12
-"""Attempts of one letter, over about 20 hours."""
+"""Over about 20 hours."""
 AT_ONCE = 50
-"""Letters that one task sends."""
+"""Letters per task."""
 SECONDS = 60
-"""Seconds that one task may take; Celery interrupts it then."""
+"""Time limit of a task. Celery interrupts it then."""
 TURN_SECONDS = SECONDS + 30
-"""Seconds for which a worker that died keeps others from sending."""
+"""A dead worker blocks others for this long."""
 PAUSE_SECONDS = 30
-"""Seconds for which a server that does not work is left alone."""
+"""Pause after a failure of the server."""
 KEPT = timedelta(days=7)
-"""How long letters are kept, whatever became of them."""
+"""How long letters are kept, in any state."""
 SWEPT = 1_000
 
 # The pause doubles with each attempt, from a minute to four hours.
@@ -60,29 +60,27 @@ CLAIM = """
         ORDER BY next_at LIMIT 1 FOR UPDATE SKIP LOCKED
     ) RETURNING id, address
 """
-# Those of other states are tidied up at some time.
+# Letters in other states can be tidied up any time.
 WAITING = "SELECT FROM mail_letter WHERE state = 'waiting'"
 UNREACHED = (OSError, SoftTimeLimitExceeded)
-"""Errors of the server, not of the letter; all of smtplib's are OSErrors, and `_try` takes out those of the letter."""
+"""Errors of the server. smtplib's are all OSErrors, and `_try` handles those of a letter."""
 
 
 def send_due() -> int:
-    """Send letters that are due, at most `AT_ONCE`; how many were sent: 0 while another process sends, or while the
-    server is left alone.
-    """
+    """Send up to `AT_ONCE` due letters. Returns how many, 0 during a pause or while another process sends."""
     if cache.get(keys.mail_pause()) or cache.add(keys.mail_turn(), 1, TURN_SECONDS) is False:
         return 0
     try:
         sent, may_wait = _send_all()
     finally:
         cache.delete(keys.mail_turn())
-    if may_wait:  # other tasks come first; the turn is given back, so that the worker who takes this one sends
+    if may_wait:  # let other tasks run first; the turn is free for the worker that takes this one
         enqueue("mail.send")
     return sent
 
 
 def _send_all() -> tuple[int, bool]:
-    """Send what is due: how many were sent, and whether more may wait."""
+    """Letters sent, and whether more may wait."""
     sent = 0
     connection: Any = None
     try:
@@ -102,7 +100,9 @@ def _send_all() -> tuple[int, bool]:
                 if isinstance(error, SoftTimeLimitExceeded):
                     raise
                 return sent, False
-            except Exception as error:  # of the site: the log has all of it, and the admin's list its last line
+            except (
+                Exception
+            ) as error:  # an error of the site: the log has the traceback, the admin's list its last line
                 _note(letter_id, error)
                 raise
     finally:
@@ -112,7 +112,7 @@ def _send_all() -> tuple[int, bool]:
 
 
 def _claim() -> int | None:
-    """The next letter that is due, its attempt counted; letters of an address that got many lately are put off."""
+    """Count an attempt of the next due letter. Letters to addresses that got many are delayed."""
     while rows := fetch(CLAIM, {"attempts": ATTEMPTS}):
         letter_id, address = rows[0]
         wait = rates.hit("mail", address.lower())
@@ -124,13 +124,13 @@ def _claim() -> int | None:
 
 
 def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
-    """Send one letter; False if the server refused it. Raises `UNREACHED`."""
+    """Send a letter. False if the server refused it. Raises `UNREACHED`."""
     try:
         with transaction.atomic():
             letter = (
                 Letter.objects.select_for_update(skip_locked=True).filter(pk=letter_id, state=State.WAITING).first()
             )
-            if letter is None:  # another process is at it
+            if letter is None:  # another process sends it
                 return False
             connection.open()
             connection.send_messages([compose(letter)])
@@ -149,19 +149,19 @@ def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
 
 
 def _note(letter_id: int, error: BaseException, *, is_final: bool = False) -> None:
-    """Keep what went wrong; the letter is given up if that is final, or after the last attempt."""
+    """Record the error. A final error or the last attempt makes the letter failed."""
     letters = Letter.objects.filter(pk=letter_id, state=State.WAITING)
     letters.update(error=_said(error))
     (letters if is_final else letters.filter(attempts__gte=ATTEMPTS)).update(state=State.FAILED)
 
 
 def _said(error: BaseException) -> str:
-    """An error on one line. It repeats what the server said, and no letter."""
+    """The error on one line, without the letter's text."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _reset(connection: BaseEmailBackend) -> None:
-    """Begin anew after a refusal: some servers hang up then."""
+    """Reconnect after a refusal, because some servers hang up."""
     _close(connection)
 
 
@@ -174,9 +174,9 @@ def _close(connection: BaseEmailBackend) -> None:
 
 # --- Upkeep ----------------------------------------------------------------------------------------------
 def sweep() -> int:
-    """Periodic: give up, expire and forget what is due, then send; how many were sent."""
+    """Periodic: fail, expire and delete letters, then send. Returns how many were sent."""
     now = Now()
-    # The last attempt of a worker that died.
+    # Its worker died in the last attempt.
     Letter.objects.filter(state=State.WAITING, next_at__lt=now, attempts__gte=ATTEMPTS).update(state=State.FAILED)
     late = Letter.objects.filter(state__in=[State.WAITING, State.FAILED], expires_at__lt=now).order_by("expires_at")
     Letter.objects.filter(pk__in=list(late.values_list("pk", flat=True)[:SWEPT])).update(

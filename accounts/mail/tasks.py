@@ -8,12 +8,12 @@ from storage.queue import asks
 
 @shared_task(name="mail.send", soft_time_limit=sending.SECONDS)
 def send() -> None:
-    """Send the letters that are due."""
+    """Send due letters."""
     sending.send_due()
 
 
 @shared_task(name="mail.sweep", soft_time_limit=sending.SECONDS)
 @asks("mail.sweep", sending.WAITING)
 def sweep() -> None:
-    """Periodic: send what is due, and tidy up."""
+    """Periodic: send due letters and tidy up."""
     sending.sweep()

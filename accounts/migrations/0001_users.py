@@ -1,4 +1,4 @@
-"""The users and the apps: tables to which those of allauth and django-oauth-toolkit refer."""
+"""Users and apps, because tables of allauth and django-oauth-toolkit refer to them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""All other tables. Some refer to those of allauth and django-oauth-toolkit."""
+"""All other tables. Some refer to tables of allauth and django-oauth-toolkit."""
 
 from pathlib import Path
 

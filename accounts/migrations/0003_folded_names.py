@@ -1,4 +1,4 @@
-"""Names that search finds without regard to accents, points and kinds of apostrophes."""
+"""Folded names for search, without accents, points and kinds of apostrophes."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ import accounts.names
 from storage.indexes import AddIndexConcurrently
 
 BATCH = 1000
-# A name that changed meanwhile is left to the process that changed it.
+# If a name changed meanwhile, its process writes the column.
 FOLD = """
     UPDATE accounts_user u SET folded_name = f.name
     FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS f (id, shown, name)

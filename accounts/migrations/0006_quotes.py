@@ -1,4 +1,4 @@
-"""Who may quote what a user publishes."""
+"""Who may quote a user's posts."""
 
 from django.db import migrations, models
 

@@ -1,1 +1,1 @@
-"""Signing in: log-in, sessions, tokens and apps, second factors, addresses, and the way back to a lost account."""
+"""Signing in: log-in, sessions, tokens, apps, second factors, addresses and recovery."""

@@ -1,14 +1,12 @@
-"""E-mail addresses of users: added, proven by a letter, changed, removed.
+"""Users' e-mail addresses: adding, confirming, changing, removing.
 
-The truth is allauth's table of addresses (`account.EmailAddress`), in small letters. A user has at most one that is
-proven, which is `primary`, and one that waits for its proof. `User.email` is a copy of the proven one, for the admin
-and for the version before; an address that only that column has was entered by an admin, and is adopted as proven when
-it is first asked for. Two users may wait for the same address; the first who proves it has it.
+allauth's table (`account.EmailAddress`) holds them in lower case. A user has at most one confirmed address, which is
+`primary`, and one unconfirmed. `User.email` copies the confirmed one, for the admin and older versions. An address only
+in that column was entered by an admin, and counts as confirmed at first use. If two users add one address, the first to
+confirm it gets it.
 
-The link and the code of a letter end with the sessions of their time: another password, or logging out everywhere,
-makes worthless what a thief of a session began.
-
-No verb tells its caller whether another account has an address: the letter to it does.
+Links and codes end when all sessions end, so that a session thief's request fails after a new password or log-out
+everywhere. Callers never learn whether another account has an address. Only the letter to it says so.
 """
 
 import secrets
@@ -28,30 +26,30 @@ from accounts.mail import actions as mail
 from accounts.models import AddressCheck, User
 
 LIFE = timedelta(hours=24)
-"""How long the link and the code of a letter count."""
+"""How long link and code work."""
 TRIES = 5
-"""Wrong codes that spend a code."""
+"""Wrong codes until a code is invalid."""
 CODE_DIGITS = 6
 
 
 class SpentError(Exception):
-    """A link or code that does not count, or not any more."""
+    """The link or code is invalid or used."""
 
 
 def proven(user: User) -> str:
-    """The user's address, proven; empty without one."""
+    """The user's confirmed address, or ""."""
     row = EmailAddress.objects.filter(user=user, verified=True).order_by("-primary", "pk").first()
     return row.email if row is not None else _adopt(user)
 
 
 def waiting(user: User) -> str:
-    """The address that waits for its proof; empty without one."""
+    """The user's unconfirmed address, or ""."""
     row = EmailAddress.objects.filter(user=user, verified=False).order_by("-pk").first()
     return row.email if row is not None else ""
 
 
 def owner(address: str) -> User | None:
-    """The active user whose proven address this is. The same statements, whether there is one or none."""
+    """The active user with this confirmed address. Runs the same queries if there is none."""
     address = address.strip().lower()
     row = EmailAddress.objects.filter(email=address, verified=True, user__is_active=True).select_related("user").first()
     found = list(User.objects.active().with_email(address)[:2])
@@ -62,7 +60,7 @@ def owner(address: str) -> User | None:
 
 
 def _adopt(user: User) -> str:
-    """Take the address of the user's column as proven, if the user has no other and no other user has it."""
+    """Confirm the address of the user's column, if the user has no other and nobody else has it."""
     address = user.email.strip().lower()
     if not mail.is_address(address) or EmailAddress.objects.filter(user=user).exists():
         return ""
@@ -78,15 +76,14 @@ def _adopt(user: User) -> str:
 
 @transaction.atomic
 def add(*, user: User, address: str) -> None:
-    """Note an address of a user, and send it the letter by which it is proven; one that waited before goes.
+    """Add an unconfirmed address, replacing an earlier one, and send it a letter. Raises ValidationError by field.
 
-    An address that another account has gets a letter that says so, and cannot be proven. Raises ValidationError, a dict
-    by field, for what is no address.
+    If another account has the address, the letter says so and cannot confirm it.
     """
     address = address.strip().lower()
     if not mail.is_address(address):
         raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
-    User.objects.select_for_update().get(pk=user.pk)  # of two at once, the second replaces the first
+    User.objects.select_for_update().get(pk=user.pk)  # of two calls at once, the second replaces the first
     if proven(user) == address:
         return
     EmailAddress.objects.filter(user=user, verified=False).delete()
@@ -96,7 +93,7 @@ def add(*, user: User, address: str) -> None:
 
 @transaction.atomic
 def send_again(*, user: User) -> bool:
-    """Send another letter to the address that waits, which makes the one before worthless; False without one."""
+    """Send a new letter, which invalidates the last one. False without an unconfirmed address."""
     row = EmailAddress.objects.select_for_update().filter(user=user, verified=False).order_by("-pk").first()
     if row is None:
         return False
@@ -129,7 +126,7 @@ def _send(row: EmailAddress) -> None:
 
 
 def of_link(key: str) -> EmailAddress | None:
-    """The address that the link of a letter proves; None for a link that does not count."""
+    """The address that a link confirms, if valid."""
     number, _dot, secret = key.partition(".")
     if not (number.isascii() and number.isdigit() and len(number) < 19):
         return None
@@ -142,7 +139,7 @@ def of_link(key: str) -> EmailAddress | None:
 
 
 def prove_by_link(*, key: str) -> User:
-    """Take an address as proven by the link of its letter, in any browser. Raises SpentError."""
+    """Confirm an address by link, in any browser. Raises SpentError."""
     row = of_link(key)
     if row is None:
         raise SpentError
@@ -150,7 +147,7 @@ def prove_by_link(*, key: str) -> User:
 
 
 def prove_by_code(*, user: User, code: str) -> User:
-    """Take the address that waits as proven by the code of its letter. Raises SpentError."""
+    """Confirm the user's address by code. Raises SpentError."""
     with transaction.atomic():
         row = EmailAddress.objects.filter(user=user, verified=False).select_related("user").order_by("-pk").first()
         fresh = AddressCheck.objects.select_for_update().filter(expires_at__gt=timezone.now(), tries__lt=TRIES)
@@ -165,7 +162,7 @@ def prove_by_code(*, user: User, code: str) -> User:
 
 
 def _prove(address_id: int) -> User:
-    """Make an address the user's only one. Raises SpentError where another account was first."""
+    """Make it the user's only address. Raises SpentError if another account was first."""
     try:
         with transaction.atomic():
             return _take(address_id)
@@ -194,8 +191,8 @@ def _take(address_id: int) -> User:
 
 @transaction.atomic
 def remove(*, user: User) -> bool:
-    """Remove the user's addresses, and tell the proven one; False without one. Raises ValidationError where accounts
-    must have one.
+    """Remove the user's addresses, and tell the confirmed one. False without any. Raises ValidationError if the site
+    requires one.
     """
     if settings.EMAIL_REQUIRED:
         raise ValidationError(_("Accounts on this site must have an e-mail address."), code="required")
@@ -210,7 +207,7 @@ def remove(*, user: User) -> bool:
 
 @transaction.atomic
 def entered(*, user: User) -> None:
-    """Take what an admin entered into the user's column as the proven address, unless another account has it."""
+    """Confirm an admin's entry, unless another account has it."""
     before = proven(user)
     EmailAddress.objects.filter(user=user).delete()
     after = _adopt(user)
@@ -219,9 +216,7 @@ def entered(*, user: User) -> None:
 
 
 def tell(user: User, kind: str, *, to: str = "", **context: str) -> None:
-    """Write a letter to a user about their account, to the proven address unless `to` says another; without an address
-    none.
-    """
+    """Write the user a letter about their account, if there is an address. `to`: instead of the confirmed one."""
     address = to or proven(user)
     if address:
         language = user.language or translation.get_language() or ""
@@ -229,7 +224,7 @@ def tell(user: User, kind: str, *, to: str = "", **context: str) -> None:
 
 
 def forget_checks() -> int:
-    """Delete proofs whose time is over; the addresses go on waiting. Returns how many."""
+    """Delete expired links and codes. Returns how many."""
     return AddressCheck.objects.filter(expires_at__lt=Now()).delete()[0]
 
 

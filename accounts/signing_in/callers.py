@@ -1,4 +1,4 @@
-"""Whether a request names a caller whom the site knows: asked before a large body of it is read."""
+"""Whether a request has a known caller, before a large body is read."""
 
 from django.conf import settings
 from django.db.models.functions import Now
@@ -12,9 +12,8 @@ KINDS = ("token", "bearer")
 
 
 def is_known(authorization: str, cookie: str) -> bool:
-    """Whether one of these headers has a token or session of an active user. The view decides what that opens.
-
-    Raises Django's database errors.
+    """Whether a header has an active user's token or session. The view decides what it may do. Raises Django's database
+    errors.
     """
     kind, _separator, text = authorization.strip().partition(" ")
     if kind.lower() in KINDS:

@@ -1,10 +1,8 @@
-"""The grounds of a connection that stays open: a session, a token, or a ticket that the site gave for one of them.
+"""What an open connection rests on: a session, a token, or a ticket issued for one.
 
-A ticket goes where neither cookie nor token does, in an address, and so it is short-lived and holds neither: signed
-are the user, for which of the site's own origins it was made, and the id of a token, or a mark that changes when all
-sessions of the user end.
-
-A stream that only a session's ticket vouches for ends after a minute.
+Tickets travel in addresses, so they are short-lived and hold no credential. Signed are the user, the site's origin it
+was made for, and a token's id or a mark that changes when all sessions end. A stream by a session's ticket ends after a
+minute.
 """
 
 import hashlib
@@ -27,12 +25,12 @@ from storage.connections import fetch, id_array
 from web import rates
 
 TICKET_SECONDS = 30
-"""How long a ticket opens a connection."""
+"""How long a ticket can open a connection."""
 BORROWED_SECONDS = 60
-"""How long a connection lives that only a ticket of a session vouches for: no program can tell whether that ended."""
+"""Life of a connection by a session's ticket, because nobody can tell whether that session ended."""
 
-# The connections that may stay open. One ends when its user is deactivated or gets another password, and when its
-# session or token is gone; without a token also when all sessions of the user end.
+# Connections that may stay open. One ends if its user is deactivated or changes the password, or its session or token
+# is gone. Without a token also if all sessions end.
 STANDING = """
     SELECT held.place FROM unnest(%(users)s::bigint[], %(passwords)s::text[], %(sessions)s::text[], %(epochs)s::int[],
         %(tokens)s::bigint[])
@@ -49,42 +47,42 @@ _signer = signing.TimestampSigner(salt="accounts.ticket")
 
 
 class Ticket(NamedTuple):
-    """The contents of a ticket."""
+    """A ticket's content."""
 
     user_id: int
     origin: str
     token: int
-    """The id of the API token that the ticket was given for; 0 where it was a session."""
+    """The API token's id. 0 for a session."""
     sessions: str
-    """The mark of the user's sessions where it was one; empty for a token."""
+    """The mark of the user's sessions. "" for a token."""
 
 
 class Grant(NamedTuple):
-    """The credentials of one open connection. Those that it does not depend on are empty."""
+    """The credentials of an open connection. Unused ones are empty."""
 
     user_id: int
     password: str
-    """The MD5 of the password's hash: tells a changed password, and nothing else."""
+    """MD5 of the password's hash. It only tells that the password changed."""
     session: str = ""
     epoch: int = 0
-    """The times that all sessions of the user had been ended when the connection was opened."""
+    """The user's `session_epoch` at opening."""
     token: int = 0
-    """The id of the token by which the connection was opened, of the API or of an app."""
+    """The id of a token of the API or an app."""
 
     @property
     def is_borrowed(self) -> bool:
-        """Whether only a ticket stands for the connection."""
+        """Whether only a ticket vouches for it."""
         return not (self.session or self.token)
 
 
 def issue_ticket(*, user: User, origin: str, token: int) -> str:
-    """A signed ticket for connections from `origin`; `token` is the id of an API token, or 0."""
+    """A signed ticket for connections from `origin`. `token`: an API token's id, or 0."""
     ticket = Ticket(user.pk, origin, token, "" if token else session_mark(user))
     return _signer.sign_object(ticket, compress=False)
 
 
 def read_ticket(text: str) -> Ticket | None:
-    """The content of a ticket of ours that is not older than `TICKET_SECONDS`, else None."""
+    """A valid ticket's content. None if it is older than `TICKET_SECONDS` or not ours."""
     try:
         user_id, origin, token, sessions = _signer.unsign_object(text, max_age=TICKET_SECONDS)
     except (signing.BadSignature, ValueError):
@@ -93,15 +91,15 @@ def read_ticket(text: str) -> Ticket | None:
 
 
 class TicketAuthentication(BaseAuthentication, rates.Claimed):
-    """`?ticket=`, where no token and no session came along. Raises AuthenticationFailed."""
+    """Authenticates by `?ticket=`, without token or session."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """The key of the rate and the user that the ticket names (`rates.Claimed`): its signature proves the user."""
+        """Rate key and user (`rates.Claimed`). The signature proves the user."""
         ticket = read_ticket(request.GET.get("ticket", ""))
         return "", ticket and ticket.user_id
 
     def authenticate(self, request: Request) -> tuple[User, Ticket] | None:
-        """The user of the ticket in the address, and the ticket; None without one. Raises AuthenticationFailed."""
+        """The ticket's user and the ticket. Raises AuthenticationFailed."""
         text = request.query_params.get("ticket")
         if not text:
             return None
@@ -113,7 +111,7 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
 
 
 def _still_counts(ticket: Ticket, user: User) -> bool:
-    """Whether the token that a ticket was given for is still there, or the sessions of its user have not all ended."""
+    """Whether the ticket's token exists, or its user's sessions have not all ended."""
     if not ticket.token:
         return ticket.sessions == session_mark(user)
     return bool(AccessToken.objects.filter(pk=ticket.token, user=user, expires__gt=Now()).exists())
@@ -126,17 +124,17 @@ class TicketScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     name = "ticket"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        """The scheme as OpenAPI describes it."""
+        """The OpenAPI scheme."""
         return {"type": "apiKey", "in": "query", "name": "ticket", "description": "As a redirect of the site gives it."}
 
 
 def token_behind(request: Request) -> int:
-    """The id of the API token that a request was authenticated by, itself or by its ticket; 0 without one."""
+    """The id of the API token behind a request or its ticket, or 0."""
     return request.auth.token if isinstance(request.auth, Ticket) else token_of(request)
 
 
 def grant_of(request: Request, user: User) -> Grant:
-    """The credentials of a connection that this request opens."""
+    """Credentials of a connection that this request opens."""
     password = password_mark(user)
     if request.auth is None:  # neither a token nor a ticket
         return Grant(user.pk, password, request._request.session.session_key or "", user.session_epoch)
@@ -144,17 +142,17 @@ def grant_of(request: Request, user: User) -> Grant:
 
 
 def password_mark(user: User) -> str:
-    """The mark by which a grant knows a changed password."""
+    """Changes with the password."""
     return hashlib.md5(user.password.encode(), usedforsecurity=False).hexdigest()
 
 
 def session_mark(user: User) -> str:
-    """The mark by which a ticket knows that its session ended with all others of the user, or the password changed."""
+    """Changes when all sessions of the user end, or the password changes."""
     return salted_hmac("accounts.ticket", f"{user.password} {user.session_epoch}").hexdigest()[:16]
 
 
 def standing(grants: Sequence[Grant]) -> list[bool]:
-    """Whether each still holds, by one query. Raises Django's database errors."""
+    """Whether each grant still holds. One query. Raises Django's database errors."""
     rows = fetch(
         STANDING,
         {

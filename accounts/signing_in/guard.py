@@ -1,12 +1,9 @@
-"""Against guessing passwords: every way of signing in counts its attempts here before it looks at the password.
+"""Limits password guessing. Every way to sign in counts its attempt here before checking the password.
 
-An attempt is counted for the address and the name together, for the address whatever the name (one password tried on
-many names), and for the name whatever the address (many machines, one name): OWASP's ASVS asks for no more than 100 an
-hour. So that no stranger can keep the owner out by the last of these, a browser in which they have signed in before
-holds a signed cookie that speaks for it, and is counted apart (OWASP, "Slow Down Online Guessing Attacks with Device
-Cookies"): each cookie by itself, and all cookies of an account together. A cookie holds as long as the sessions of its
-time would: another password, or logging out everywhere, ends it. Names that do not exist are counted and answered as
-those that do.
+Attempts count per address and name together, per address (one password on many names), and per name (many machines).
+OWASP's ASVS allows at most 100 an hour per name. So that strangers cannot lock out the owner, a browser they used gets
+a signed cookie, and is counted separately: per cookie, and all cookies of an account together (OWASP, "Slow Down Online
+Guessing Attacks with Device Cookies"). A cookie ends when all sessions end. Unknown names are treated like known ones.
 """
 
 import secrets
@@ -24,14 +21,14 @@ from web import rates
 COOKIE = "device"
 COOKIE_LIFE = timedelta(days=180)
 NAME_LENGTH = 254
-"""Characters of a name or address that are looked at."""
+"""Characters of a name or address that count."""
 
 
 def attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | None:
-    """Count one attempt to sign in by this name; None if it may be made, else the seconds to wait.
+    """Count a sign-in attempt by this name. Returns None, or seconds to wait.
 
-    `typed`: the name or address that stands for it. A network address has its few attempts at what was typed, so that
-    the refusal of one does not tell that the other is of the same account.
+    `typed`: the input, name or address. The limit per network address counts the input, so that it does not show that a
+    name and an address belong together.
     """
     name = _canonical(username)
     device, standing = _device(request, name)
@@ -55,25 +52,23 @@ def attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | 
 
 
 def attempt_code(request: HttpRequest, user: User) -> float | None:
-    """Count one attempt with a second factor; None if it may be made, else the seconds to wait. A browser that the
-    owner used is counted by itself.
-    """
+    """Count an attempt at a second factor, apart for the owner's browsers. Returns None, or seconds to wait."""
     return rates.hit("login_code", f"{user.pk} {known_device(request, user)}")
 
 
 def attempt_passkey(request: HttpRequest) -> float | None:
-    """Count one attempt by a passkey, which names no account; None if it may be made, else the seconds to wait."""
+    """Count an attempt by passkey, which names no account. Returns None, or seconds to wait."""
     return rates.hit("login_address", rates.address(request))
 
 
 def known_device(request: HttpRequest, user: User) -> str:
-    """The name of this browser, if the user signed in by it before and that counts still; empty for others."""
+    """This browser's name, if the user signed in with it and its cookie is valid. Else ""."""
     device, standing = _device(request, _canonical(user.username))
     return device if device and constant_time_compare(standing, user.get_session_auth_hash()) else ""
 
 
 def remember(response: HttpResponseBase, user: User) -> None:
-    """Let the browser speak for itself the next time. The cookie names no user."""
+    """Give the browser a cookie for next time. It names no user."""
     response.set_cookie(
         COOKIE,
         _signer(_canonical(user.username)).sign(f"{secrets.token_urlsafe(9)}.{user.get_session_auth_hash()}"),
@@ -85,7 +80,7 @@ def remember(response: HttpResponseBase, user: User) -> None:
 
 
 def _device(request: HttpRequest, name: str) -> tuple[str, str]:
-    """The browser of the name's owner that asks, and what its session rested on at sign-in; empty for others."""
+    """The browser's name and the session hash at its sign-in, if the cookie is for this name."""
     try:
         said = _signer(name).unsign(request.COOKIES.get(COOKIE, ""), max_age=COOKIE_LIFE)
     except signing.BadSignature:
@@ -99,5 +94,5 @@ def _signer(name: str) -> signing.TimestampSigner:
 
 
 def _canonical(username: str) -> str:
-    """The one spelling of a name for all that the login form takes for it."""
+    """One spelling for all that the login form accepts."""
     return unicodedata.normalize("NFKC", username[:NAME_LENGTH]).strip().lower()

@@ -1,10 +1,8 @@
-"""Where a user is signed in: browsers (sessions), programs (API tokens) and apps (their tokens), for the list of their
-owner.
+"""Where a user is signed in: browsers (sessions), programs (API tokens) and apps, for their owner.
 
-allauth's table `usersessions.UserSession` has a row a session, written at sign-in, and after the answer to a request
-that read the session's row, about once an hour (accounts/levels/presence.py). No page waits for it. A session that an
-older version began gets its row so, too. A session ends (accounts/signing_in/sessions.py) without a word to this table:
-the list leaves out sessions that do not stand.
+allauth's table `usersessions.UserSession` has a row per session. It is written at sign-in and about hourly, after an
+answer (accounts/levels/presence.py), so no page waits. Sessions of older versions get rows this way too. Ending a
+session (accounts/signing_in/sessions.py) does not update it, so lists leave out ended ones.
 """
 
 import re
@@ -34,7 +32,7 @@ from accounts.signing_in.sessions import SessionStore
 
 AGENT_LENGTH = 200
 SHOWN = 100
-"""Sessions that a list shows, those seen last."""
+"""Most sessions in a list, latest first."""
 BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
 SYSTEMS = (
     ("Android", "Android"),
@@ -45,7 +43,7 @@ SYSTEMS = (
     ("CrOS", "ChromeOS"),
     ("Linux", "Linux"),
 )
-"""Words of a user agent, and what they stand for; the first that is found counts."""
+"""Words of a user agent and their names. The first match counts."""
 
 NOTE = """
     INSERT INTO usersessions_usersession (session_key, user_id, user_agent, ip, created_at, last_seen_at, data)
@@ -56,7 +54,7 @@ NOTE = """
 
 
 class Place(NamedTuple):
-    """A session or token in the list of its owner. `key` names it in forms, and opens nothing."""
+    """A session or token for its owner. `key` names it in forms and opens nothing."""
 
     key: str
     name: str
@@ -66,20 +64,16 @@ class Place(NamedTuple):
     until: datetime | None
     is_here: bool
     allowed: Sequence[str] = ()
-    """Sentences that say what an app may do."""
+    """What an app may do, in sentences."""
 
 
 def device_name(agent: str) -> str:
-    """A browser and system, as people call them; the beginning of what else a program calls itself. For its owner's
-    list.
-    """
+    """Browser and system, else the beginning of the program's own name. For the owner's list."""
     return _known_name(agent) or re.sub(r"[^ -~]", "", agent)[:40].strip() or _("Unknown device")
 
 
 def device_kind(agent: str) -> str:
-    """A browser and system of the lists above, and no word of the program's own: letters must not carry a stranger's
-    words.
-    """
+    """Browser and system only, because letters must not carry a stranger's words."""
     return _known_name(agent) or _("Unknown device")
 
 
@@ -92,7 +86,7 @@ def _known_name(agent: str) -> str:
 
 
 def note(request: HttpRequest) -> None:
-    """Write where and when the session of this request was seen, but in the read-only mode."""
+    """Record where and when this session was seen, except in the read-only mode."""
     key, user_id = request.session.session_key, request.session.get(SESSION_KEY)
     if key and user_id and current().takes_notes:
         with connection.cursor() as cursor:
@@ -101,20 +95,20 @@ def note(request: HttpRequest) -> None:
 
 
 def agent_of(request: HttpRequest) -> str:
-    """The name that the browser or program of a request gives itself."""
+    """The request's user agent."""
     return "".join(c for c in request.headers.get("User-Agent", "") if c.isprintable())[:AGENT_LENGTH]
 
 
 def ip_of(request: HttpRequest) -> str:
-    """The network address that a request comes from."""
+    """The request's network address."""
     try:
         return str(ip_address(str(request.META.get("REMOTE_ADDR", "")).partition("%")[0]))
-    except ValueError:  # a socket
+    except ValueError:  # a Unix socket
         return "0.0.0.0"  # noqa: S104 (a column that is never empty)
 
 
 def sessions(user: User, here: str | None) -> list[Place]:
-    """The sessions of a user that stand, the one that asks first, then those seen last."""
+    """The user's valid sessions, this one first, then latest first."""
     rows = UserSession.objects.filter(user=user).order_by("-last_seen_at")[:SHOWN]
     kept = Session.objects.filter(
         session_key__in=[row.session_key for row in rows], user_id=user.pk, expire_date__gt=timezone.now()
@@ -137,18 +131,18 @@ def sessions(user: User, here: str | None) -> list[Place]:
 
 
 def _is_of_now(row: Session, user: User) -> bool:
-    """Whether a session is not of an earlier password, or from before its owner logged out everywhere."""
+    """Whether it is newer than the last password change and log-out everywhere."""
     return bool(SessionStore().decode(row.session_data).get(HASH_SESSION_KEY) == user.get_session_auth_hash())
 
 
 def tokens(user: User) -> list[Place]:
-    """The API tokens of a user, newest first."""
+    """The user's API tokens, newest first."""
     rows = _standing(user).filter(application=OWN_APP).select_related("origin").order_by("-pk")
     return [_of_token(row) for row in rows[: settings.TOKEN_CAP]]
 
 
 def _standing(user: User) -> QuerySet[Any]:
-    """The tokens of a user that have not expired."""
+    """Unexpired tokens."""
     tokens: QuerySet[Any] = AccessToken.objects.filter(user=user, expires__gt=timezone.now())
     return tokens
 
@@ -160,7 +154,7 @@ def _of_token(row: Any) -> Place:
 
 
 def apps(user: User) -> list[Place]:
-    """The apps that hold a token of a user, newest first, each with when it was used last, within the hour."""
+    """Apps with a token of the user, newest first, with last use to the hour."""
     rows = _standing(user).exclude(application=OWN_APP).order_by("-pk")[: settings.TOKEN_CAP]
     names = dict(ClientApp.objects.filter(pk__in=[row.application_id for row in rows]).values_list("pk", "name"))
     return [
@@ -179,20 +173,20 @@ def apps(user: User) -> list[Place]:
 
 
 def _words(row: Any) -> list[str]:
-    """The sentences that say what the token of an app opens, in the words of the page on which its user let it in."""
+    """What an app's token may do, in the words of the consent page."""
     held = row.scope.split()
     return [str(words) for scope, words in get_scopes_backend().get_all_scopes().items() if scope in held]
 
 
 def end_token(*, user: User, key: str) -> bool:
-    """Revoke a token of the API or of an app, by the name that the lists give it; False if none is called so."""
+    """Revoke a token by its key in the lists. False if there is none."""
     rows = AccessToken.objects.filter(user=user).values_list("pk", "token_checksum")
     found = next((pk for pk, digest in rows if _name(digest) == key), None)
     return found is not None and revoke_token(token_id=found)
 
 
 def end_session(*, user: User, key: str) -> bool:
-    """End one session of the user, by the name that the list gives it; False if none stands that is called so."""
+    """End a session by its key in the list. False if there is none."""
     keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
     found = next((each for each in keys if _name(each) == key), None)
     if found is None:
@@ -205,19 +199,19 @@ def end_session(*, user: User, key: str) -> bool:
 
 
 def forget_ended(limit: int = 5_000) -> int:
-    """Delete rows of sessions that are long over; how many."""
+    """Delete rows of old sessions. Returns how many."""
     age = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)
     return sum(_forget_old(begin, age, limit) for begin in (0, _somewhere()))
 
 
 def _forget_old(begin: int, age: datetime, limit: int) -> int:
-    """Delete those of the rows from an id on that are older; `limit` are looked at, for the column has no index."""
+    """Delete old rows among `limit` from an id on. The age has no index."""
     rows = UserSession.objects.filter(pk__gte=begin).order_by("pk").values_list("pk", "last_seen_at")[:limit]
     return int(UserSession.objects.filter(pk__in=[pk for pk, seen_at in rows if seen_at < age]).delete()[0])
 
 
 def _somewhere() -> int:
-    """An id by chance: sessions that go on for years at the beginning of the table keep no others."""
+    """A random id, so that old but active sessions at the beginning do not block the rest."""
     highest = UserSession.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     return secrets.randbelow(highest + 1)
 

@@ -1,9 +1,8 @@
-"""Setting another password without the old one, by a link that goes to the proven e-mail address of the account.
+"""Setting a forgotten password by a link to the confirmed e-mail address.
 
-A request writes one row, whatever was typed, and answers; a worker finds out whether there is such an account
-(`work_off`). So neither the time nor the bytes of the answer tell. The link is signed over the password, the address,
-the last sign-in and the session epoch of the account, and dated: setting a password by it, signing in, another address
-and logging out everywhere make it worthless. It signs no user in, so second factors are asked as always.
+A request writes one row for any input. A worker looks for the account (`work_off`), so the answer's time and content
+reveal nothing. The link signs password, address, last sign-in, session epoch and date, so a change of any of them
+invalidates it. It signs nobody in, so second factors still count.
 """
 
 from datetime import timedelta
@@ -26,17 +25,17 @@ from storage.queue import enqueue
 from web import rates
 
 AT_ONCE = 100
-"""Requests that one task works off."""
+"""Requests per task."""
 KEPT = timedelta(hours=24)
-"""How long a request waits for a worker."""
+"""How long a request waits."""
 
 
 class SpentError(Exception):
-    """A link that does not count, or not any more."""
+    """The link is invalid or used."""
 
 
 class Tokens(PasswordResetTokenGenerator):
-    """Django's, which end with the sessions of their time, too."""
+    """Django's tokens that also end with the sessions."""
 
     key_salt = "accounts.recovery"
 
@@ -49,13 +48,13 @@ tokens = Tokens()
 
 @transaction.atomic
 def ask(*, asked: str, language: str) -> None:
-    """Note that a letter is wanted for the account of this name or address, if there is one."""
+    """Request a letter for the account with this name or address, if any."""
     ResetRequest.objects.create(asked=asked.strip()[:254], language=language)
     transaction.on_commit(lambda: enqueue("accounts.send_resets"))
 
 
 def work_off() -> int:
-    """Write the letters that were asked for; how many requests were met. Each is met once."""
+    """Handle waiting requests, each once. Returns how many."""
     ResetRequest.objects.filter(created_at__lt=Now() - KEPT).delete()
     met = 0
     while met < AT_ONCE and _work_off_one():
@@ -84,7 +83,7 @@ def _work_off_one() -> bool:
 
 
 def account_of(name_or_address: str) -> User | None:
-    """The active account of a username, with or without its @, or of a proven address."""
+    """The active account with this username (with or without @) or confirmed address."""
     text = name_or_address.strip()
     if "@" in text.lstrip("@"):
         return addresses.owner(text)
@@ -92,14 +91,14 @@ def account_of(name_or_address: str) -> User | None:
 
 
 def link(user: User) -> str:
-    """The address of the page that sets another password."""
+    """The address to set a password."""
     return (
         f"{settings.SITE_URL}{reverse('password-reset-link', args=[int_to_base36(user.pk), tokens.make_token(user)])}"
     )
 
 
 def of_link(number: str, token: str) -> User | None:
-    """The account whose password a link sets; None for a link that does not count."""
+    """The account of a valid link."""
     try:
         user = User.objects.active().filter(pk=base36_to_int(number)).first()
     except (ValueError, OverflowError):
@@ -109,7 +108,7 @@ def of_link(number: str, token: str) -> User | None:
 
 @transaction.atomic
 def set_password(*, number: str, token: str, new: str) -> User:
-    """Set another password by a link. Every session and API token ends. Raises SpentError, and ValidationError as
+    """Set a password by link, and end sessions and tokens. Raises SpentError, and ValidationError as
     `accounts.actions.change_password` does.
     """
     user = of_link(number, token)
@@ -121,7 +120,7 @@ def set_password(*, number: str, token: str, new: str) -> User:
         raise ValidationError({"new_password": error.error_list}) from error
     before = user.password
     user.set_password(new)
-    # The link of two calls at once is spent by the first.
+    # Of two calls at once, the first uses up the link.
     changed = {"password": user.password, "session_generation": Draw()}
     if not User.objects.active().filter(pk=user.pk, password=before).update(**changed):
         raise SpentError

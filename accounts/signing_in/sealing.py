@@ -1,8 +1,8 @@
-"""Secrets of second factors, sealed by a key that is made of the secret key of the site: a copy of the database alone
+"""Encrypts secrets of second factors with a key derived from the site's secret key. So a copy of the database alone
 makes no codes.
 
-Texts that an earlier key sealed open while the settings name that key among `SECRET_KEY_FALLBACKS`, and texts that were
-never sealed open as they are. `anew` seals both by the key of today.
+Texts of older keys can be read while `SECRET_KEY_FALLBACKS` names those keys, and plain texts always. `anew`
+re-encrypts both.
 
 See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
@@ -17,16 +17,16 @@ PREFIX = "sealed:"
 
 
 class SealError(ValueError):
-    """Raised for a text that none of the site's keys sealed."""
+    """None of the site's keys decrypts the text."""
 
 
 def seal(text: str) -> str:
-    """The text as it is stored."""
+    """Encrypt for storage."""
     return PREFIX + _keys()[0].encrypt(text.encode()).decode()
 
 
 def unseal(stored: str) -> str:
-    """The text that is stored so. Raises SealError."""
+    """Decrypt. Raises SealError."""
     if not stored.startswith(PREFIX):
         return stored
     try:
@@ -36,7 +36,7 @@ def unseal(stored: str) -> str:
 
 
 def anew(stored: str) -> str:
-    """A stored text sealed by the key of today, unchanged if that sealed it. Raises SealError."""
+    """The text encrypted with the current key, unchanged if it is already. Raises SealError."""
     try:
         _keys()[0].decrypt(stored.removeprefix(PREFIX).encode())
     except InvalidToken:
@@ -45,7 +45,7 @@ def anew(stored: str) -> str:
 
 
 def _keys() -> list[Fernet]:
-    """The key of today, then those of before."""
+    """The current key, then older ones."""
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return [
         Fernet(urlsafe_b64encode(salted_hmac("accounts.sealing", "", secret=secret, algorithm="sha256").digest()))

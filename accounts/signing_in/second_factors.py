@@ -1,9 +1,9 @@
-"""Second factors: codes of an authenticator app (TOTP), passkeys (WebAuthn), and recovery codes for when both are gone.
+"""Second factors: authenticator apps (TOTP), passkeys (WebAuthn) and recovery codes.
 
-allauth.mfa keeps them (`mfa.Authenticator`) and does the arithmetic. Here are the verbs, and two things that allauth
-leaves to a cache: a code of an app counts once, and none of an earlier step counts after it, by the row and its lock;
-and attempts are counted by the guard (sign_in.py). Recovery codes come with the first factor and go with the last. Each
-change sends a letter. Secrets are stored sealed (sealing.py).
+allauth.mfa stores and computes them (`mfa.Authenticator`). Two things are done here, not by its cache: an app's code
+counts once and none of an earlier step afterwards, by the locked row, and the guard counts attempts (sign_in.py).
+Recovery codes come with the first factor and go with the last. Each change sends a letter. Secrets are encrypted
+(sealing.py).
 
 See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
@@ -30,42 +30,42 @@ logger = logging.getLogger(__name__)
 
 Type = Authenticator.Type
 FACTORS = [Type.TOTP, Type.WEBAUTHN]
-"""The types that ask for something at sign-in; recovery codes stand in for them."""
+"""Types asked for at sign-in. Recovery codes replace them."""
 PASSKEYS = 10
-"""Passkeys of one user."""
+"""Most passkeys per user."""
 MALFORMED = (ValidationError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, struct.error)
-"""The errors of allauth and fido2 for bytes that no authenticator made. For CBOR that ends early, is nested deeply (a
-RuntimeError) or names an unknown algorithm they have none of their own.
+"""Errors of allauth and fido2 for malformed bytes. They have none of their own for CBOR that ends early, nests deeply
+(RuntimeError) or names an unknown algorithm.
 """
 NAME_LENGTH = 50
 CODE_LENGTH = 20
 SECRETS = {Type.TOTP: "secret", Type.RECOVERY_CODES: "seed"}
-"""Where the rows of a type have their secret."""
+"""Where a type's rows hold the secret."""
 AT_ONCE = 500
-"""Rows that are sealed anew in one transaction."""
+"""Rows re-encrypted per transaction."""
 
 
 class RefusedError(Exception):
-    """A code or an answer of a passkey that does not count."""
+    """The code or passkey is not accepted."""
 
 
 class FullError(Exception):
-    """Raised for one passkey more than `PASSKEYS`."""
+    """The user has `PASSKEYS` passkeys."""
 
 
 class Adapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
-    """allauth's, with the names that the site gives itself and its users, and with secrets that are sealed."""
+    """allauth's adapter with the site's names and encrypted secrets."""
 
     def encrypt(self, text: str) -> str:
-        """A secret as it is stored."""
+        """Encrypt a secret."""
         return sealing.seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """The secret that is stored so. Raises SealError."""
+        """Decrypt a secret. Raises SealError."""
         return sealing.unseal(encrypted_text)
 
     def get_totp_issuer(self) -> str:
-        """The site, as authenticator apps list it."""
+        """The site's name in authenticator apps."""
         return accounts.about.site.current().name
 
     def _get_site_name(self) -> str:
@@ -76,7 +76,7 @@ class Adapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
 
 
 def is_set(user: User) -> bool:
-    """Whether a sign-in of the user takes a second factor."""
+    """Whether the user has a second factor."""
     return bool(Authenticator.objects.filter(user=user, type__in=FACTORS).exists())
 
 
@@ -86,13 +86,13 @@ def has_passkey(user: User) -> bool:
 
 
 def rows_of(user: User) -> list[Authenticator]:
-    """The user's factors, and recovery codes, oldest first."""
+    """The user's factors and recovery codes, oldest first."""
     return list(Authenticator.objects.filter(user=user).order_by("pk"))
 
 
 @transaction.atomic
 def use_code(*, user: User, code: str) -> None:
-    """Take a code of the user's app, or a recovery code; each counts once. Raises RefusedError."""
+    """Use up a code of the app or a recovery code. Raises RefusedError."""
     code = "".join(code.split())[:CODE_LENGTH]
     types = [Type.TOTP, Type.RECOVERY_CODES]
     rows = Authenticator.objects.select_for_update().filter(user=user, type__in=types).order_by("pk")
@@ -101,7 +101,7 @@ def use_code(*, user: User, code: str) -> None:
 
 
 def _counts(row: Authenticator, code: str) -> bool:
-    """Take a code of this row, whose secret is sealed anew where another key sealed it."""
+    """Use a code of this row. Re-encrypts a secret of an old key."""
     field = SECRETS[row.type]
     try:
         secret = decrypt(row.data[field])
@@ -112,7 +112,7 @@ def _counts(row: Authenticator, code: str) -> bool:
         codes = RecoveryCodes(row)
         if not codes.validate_code(code):
             return False
-        row = codes.instance  # read anew, and without the code
+        row = codes.instance  # reloaded, without the code
     else:
         step = _step(secret, code, after=row.data.get("last_step", 0))
         if step is None:
@@ -125,7 +125,7 @@ def _counts(row: Authenticator, code: str) -> bool:
 
 
 def _step(secret: str, code: str, *, after: int) -> int | None:
-    """The step whose code this is, of those that may be meant now and come after one."""
+    """The code's time step, if valid now and later than `after`."""
     for step in yield_hotp_counters_from_time():
         if step > after and compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, step))):
             return int(step)
@@ -135,7 +135,7 @@ def _step(secret: str, code: str, *, after: int) -> int | None:
 # --- Authenticator apps ----------------------------------------------------------------------------------
 @transaction.atomic
 def set_up_app(*, user: User, secret: str, code: str) -> None:
-    """Let codes of an app count that has this secret, if `code` is one. Raises RefusedError."""
+    """Accept an app with this secret, after its first code. Raises RefusedError."""
     User.objects.select_for_update().get(pk=user.pk)
     step = _step(secret, "".join(code.split())[:CODE_LENGTH], after=0)
     if step is None or Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
@@ -149,21 +149,21 @@ def set_up_app(*, user: User, secret: str, code: str) -> None:
 
 # --- Passkeys --------------------------------------------------------------------------------------------
 def _webauthn() -> Any:
-    """allauth's passkeys, with fido2 and its list of public suffixes: most processes are never asked for one."""
+    """Imported late, because fido2 is heavy and most processes never need it."""
     from allauth.mfa.webauthn.internal import auth
 
     return auth
 
 
 def offer_passkey(user: User) -> dict[str, Any]:
-    """The options of which the browser makes a passkey; the challenge is kept in the session."""
+    """Options for the browser to create a passkey. The session keeps the challenge."""
     options: dict[str, Any] = _webauthn().begin_registration(user, passwordless=True)
     return options
 
 
 @transaction.atomic
 def add_passkey(*, user: User, name: str, credential: Any) -> None:
-    """Keep a passkey that the browser made. Raises RefusedError, FullError."""
+    """Add a passkey from the browser. Raises RefusedError, FullError."""
     User.objects.select_for_update().get(pk=user.pk)
     if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= PASSKEYS:
         raise FullError
@@ -179,13 +179,13 @@ def add_passkey(*, user: User, name: str, credential: Any) -> None:
 
 
 def ask_passkey(user: User | None) -> dict[str, Any]:
-    """The options of a proof by passkey: by one of the user's, or by any that it has of this site."""
+    """Options for a proof by a passkey: the user's, or any of this site."""
     options: dict[str, Any] = _webauthn().begin_authentication(user)
     return options
 
 
 def use_passkey(*, user: User | None, answer: Any) -> User:
-    """The user whose passkey answered the challenge of this session. Raises RefusedError."""
+    """The user whose passkey answered this session's challenge. Raises RefusedError."""
     webauthn = _webauthn()
     try:
         owner: Any = user or webauthn.extract_user_from_response(answer)
@@ -202,7 +202,7 @@ def use_passkey(*, user: User | None, answer: Any) -> User:
 # --- Either ----------------------------------------------------------------------------------------------
 @transaction.atomic
 def remove(*, user: User, row_id: int) -> bool:
-    """Remove a factor, with the last one the recovery codes too; False if the user has none of this id."""
+    """Remove a factor, and recovery codes with the last. False if there is none with this id."""
     User.objects.select_for_update().get(pk=user.pk)
     gone, _rows = Authenticator.objects.filter(user=user, pk=row_id, type__in=FACTORS).delete()
     if not gone:
@@ -214,7 +214,7 @@ def remove(*, user: User, row_id: int) -> bool:
 
 
 def recovery_codes(user: User) -> list[str]:
-    """The recovery codes that were not used; none without a factor, or where the secret key of the site was lost."""
+    """Unused recovery codes. Empty without a factor or if the secret key was lost."""
     row = Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).first()
     try:
         return RecoveryCodes(row).get_unused_codes() if row is not None else []
@@ -225,7 +225,7 @@ def recovery_codes(user: User) -> list[str]:
 
 @transaction.atomic
 def renew_recovery_codes(*, user: User) -> None:
-    """Make new recovery codes, after which the old ones count no more. Raises RefusedError without a factor."""
+    """Replace the recovery codes. Raises RefusedError without a factor."""
     User.objects.select_for_update().get(pk=user.pk)
     if not is_set(user):
         raise RefusedError
@@ -236,7 +236,7 @@ def renew_recovery_codes(*, user: User) -> None:
 
 @transaction.atomic
 def forget(*, user: User) -> bool:
-    """Remove all factors of a user, as an admin does for one who lost them; False without any."""
+    """Remove all factors, for an admin. False without any."""
     gone, _rows = Authenticator.objects.filter(user=user).delete()
     if gone:
         addresses.tell(user, "factor_removed")
@@ -245,7 +245,7 @@ def forget(*, user: User) -> bool:
 
 # --- Another secret key ----------------------------------------------------------------------------------
 def seal_anew() -> tuple[int, int]:
-    """Seal all secrets by the secret key of today: how many were changed, and how many no key of the site opens."""
+    """Re-encrypt all secrets. Returns how many changed, and how many no key decrypts."""
     changed = lost = after = 0
     while True:
         with transaction.atomic():
@@ -261,7 +261,7 @@ def seal_anew() -> tuple[int, int]:
 
 
 def _sealed_anew(row: Authenticator) -> bool | None:
-    """Whether a row had to be sealed anew; None if no key of the site opens it."""
+    """Whether a row was re-encrypted. None if no key decrypts it."""
     field = SECRETS[row.type]
     try:
         stored = sealing.anew(row.data[field])

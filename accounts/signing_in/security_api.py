@@ -1,4 +1,4 @@
-"""Signing in and setting a forgotten password, over HTTP."""
+"""Signing in and password reset over HTTP."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,19 +18,19 @@ from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, s
 
 
 class Token(msgspec.Struct):
-    """The token, as a client sends it after `Authorization: Token `. It is shown once."""
+    """A token for `Authorization: Token `. Shown once."""
 
     token: str
 
 
 class Accepted(msgspec.Struct):
-    """A request that is looked at later. The answer is the same whatever is found."""
+    """A request for later. The answer is always the same."""
 
     detail: str
 
 
 class LogIn(StrictSerializer):
-    """Name or e-mail address, password, and of accounts with a second factor a code of it."""
+    """Name or e-mail address, password, and a second factor's code."""
 
     username = TextField(max_length=guard.NAME_LENGTH, trim_whitespace=False)
     password = TextField(max_length=4096, trim_whitespace=False)
@@ -38,29 +38,30 @@ class LogIn(StrictSerializer):
 
 
 class WantedReset(StrictSerializer):
-    """The account whose password was forgotten."""
+    """The account to reset."""
 
     username_or_email = TextField(max_length=guard.NAME_LENGTH)
 
 
 class TokenView(ApiView):
-    """POST asks for a token, whatever token the caller still sends; DELETE is for who sends a good one."""
+    """POST issues a token, without authentication. DELETE revokes the caller's."""
 
     def _is_anonymous(self) -> bool:
         return self.request is not None and self.request.method == "POST"
 
     def get_authenticators(self) -> list[Any]:
-        """None for a call that issues a token; else the token's."""
+        """None for POST."""
         return [] if self._is_anonymous() else [TokenAuthentication()]
 
     def get_permissions(self) -> list[Any]:
-        """None for a call that issues a token; else to be signed in."""
+        """None for POST."""
         return [] if self._is_anonymous() else [IsAuthenticated()]
 
     @extend_schema(operation_id="log_in", request=LogIn, responses={200: Token}, auth=[])
     def post(self, request: Request) -> HttpResponse:
-        """A new token for name or address, and password. Accounts with a second factor are asked for a `code`: of the
-        app, or a recovery code.
+        """Get a token for username or address, and password.
+
+        With a second factor it needs a `code`, from the app or a recovery code.
         """
         fields = body(request, LogIn)
         caller = request._request
@@ -84,21 +85,22 @@ class TokenView(ApiView):
 
     @extend_schema(operation_id="log_out", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
-        """Revoke the token that sends this."""
+        """Revoke the token of this call."""
         actions.revoke_token(token_id=token_of(request))
         return HttpResponse(status=204)
 
 
 class PasswordResetView(ApiView):
-    """Forgotten passwords, over HTTP."""
+    """Forgotten passwords."""
 
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []
 
     @extend_schema(operation_id="reset_password", request=WantedReset, responses={202: Accepted}, auth=[])
     def post(self, request: Request) -> HttpResponse:
-        """Ask for a letter whose link sets another password. The answer does not tell whether there is such an
-        account, or whether it has an e-mail address.
+        """Request a letter with a link to set a password.
+
+        The answer does not tell whether the account or its e-mail address exists.
         """
         fields = body(request, WantedReset)
         spend("reset", rates.address(request._request))

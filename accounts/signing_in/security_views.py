@@ -1,4 +1,4 @@
-"""The pages of an account's safety: e-mail address, second factors, where one is signed in, and proving who one is."""
+"""Pages of account security: e-mail address, second factors, devices, and proof of identity."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from accounts.signing_in.second_factors import Adapter, Type
 from accounts.signing_in.views import answer_of
 from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, is_local, limited, next_page, show, too_many
 
-APP_SECRET = "app_secret"  # noqa: S105 (the key of the session under which it is)
+APP_SECRET = "app_secret"  # noqa: S105 (a session key)
 
 
 # --- Proving who one is ----------------------------------------------------------------------------------
@@ -32,8 +32,8 @@ APP_SECRET = "app_secret"  # noqa: S105 (the key of the session under which it i
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def confirm(request: PageRequest, reader: User) -> HttpResponse:
-    """Ask for the password, and the second factor, before what is dangerous. A post that waits for the proof
-    (`step_up.proven_to_act`) is carried in the form.
+    """Ask for password and second factor before dangerous changes. The form carries a waiting POST
+    (`step_up.proven_to_act`).
     """
     has_factor = second_factors.is_set(reader)
     is_answer = request.method == "POST" and "act" not in request.GET
@@ -61,7 +61,7 @@ def confirm(request: PageRequest, reader: User) -> HttpResponse:
 @limited("password")
 @require_POST
 def confirm_options(request: PageRequest, reader: User) -> HttpResponse:
-    """The challenge for one of the reader's passkeys."""
+    """Challenge for the reader's passkeys."""
     return JsonResponse(second_factors.ask_passkey(reader))
 
 
@@ -70,7 +70,7 @@ def confirm_options(request: PageRequest, reader: User) -> HttpResponse:
 @limited("password")
 @require_POST
 def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
-    """Prove who one is by a passkey."""
+    """Prove one's identity by passkey."""
     try:
         second_factors.use_passkey(user=reader, answer=answer_of(request.POST.get("answer", "")))
     except second_factors.RefusedError:
@@ -80,11 +80,11 @@ def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
 
 
 OWN_FIELDS = frozenset({"csrfmiddlewaretoken", READER_FIELD, "act", "next", "password", "code", "answer"})
-"""The fields of the page that asks for a proof; it carries all others."""
+"""Fields of the proof page. It carries all others."""
 
 
 def _carried(request: HttpRequest) -> dict[str, Any]:
-    """The post that waits for the proof: where it goes, and its fields. Only a post names it, so that no link does."""
+    """The waiting POST's target and fields. Only taken from a POST, so that no link can name it."""
     if request.method != "POST":
         return {"act": "", "carried": []}
     act = request.GET.get("act") or request.POST.get("act", "")
@@ -93,7 +93,7 @@ def _carried(request: HttpRequest) -> dict[str, Any]:
 
 
 def _go_on_proven(request: HttpRequest) -> HttpResponseRedirect:
-    """Note the proof, and go on with the post that waits for it, else to the page that asked."""
+    """Record the proof, then repeat the waiting POST or return to the page."""
     step_up.note(request)
     act = request.POST.get("act", "")
     if is_local(act):
@@ -106,7 +106,7 @@ def _go_on_proven(request: HttpRequest) -> HttpResponseRedirect:
 @signed_in
 @require_safe
 def account(request: PageRequest, reader: User) -> HttpResponse:
-    """What one logs in with, and the way to leave."""
+    """Log-in data, and deletion."""
     context = {"proven": addresses.proven(reader), "waiting": addresses.waiting(reader)}
     return show(request, "accounts/account.html", context)
 
@@ -117,7 +117,7 @@ def account(request: PageRequest, reader: User) -> HttpResponse:
 @limited("email")
 @require_http_methods(FORM_METHODS)
 def email(request: PageRequest, reader: User) -> HttpResponse:
-    """The e-mail address: add or change it."""
+    """Add or change the e-mail address."""
     form = AddressForm(request.POST or None)
     if form.is_valid():
         try:
@@ -135,7 +135,7 @@ def email(request: PageRequest, reader: User) -> HttpResponse:
 @limited("email")
 @require_POST
 def email_code(request: PageRequest, reader: User) -> HttpResponse:
-    """Confirm the address by the code of its letter."""
+    """Confirm the address by code."""
     form = AddressCodeForm(request.POST)
     if form.is_valid():
         try:
@@ -153,7 +153,7 @@ def email_code(request: PageRequest, reader: User) -> HttpResponse:
 @limited("email")
 @require_POST
 def email_again(request: PageRequest, reader: User) -> HttpResponse:
-    """Send the letter that confirms the address once more."""
+    """Send the confirmation letter again."""
     if addresses.send_again(user=reader):
         messages.success(request, _("We sent you a letter. Its link or code confirms the address."))
     return redirect("settings-email")
@@ -189,7 +189,7 @@ def _email(request: PageRequest, reader: User, form: AddressForm, code: AddressC
 @signed_in
 @require_safe
 def devices(request: PageRequest, reader: User) -> HttpResponse:
-    """The sessions, API tokens and apps of the reader."""
+    """The reader's sessions, API tokens and apps."""
     places.note(request)
     context = {
         "sessions": places.sessions(reader, request.session.session_key),
@@ -204,7 +204,7 @@ def devices(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_POST
 def end_device(request: PageRequest, reader: User) -> HttpResponse:
-    """End one session, API token or token of an app."""
+    """End a session or token."""
     key = request.POST.get("key", "")
     if any(end(user=reader, key=key) for end in (places.end_session, places.end_token)):
         messages.success(request, _("Logged out."))
@@ -216,7 +216,7 @@ def end_device(request: PageRequest, reader: User) -> HttpResponse:
 @signed_in
 @require_safe
 def factors(request: PageRequest, reader: User) -> HttpResponse:
-    """The second factors of the reader."""
+    """The reader's second factors."""
     rows = second_factors.rows_of(reader)
     context = {
         "app": next((row for row in rows if row.type == Type.TOTP), None),
@@ -233,7 +233,7 @@ def factors(request: PageRequest, reader: User) -> HttpResponse:
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def factor_app(request: PageRequest, reader: User) -> HttpResponse:
-    """Set up an authenticator app: its secret as a picture and as letters, and its first code."""
+    """Set up an authenticator app: secret as QR code and text, and its first code."""
     secret: str = request.session.get(APP_SECRET) or generate_totp_secret()
     request.session[APP_SECRET] = secret
     form = AppForm(request.POST or None)
@@ -265,7 +265,7 @@ def _without_header(svg: str) -> str:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
-    """Add a passkey, which a script asks the browser for."""
+    """Add a passkey. A script asks the browser for it."""
     form = PasskeyForm(request.POST or None)
     if form.is_valid():
         credential = answer_of(form.cleaned_data["credential"])
@@ -288,7 +288,7 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_POST
 def factor_passkey_options(request: PageRequest, reader: User) -> HttpResponse:
-    """The options of which the browser makes a passkey."""
+    """Options to create a passkey."""
     return JsonResponse(second_factors.offer_passkey(reader))
 
 
@@ -297,7 +297,7 @@ def factor_passkey_options(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_POST
 def factor_remove(request: PageRequest, reader: User) -> HttpResponse:
-    """Remove an app or a passkey."""
+    """Remove an app or passkey."""
     row = request.POST.get("id", "")
     if row.isascii() and row.isdigit() and len(row) < 19 and second_factors.remove(user=reader, row_id=int(row)):
         messages.success(request, _("Removed."))
@@ -310,7 +310,7 @@ def factor_remove(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def recovery_codes(request: PageRequest, reader: User) -> HttpResponse:
-    """Show the recovery codes that are left, or make new ones."""
+    """Show unused recovery codes, or make new ones."""
     if request.method == "POST":
         try:
             second_factors.renew_recovery_codes(user=reader)

@@ -1,13 +1,11 @@
-"""Sessions: rows in PostgreSQL, and copies of them on the cache server, which save a page one statement.
+"""Sessions in PostgreSQL, with copies on the cache server that save a query per page.
 
-A copy is a hint. It names the user's `session_generation` as PostgreSQL stated it together with the row, and counts
-only while the user's row, which a page reads anyway, states the same. PostgreSQL draws that anew in the transaction in
-which a session of the user ends early or changes (accounts.models.Session). So a session that ended is refused,
-whatever the cache server still holds, and whether or not it could be told; the other sessions of the user cost one
-statement once. A password that changed, a log-out everywhere and a deactivated user are told by the same row, as ever.
+A copy is a hint. It holds the user's `session_generation` of its time, and counts only while the user's row, which
+pages read anyway, has the same. PostgreSQL draws a new one in the transaction that ends or changes a session early
+(accounts.models.Session). So ended sessions are refused whatever the cache holds, and each other session costs one
+query once. The same row tells password changes, log-outs everywhere and deactivation.
 
-A copy is signed together with the key of its session, so neither rubbish is believed nor a value that another program
-put there, or moved there. It lives `KEPT` at most.
+A copy is signed with its session's key, so that foreign or moved values do not count. It lives for `KEPT`.
 
 See docs/decisions.md: A cached session counts only if the user's row says so.
 """
@@ -35,9 +33,9 @@ from storage.connections import fetch
 from storage.draws import Draw
 
 KEPT = timedelta(hours=1)
-"""How long a copy lives: so often a session costs its statement."""
+"""Life of a copy. Then the session costs its query again."""
 
-# As of the clock of the web process, by which sessions are dated.
+# By the web process's clock, which dates sessions.
 ROW = """
     SELECT s.session_data, extract(epoch FROM s.expire_date)::float8, u.session_generation,
         p.last_seen_at IS NULL OR p.last_seen_at < now() - %s::interval
@@ -54,37 +52,36 @@ class _Row(NamedTuple):
     text: str
     expires: float
     generation: int | None
-    """None where the session names no user."""
+    """None if the session has no user."""
     is_long_unseen: bool
 
 
 class SessionStore(DatabaseStore):
-    """Django's sessions of the database, read from a copy where there is one.
+    """Django's database sessions with cached copies.
 
-    `generation` is the session generation of the user, as of when the row was read; None where the row names no user,
-    and no copy was made.
+    `generation`: the user's at the time of reading. None without a user, and then without a copy.
     """
 
     generation: int | None = None
     is_long_unseen = False
-    """Whether the row was read, and the list of the user's sessions lacks this one or has it as of long ago."""
+    """The row was read, and the session list's entry is missing or old."""
     _owner: str | None = None
-    """The id of the user whom the session named when it was read."""
+    """The user's id in the session as read."""
 
     @classmethod
     def get_model_class(cls) -> type[Session]:
-        """The model of a session's row."""
+        """Session rows."""
         return Session
 
     def create_model_instance(self, data: dict[str, Any]) -> Session:
-        """The row of a session, with its user."""
+        """A row with its user."""
         row = super().create_model_instance(data)
         assert isinstance(row, Session)  # noqa: S101 (get_model_class says so)
         row.user_id = data.get(auth.SESSION_KEY)
         return row
 
     def load(self) -> dict[str, Any]:
-        """The session's data: from the copy if it is valid, else from PostgreSQL."""
+        """Data from a valid copy, else from PostgreSQL."""
         copy = _copy(self.session_key)
         if copy is None:
             return self._read()
@@ -92,28 +89,28 @@ class SessionStore(DatabaseStore):
         return self._noted(self.decode(text))
 
     def read_again(self) -> None:
-        """Take what PostgreSQL has, whatever was read before."""
+        """Read from PostgreSQL."""
         self._session_cache = self._read()
 
     def save(self, must_create: bool = False) -> None:
-        """Write the row, and drop the copy."""
+        """Write the row and drop the copy."""
         super().save(must_create)
         self.generation = None
         _forget(self.session_key)
 
     def delete(self, session_key: str | None = None) -> None:
-        """Delete the row and the copy."""
+        """Delete row and copy."""
         key = session_key or self.session_key
         if key is None:
             return
         with transaction.atomic():
             gone, _ = Session.objects.filter(session_key=key).delete()
-            if not gone and self._owner:  # a failover may have lost the row, and left the copy
+            if not gone and self._owner:  # a failover may lose the row but not the copy
                 User.objects.filter(pk=self._owner).update(session_generation=Draw())
         _forget(key)
 
     def _read(self) -> dict[str, Any]:
-        """The row, of which a copy is made. Where there is none the session has no key any more, as Django has it."""
+        """Read the row and copy it. Without a row the session loses its key, as in Django."""
         key = self.session_key
         params = [settings.LAST_SEEN_INTERVAL, key, time.time()]
         rows = fetch(ROW, params, into=_Row._make) if _is_key(key) else []
@@ -139,7 +136,7 @@ def _keep(key: str, generation: int, expires: float, text: str) -> None:
 
 
 def _copy(key: str | None) -> tuple[int, str] | None:
-    """The generation and the text of a session's row, if there is a copy that was made here and has not expired."""
+    """Generation and data of a valid copy."""
     signed = cache.get(keys.session(_digest(key))) if key and _is_key(key) else None
     if not key or not isinstance(signed, str):
         return None
@@ -156,7 +153,7 @@ def _forget(key: str | None) -> None:
 
 
 def _is_key(key: str | None) -> bool:
-    """Whether Django may have made it: a browser may send any text."""
+    """Whether Django could have made it. Browsers send anything."""
     return key is not None and key.isascii() and key.isalnum()
 
 
@@ -165,16 +162,16 @@ def _signer(key: str) -> signing.Signer:
 
 
 def _digest(key: str) -> str:
-    """Names the session on the cache server, and opens it for no reader of that server."""
+    """The cache key, which does not reveal the session key."""
     return salted_hmac("accounts.sessions", key, algorithm="sha256").hexdigest()[:32]
 
 
 # --- Whose session it is ---------------------------------------------------------------------------------
 class Backend(ModelBackend):
-    """Django's, which reads a page's user by a prepared statement: building it takes the ORM longer than running it."""
+    """Reads users by a prepared statement, because the ORM takes longer to build one than to run it."""
 
     def get_user(self, user_id: Any) -> User | None:
-        """The user of this id, if they may sign in."""
+        """The user, if active."""
         rows = fetch(_user_by_id(), [int(user_id)])
         user = User.from_db(DEFAULT_DB_ALIAS, _user_columns(), rows[0]) if rows else None
         return user if user is not None and self.user_can_authenticate(user) else None
@@ -192,16 +189,16 @@ def _user_by_id() -> str:
 
 
 class AuthenticationMiddleware(DjangoAuthenticationMiddleware):
-    """Django's, by sessions that stand."""
+    """Authenticates by valid sessions."""
 
     def process_request(self, request: HttpRequest) -> None:
-        """Give the request its user, who is read when first asked for."""
+        """Set a lazily read user."""
         super().process_request(request)
         request.user = SimpleLazyObject(lambda: user_of(request))  # type: ignore[assignment]
 
 
 def user_of(request: HttpRequest) -> Any:
-    """The user of the session that a request names; AnonymousUser without one, or where it has ended."""
+    """The session's user, or AnonymousUser if it has ended."""
     session: Any = request.session
     user = auth.get_user(request)
     if user.is_authenticated and session.generation not in (None, user.session_generation):

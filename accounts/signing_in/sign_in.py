@@ -1,11 +1,14 @@
-"""Where a sign-in is decided, for the page, the API and the admin: how often, by which name, by what proof.
+"""Decides sign-ins for pages, API and admin.
 
-1. The name: a username, or a proven e-mail address, which stands for its owner's name in all counts.
-2. The guard counts the attempt (accounts/signing_in/guard.py) before the password is looked at.
-3. The password, or a passkey, which is both factors at once.
-4. The second factor where the account has one. Only after the right password is its caller told that it takes a code.
+1. The name: a username or confirmed address, counted as its owner's name.
 
-`begin` starts the session of a user who was let in; a letter tells the owner of a browser that was not known.
+2. The guard counts the attempt before the password is checked (accounts/signing_in/guard.py).
+
+3. The password, or a passkey, which is both factors.
+
+4. A second factor if there is one. The caller learns of it only after the right password.
+
+`begin` starts the session. A letter tells the owner about a new browser.
 
 See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
@@ -24,13 +27,13 @@ from accounts.models import User
 from accounts.signing_in import addresses, guard, places, second_factors
 
 PENDING = "sign_in"
-"""The key of the session under which a right password waits for its second factor."""
+"""Session key of a right password that waits for its second factor."""
 PENDING_SECONDS = 600
 BACKEND = "accounts.signing_in.sessions.Backend"
 
 
 class WaitError(Exception):
-    """Too many attempts; `seconds` are to be waited."""
+    """Too many attempts. Wait `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -38,11 +41,11 @@ class WaitError(Exception):
 
 
 class WrongError(Exception):
-    """No such account, a wrong password, or an account that may not sign in: it is not said which."""
+    """Unknown account, wrong password or sign-in not allowed. Callers do not learn which."""
 
 
 class WaitingError(WrongError):
-    """The name and password are those of an application that waits for an admin: its owner may know."""
+    """Name and password of a waiting application. Its owner may know."""
 
 
 class CodeNeededError(Exception):
@@ -54,15 +57,15 @@ class CodeNeededError(Exception):
 
 
 class WrongCodeError(Exception):
-    """The password is right, the code of the second factor is not."""
+    """The password is right, the code is not."""
 
 
 CODE_ERRORS = (WaitError, CodeNeededError, WrongCodeError)
-"""The errors after the right password."""
+"""Errors after the right password."""
 
 
 def decide(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
-    """The user who may sign in. An attempt without a password is counted, too.
+    """The user who may sign in. Attempts without a password count too.
 
     Raises WaitError, WrongError, CodeNeededError, WrongCodeError.
     """
@@ -83,9 +86,7 @@ def decide(request: HttpRequest, *, name: str, password: str, code: str = "") ->
 
 
 def username_of(name: str) -> str:
-    """The username that somebody means who types a name or an address. One statement, whether there is such an account
-    or not.
-    """
+    """The username for a typed name or address. One query if it is an address, known or not."""
     text = unicodedata.normalize("NFKC", name[: guard.NAME_LENGTH]).replace("\0", "").strip()
     if "@" not in text.lstrip("@"):
         return text.removeprefix("@")
@@ -95,7 +96,7 @@ def username_of(name: str) -> str:
 
 
 def check_code(request: HttpRequest, *, user: User, code: str) -> None:
-    """Count an attempt, and take a code of the user's second factor, if it is one. Raises WaitError, WrongCodeError."""
+    """Count an attempt and use up a code. Raises WaitError, WrongCodeError."""
     wait = guard.attempt_code(request, user)
     if wait is not None:
         raise WaitError(wait)
@@ -107,7 +108,7 @@ def check_code(request: HttpRequest, *, user: User, code: str) -> None:
 
 # --- Between the password and the second factor ----------------------------------------------------------
 def put_off(request: HttpRequest, user: User) -> None:
-    """Remember in the session that the password was right. The session gets another key, so a planted one is not it."""
+    """Remember in the session that the password was right. A new session key prevents session fixation."""
     request.session.cycle_key()
     request.session[PENDING] = {
         "user": user.pk,
@@ -117,7 +118,7 @@ def put_off(request: HttpRequest, user: User) -> None:
 
 
 def put_off_user(request: HttpRequest) -> User | None:
-    """The user whose password was right in this session a short while ago, and holds still."""
+    """The user whose password was right in this session lately."""
     pending: Any = request.session.get(PENDING)
     if not pending or pending["until"] < time.time():
         return None
@@ -127,7 +128,7 @@ def put_off_user(request: HttpRequest) -> User | None:
 
 # --- Afterwards ------------------------------------------------------------------------------------------
 def begin(request: HttpRequest, user: User) -> None:
-    """Begin a session of this user; the caller lets the browser be known by `guard.remember`."""
+    """Start a session. The caller then calls `guard.remember`."""
     is_new = user.last_login is not None and not guard.known_device(request, user)
     request.session.pop(PENDING, None)
     login(request, user, backend=BACKEND)
@@ -136,12 +137,12 @@ def begin(request: HttpRequest, user: User) -> None:
 
 
 def tell(request: HttpRequest, user: User) -> None:
-    """Tell the owner by a letter that somebody signed in from a browser or program that was not known."""
+    """Write the owner about a sign-in from a new browser or program."""
     addresses.tell(user, "new_sign_in", **whence(request))
 
 
 def whence(request: HttpRequest) -> dict[str, str]:
-    """From where and when a request came, in the words of letters: none of them is the caller's."""
+    """Where and when a request came from, without the caller's words."""
     return {
         "device": places.device_kind(places.agent_of(request)),
         "ip": places.ip_of(request),

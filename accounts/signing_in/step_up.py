@@ -1,8 +1,8 @@
-"""Proof, lately, that the owner of the account sits at the browser: asked for before dangerous changes.
+"""Recent proof of identity, required before dangerous changes.
 
-A session notes when the password, and the second factor where there is one, were proven in it: at sign-in, and on the
-page that asks for them again. Pages that ask for the password each time (another password, deleting the account) want
-this proof of accounts with a second factor. A token proves nothing: it may be years old, so its calls bring a code.
+A session records when password and second factor were proven, at sign-in or on the proof page. Pages that ask for the
+password anyway require this proof only of accounts with a second factor. A token proves nothing, because it may be
+years old, so its calls send a code.
 """
 
 import time
@@ -26,20 +26,20 @@ from web.pages import PageRequest, next_page
 P = ParamSpec("P")
 
 PROVEN = "proven_at"
-"""The key of the session: seconds since 1970."""
+"""Session key: seconds since 1970."""
 SECONDS = 900
 """How long a proof counts."""
 OPEN_SECONDS = 3_600
-"""How long a form of the admin may stay open that was asked for under a proof: its words shall not be lost."""
+"""How long an admin form may stay open after its proof, so that no text is lost."""
 
 
 def note(request: HttpRequest) -> None:
-    """Note that the user of this session proved who they are."""
+    """Record a proof in the session."""
     request.session[PROVEN] = time.time()
 
 
 def is_proven(request: HttpRequest, seconds: int = SECONDS) -> bool:
-    """Whether they did in the last `seconds`."""
+    """Whether there was a proof in the last `seconds`."""
     proven: Any = request.session.get(PROVEN, 0)
     return bool(time.time() - seconds < proven <= time.time() + seconds)
 
@@ -48,7 +48,7 @@ Page = Callable[Concatenate[PageRequest, User, P], HttpResponseBase]
 
 
 def proven(view: Page[P]) -> Page[P]:
-    """Let a page of a signed-in user be seen after a recent proof; without, they are asked for one, and come back."""
+    """Show a page only after a recent proof, or ask for one and return."""
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -58,9 +58,7 @@ def proven(view: Page[P]) -> Page[P]:
 
 
 def proven_to_act(view: Page[P]) -> Page[P]:
-    """Let a page be seen by its signed-in user, and a post to it wait for a recent proof. The page that asks for the
-    proof is sent the post, and sends it on.
-    """
+    """Let a POST wait for a recent proof. The proof page receives the POST and sends it on."""
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -73,9 +71,7 @@ def proven_to_act(view: Page[P]) -> Page[P]:
 
 
 def proven_by_factor(view: Page[P]) -> Page[P]:
-    """Ask accounts with a second factor for a recent proof, as `proven`; the page itself asks all others for the
-    password.
-    """
+    """Like `proven`, only for accounts with a second factor. The page asks others for the password."""
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -87,20 +83,16 @@ def proven_by_factor(view: Page[P]) -> Page[P]:
 
 # --- Calls of the API ------------------------------------------------------------------------------------
 def check(request: Request) -> None:
-    """Let a call by a session pass that a page would let pass, too; a token may read all that its owner may.
-
-    Raises PermissionDenied.
-    """
+    """Require a recent proof of calls by session. A token may read all that its owner may. Raises PermissionDenied."""
     if _is_by_session(request) and not is_proven(request._request):
         raise _denied()
 
 
 def check_password(request: Request, user: User, *, password: str, field: str, code: str) -> None:
-    """Let a call pass that brings the password, and of accounts with a second factor a code; a session that was proven
-    lately needs no code. The password is looked at first, so that without it no attempt at a code is spent.
+    """Require the password, and a code if there is a second factor. A recent proof replaces the code.
 
-    Raises Django's ValidationError for `field`, PermissionDenied for a session without a code, and what `code_refused`
-    makes.
+    The password comes first, so that guesses without it use up no codes. Raises ValidationError for `field`,
+    PermissionDenied for a session without a code, and what `code_refused` makes.
     """
     check_own_password(user=user, password=password, field=field)
     is_by_session = _is_by_session(request)
@@ -117,7 +109,7 @@ def check_password(request: Request, user: User, *, password: str, field: str, c
 
 
 def code_refused(error: Exception) -> APIException:
-    """One of `sign_in.CODE_ERRORS` as the API says it."""
+    """An API error for one of `sign_in.CODE_ERRORS`."""
     if isinstance(error, sign_in.WaitError):
         return Throttled(error.seconds)
     if isinstance(error, sign_in.CodeNeededError):
@@ -140,5 +132,5 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
 
 
 def ask(back: str) -> HttpResponseBase:
-    """The way to the page that asks for a proof, and then goes on to the address `back`."""
+    """Redirect to the proof page, and then to `back`."""
     return redirect(f"{reverse('confirm-identity')}?{urlencode({'next': back})}")

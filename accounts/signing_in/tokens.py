@@ -1,7 +1,7 @@
-"""Tokens, and the caller of a request by `Authorization: Token …`. One prepared query finds a token of any kind.
+"""Tokens, and callers by `Authorization: Token …`. One prepared query finds any token.
 
-An API token is a token of the built-in app. It opens every address, until it expires. Tokens of other apps, which open
-what their scopes name, are read in clientapi/bearer.py.
+API tokens belong to the built-in app and open every address until they expire. clientapi/bearer.py reads other apps'
+tokens, which are limited by scopes.
 
 See docs/decisions.md: One table holds all tokens.
 """
@@ -24,7 +24,7 @@ from storage.connections import fetch
 from web import rates
 
 NOTED = timedelta(hours=1)
-"""The use of an app's token is written at most once in this time."""
+"""An app token's use is written at most once in this time."""
 
 
 @cache
@@ -37,54 +37,51 @@ def _by_digest() -> str:
 
 
 class Token(NamedTuple):
-    """A token that has not expired, of an active user or of no user."""
+    """An unexpired token of an active user or of none."""
 
     token_id: int
     app_id: int
     scopes: str
     is_due: bool
-    """Whether its use is to be written."""
+    """Whether to write its use."""
     user: User | None
-    """None where an app holds the token in its own name."""
+    """None if it is the app's own."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Token":
-        """The token of a row of `_by_digest`."""
+        """A token from a row of `_by_digest`."""
         token_id, app_id, scopes, is_due, *columns = row
         return cls(token_id, app_id, scopes, is_due, user_or_none(columns))
 
 
 def digest_of(text: str) -> str:
-    """The hash under which a token is kept."""
+    """The stored hash."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def find(text: str) -> Token | None:
-    """The token with this text. None for one that is unknown or expired, or whose user is not active."""
+    """The token with this text. None if unknown, expired or of an inactive user."""
     rows = fetch(_by_digest(), {"digest": digest_of(text), "noted": NOTED}, into=Token.of)
     return rows[0] if rows else None
 
 
 def token_of(request: Request) -> int:
-    """The id of the API token that a request was authenticated by; 0 without one."""
+    """The id of the request's API token, or 0."""
     return request.auth if isinstance(request.auth, int) else 0
 
 
 class TokenAuthentication(RestTokenAuthentication, rates.Claimed):
-    """Authenticates by an API token. `request.auth` is the token's id.
-
-    Raises AuthenticationFailed, in the same words whatever is wrong with the token or its user.
-    """
+    """Authenticates by an API token. `request.auth` is its id. All failures have the same message."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """The text after `Token`, which the rates count before it is proven (`rates.Claimed`)."""
+        """The unproven token, for rates (`rates.Claimed`)."""
         words = request.META.get("HTTP_AUTHORIZATION", "").split(None, 1)
         if not words or words[0].lower() != "token":
             return "", None
         return rates.token_credential(" ".join(words[1:])), None
 
     def authenticate_credentials(self, key: str) -> tuple[User, int]:
-        """The user of the token, and the token's id. Raises AuthenticationFailed."""
+        """The user and the token's id. Raises AuthenticationFailed."""
         token = find(key)
         if token is None or token.user is None or token.app_id != OWN_APP:
             raise AuthenticationFailed("Invalid token.")

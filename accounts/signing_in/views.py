@@ -1,4 +1,4 @@
-"""The pages before a session: signing in by password, code and passkey, and setting a password that was forgotten."""
+"""Pages before a session: log-in, password reset and confirming addresses."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ GONE = 410
 @never_cache
 @require_http_methods(FORM_METHODS)
 def log_in(request: PageRequest) -> HttpResponse:
-    """Sign in by name or address, and password; a second factor is asked for on a page of its own."""
+    """Sign in by name or address, and password. Another page asks for a second factor."""
     if request.user.is_authenticated:
         return go_on(request, "home")
     form = LoginForm(request.POST or None)
@@ -76,7 +76,7 @@ def log_in_code(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def passkey_options(request: PageRequest) -> HttpResponse:
-    """The challenge for a passkey: of the user whose password was right, else of any."""
+    """Challenge for a passkey: of the user with the right password, else of any."""
     wait = guard.attempt_passkey(request)
     if wait is not None:
         return too_many(request, wait)
@@ -87,7 +87,7 @@ def passkey_options(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def log_in_passkey(request: PageRequest) -> HttpResponse:
-    """Sign in by a passkey, which stands for the password and the second factor."""
+    """Sign in by passkey, which is both factors."""
     wait = guard.attempt_passkey(request)
     if wait is not None:
         return too_many(request, wait)
@@ -102,7 +102,7 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
 
 
 def answer_of(text: str) -> Any:
-    """The answer of a browser's passkey. Raises BadRequest for what is no JSON object."""
+    """A passkey's answer. Raises BadRequest unless it is a JSON object."""
     try:
         answer = json.loads(text) if len(text) <= ANSWER_LENGTH else None
     except (ValueError, RecursionError):
@@ -120,7 +120,7 @@ def _let_in(request: PageRequest, user: User) -> HttpResponseRedirect:
 
 
 def _with_next(request: HttpRequest, name: str) -> str:
-    """The address of a page, which goes on to the same `next`."""
+    """A page's address with the same `next`."""
     target = next_page(request)
     return f"{reverse(name)}?{urlencode({'next': target})}" if target else reverse(name)
 
@@ -129,7 +129,7 @@ def _with_next(request: HttpRequest, name: str) -> str:
 @never_cache
 @require_http_methods(FORM_METHODS)
 def ask_reset(request: PageRequest) -> HttpResponse:
-    """Ask for a letter by which another password is set; the answer is the same whether there is such an account."""
+    """Request a reset letter. The answer is the same for unknown accounts."""
     form = ResetForm(request.POST or None)
     if form.is_valid():
         wait = rates.hit("reset", rates.address(request))
@@ -142,7 +142,7 @@ def ask_reset(request: PageRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD"])
 def reset_asked(request: PageRequest) -> HttpResponse:
-    """Say that a letter is on its way, if there is such an account."""
+    """Say that a letter comes if there is an account."""
     return show(request, "accounts/reset_asked.html")
 
 
@@ -150,7 +150,7 @@ def reset_asked(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(FORM_METHODS)
 def reset(request: PageRequest, number: str, token: str) -> HttpResponse:
-    """Set another password by the link of a letter, once, in any browser."""
+    """Set a password by link, once, in any browser."""
     wait = rates.hit("reset", rates.address(request))
     if wait is not None:
         return too_many(request, wait)
@@ -175,7 +175,7 @@ def reset(request: PageRequest, number: str, token: str) -> HttpResponse:
 @never_cache
 @require_http_methods(FORM_METHODS)
 def verify_email(request: PageRequest, key: str) -> HttpResponse:
-    """Confirm an e-mail address by the link of its letter, in any browser; a press, as programs open links ahead."""
+    """Confirm an address by link, in any browser. Needs a click, because programs open links in advance."""
     wait = rates.hit("reset", rates.address(request))
     if wait is not None:
         return too_many(request, wait)

@@ -1,4 +1,4 @@
-"""`policy`: shows which readers have an inbox and which take pushes from big-Vs, or changes it."""
+"""`policy`: shows or changes which readers have an inbox and which receive big-Vs' posts."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ from accounts.levels import policy
 
 
 class Command(BaseCommand):
-    """`policy`: shows or changes the policy."""
+    """Shows or changes the policy."""
 
     help = (
         "Show the policy (which readers have an inbox, which followers are pushed a big-V's items), or change it; "
@@ -17,7 +17,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The fields to change."""
+        """Declare the fields."""
         parser.add_argument(
             "--push-level",
             metavar="LEVEL",
@@ -37,7 +37,7 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, push_level: str | None, inbox_from: str | None, new_generation: bool, **options: Any
     ) -> None:
-        """Change the given fields, and print the policy. Raises CommandError for a value out of range."""
+        """Change given fields and print the policy. Raises CommandError for a value out of range."""
         wanted = {
             "push_level": _whole("push-level", push_level, policy.LEVELS),
             "inbox_from": _whole("inbox-from", inbox_from, policy.FOLLOWEES),

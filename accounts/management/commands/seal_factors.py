@@ -1,4 +1,4 @@
-"""`seal_factors`: seals the secrets of second factors by the secret key of today."""
+"""`seal_factors`: re-encrypts secrets of second factors with the current secret key."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -10,20 +10,20 @@ from storage import site_key
 
 
 class Command(BaseCommand):
-    """`seal_factors`: the step of a change of the secret key after which the old one can be forgotten."""
+    """Run it when the secret key changes. Then the old key can go."""
 
     help = (
         "Seal the secrets of second factors by the secret key of today, so that FEEDSITE_SECRET_KEY_FALLBACKS can go."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Whether the old key is lost."""
+        """Declare `--new-key`."""
         parser.add_argument(
             "--new-key", action="store_true", help="The old key is lost: from now on this machine's is the site's."
         )
 
     def handle(self, *args: Any, new_key: bool, **options: Any) -> None:
-        """Seal them. Raises CommandError if there are some that no key opens."""
+        """Re-encrypt. Raises CommandError if no key decrypts some of them."""
         if new_key:
             site_key.forget()
             site_key.check()

@@ -1,4 +1,4 @@
-"""`sendtestemail`: asks the mail server at once, and says in a line how it went."""
+"""`sendtestemail`: sends a test letter at once."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -14,17 +14,17 @@ from accounts.mail.models import Letter
 
 
 class Command(BaseCommand):
-    """`sendtestemail`: Django's, by a letter as the site writes them, past the queue."""
+    """Django's command, with a letter of the site, without the queue."""
 
     help = "Send a letter at once, and say what the mail server answered."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The addresses."""
+        """Declare the addresses."""
         parser.add_argument("address", nargs="+", help="Where the letter goes.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Send it to each address. Raises CommandError for the first that the server did not take."""
+        """Send to each address. Raises CommandError for the first refusal."""
         for address in options["address"]:
             if not is_address(address):
                 raise CommandError(f"{address!r} is no e-mail address.")
@@ -33,13 +33,13 @@ class Command(BaseCommand):
             try:
                 with get_connection() as connection:
                     connection.send_messages([message])
-            except OSError as error:  # smtplib's and those of TLS too
+            except OSError as error:  # includes errors of smtplib and TLS
                 said = " ".join(f"{type(error).__name__}: {error}".split())
                 raise CommandError(f"The letter to {address} was not taken: {said}") from error
             self.stdout.write(f"The letter to {address} was taken by {server()}. It is from {message.from_email}.")
 
 
 def server() -> str:
-    """The place to which letters go, without the password."""
+    """The mail server, without its password."""
     backend = settings.EMAIL_BACKEND.rsplit(".", 2)[-2]
     return f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}" if backend == "smtp" else f"the backend {backend!r}"
