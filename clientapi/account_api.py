@@ -1,4 +1,4 @@
-"""Accounts over HTTP: one's own, those of others, and how one stands to them."""
+"""Accounts over HTTP: the caller's own, those of others, and relations to them."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -46,12 +46,12 @@ CAPS = {
 
 
 def own_account(user: User) -> CredentialAccount:
-    """The caller's own account."""
+    """The caller's account."""
     return CredentialAccount.own(user, post_counts.of([user.pk])[user.pk], waiting_requests(user))
 
 
 def user_or_404(text: str, reader: Reader) -> User:
-    """The user of this id as far as `reader` may know of them. Raises NotFound, the same for every other id."""
+    """Raises NotFound, the same for an unknown id and for a user whom `reader` may not know of."""
     number = parse_id(text)
     user = users_visible_to(reader).filter(pk=number).first() if number else None
     if user is None:
@@ -60,7 +60,7 @@ def user_or_404(text: str, reader: Reader) -> User:
 
 
 def any_or_404(text: str) -> User:
-    """The user of this id, seen or not: one's own relation can be ended all the same. Raises NotFound."""
+    """The user of this id, visible or not, so that the caller can always end a relation. Raises NotFound."""
     number = parse_id(text)
     user = User.objects.filter(pk=number).first() if number else None
     if user is None:
@@ -69,13 +69,13 @@ def any_or_404(text: str) -> User:
 
 
 def name_of(acct: str) -> str:
-    """The username that an address of an account names; empty for an account of another site."""
+    """The username in an address like `@name@domain`; empty for an account of another site."""
     name, _at, domain = acct.strip().lstrip("@").partition("@")
     return name if not domain or is_own(domain) else ""
 
 
 def shown_account(user: User, reader: Reader) -> Account:
-    """An account with exact counts, for its own address."""
+    """An account with exact counts, for its own page."""
     account = Account.of(user, item_count(user, reader))
     counts = standing(user, reader)
     account.followers_count, account.following_count = counts.followers, counts.following_count
@@ -84,22 +84,22 @@ def shown_account(user: User, reader: Reader) -> Account:
 
 # --- One's own account -----------------------------------------------------------------------------------
 class OwnAccountView(ClientView):
-    """The account of the caller, over HTTP."""
+    """The caller's account."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The account in whose name the app calls."""
+        """Return the account."""
         return FeedResponse(own_account(caller_of(request)))
 
 
 class ProfileView(ClientView):
-    """How the caller presents themself, over HTTP."""
+    """The caller's profile."""
 
     rates: Mapping[str, str] = {"PATCH": "upload"}
     takes_files = frozenset({"PATCH"})
 
     def patch(self, request: Request) -> HttpResponse:
-        """Change name, words, fields, lock, pictures, whether search engines may list the account, and who may quote;
-        the rest is passed over, because the site has nothing like it.
+        """Change name, bio, fields, lock, pictures, indexing, and who may quote. Other parameters are ignored: the site
+        has nothing like them.
         """
         user, params = caller_of(request), Params(request)
         with ExitStack() as stack:
@@ -134,7 +134,6 @@ def _present(user: User, params: Params, files: dict[Use, IO[bytes]]) -> None:
 
 
 def _fields(params: Params) -> list[Pair]:
-    """The fields of the profile that are sent: all of them."""
     parts = params.parts("fields_attributes")
     return [(one.text("name", most=TEXT_LENGTH), one.text("value", most=TEXT_LENGTH)) for one in parts]
 
@@ -145,29 +144,29 @@ def _raise(error: Exception) -> None:
 
 # --- Others ----------------------------------------------------------------------------------------------
 class AccountView(OpenView):
-    """An account, over HTTP."""
+    """An account."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """The account of this id."""
+        """Return the account of this id."""
         reader = reader_of(request)
         return FeedResponse(shown_account(user_or_404(account_id, reader), reader))
 
 
 class AccountsView(OpenView):
-    """Several accounts, over HTTP."""
+    """Several accounts."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The accounts of these ids, as far as the caller may know of them."""
+        """Return those of these accounts that the caller may know of."""
         ids = Params(request).ids("id", most=MOST_PEOPLE)
         found = {user.pk: user for user in users_visible_to(reader_of(request)).filter(pk__in=ids)}
         return FeedResponse(accounts_of(found[one] for one in ids if one in found))
 
 
 class LookupView(OpenView):
-    """An account by its name, over HTTP."""
+    """An account by its name."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The account of this name."""
+        """Return the account of this name."""
         reader = reader_of(request)
         user = visible_user(name_of(Params(request).text("acct", most=300)), reader)
         if user is None:
@@ -176,18 +175,18 @@ class LookupView(OpenView):
 
 
 class RelationshipsView(ClientView):
-    """How the caller stands to others, over HTTP."""
+    """The caller's relations to others."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The relationships to these accounts."""
+        """Return the relationships to these accounts."""
         return FeedResponse(relationships(caller_of(request), Params(request).ids("id", most=ASKED)))
 
 
 class StatusesView(OpenView):
-    """The statuses of an account, over HTTP."""
+    """The statuses of an account."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """Statuses of an account, newest first."""
+        """List the statuses, newest first."""
         reader, params = reader_of(request), Params(request)
         owner = user_or_404(account_id, reader)
         asked, kinds = wanted(params), _kinds(params)
@@ -209,27 +208,27 @@ def _kinds(params: Params) -> timelines.Kinds:
 
 
 class FollowersView(OpenView):
-    """The followers of an account, over HTTP."""
+    """The followers of an account."""
 
     listed = FOLLOWERS
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """Accounts in this relation to the account, newest relation first."""
+        """List the people, newest relation first."""
         reader = reader_of(request)
         return people_answer(request, user_or_404(account_id, reader).pk, self.listed, reader)
 
 
 class FollowingView(FollowersView):
-    """Whom an account follows, over HTTP."""
+    """The accounts that an account follows."""
 
     listed = FOLLOWEES
 
 
 class ListsOfAccountView(ClientView):
-    """The caller's lists that an account is in, over HTTP."""
+    """The caller's lists that an account is in."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """The lists that have the account as a member."""
+        """Return the lists."""
         reader = caller_of(request)
         user = user_or_404(account_id, reader)
         found = lists.titles(one for one in lists.lists_of(reader, person_id=user.pk) if one.has_person)
@@ -238,17 +237,17 @@ class ListsOfAccountView(ClientView):
 
 # --- Relations -------------------------------------------------------------------------------------------
 class RelationView(ClientView):
-    """A relation of the caller to an account, begun or ended. Again changes nothing."""
+    """A relation of the caller to an account. Repeating a call changes nothing."""
 
     is_end = False
-    """Whether it ends: also to users who may not be seen any more."""
+    """True if the call ends the relation. Then it also works on users whom the caller can no longer see."""
 
     def act(self, reader: User, other: User, params: Params) -> bool:
-        """Change the relation; whether that changed anything."""
+        """Change the relation. Return whether anything changed."""
         raise NotImplementedError
 
     def post(self, request: Request, account_id: str) -> HttpResponse:
-        """Change the relation, and tell what it is then."""
+        """Change the relation and return it."""
         reader, params = caller_of(request), Params(request)
         other = any_or_404(account_id) if self.is_end else user_or_404(account_id, reader)
         if other.pk == reader.pk:
@@ -266,7 +265,7 @@ class RelationView(ClientView):
 
 
 class FollowView(RelationView):
-    """Follow an account, or ask to where it is locked."""
+    """Follow an account, or ask to if it is locked."""
 
     def act(self, reader: User, other: User, params: Params) -> bool:
         """Follow."""
@@ -277,7 +276,7 @@ class FollowView(RelationView):
 
 
 class UnfollowView(RelationView):
-    """Follow an account no more."""
+    """Unfollow an account."""
 
     is_end = True
 
@@ -287,17 +286,17 @@ class UnfollowView(RelationView):
 
 
 class RemoveFollowerView(RelationView):
-    """Let an account follow the caller no more."""
+    """Remove a follower."""
 
     is_end = True
 
     def act(self, reader: User, other: User, params: Params) -> bool:
-        """End the other's follow of the reader."""
+        """End the other user's follow."""
         return actions.unfollow(follower=other, followee=reader)
 
 
 class BlockView(RelationView):
-    """Hide the caller and an account from each other."""
+    """Block an account."""
 
     def act(self, reader: User, other: User, params: Params) -> bool:
         """Block."""
@@ -315,10 +314,10 @@ class UnblockView(RelationView):
 
 
 class MuteView(RelationView):
-    """Leave an account out of the caller's home."""
+    """Mute an account."""
 
     def act(self, reader: User, other: User, params: Params) -> bool:
-        """Mute, for a time where `duration` names one."""
+        """Mute, for `duration` seconds if given."""
         seconds = params.number("duration", least=0, most=LONGEST_MUTE_SECONDS, default=0)
         lasts = timedelta(seconds=seconds) if seconds else None
         notifications = params.flag("notifications", default=True)
@@ -337,33 +336,33 @@ class UnmuteView(RelationView):
 
 # --- One's own lists of people ---------------------------------------------------------------------------
 class OwnPeopleView(ClientView):
-    """A list of people that is the caller's alone, over HTTP."""
+    """A list of people that only the caller sees."""
 
     listed: Listed
 
     def get(self, request: Request) -> HttpResponse:
-        """The people of the list, newest relation first."""
+        """List the people, newest relation first."""
         reader = caller_of(request)
         return people_answer(request, reader.pk, self.listed, reader)
 
 
 class BlocksView(OwnPeopleView):
-    """Accounts that the caller blocks, over HTTP."""
+    """Accounts that the caller blocks."""
 
     listed = BLOCKS
 
 
 class RequestsView(OwnPeopleView):
-    """Accounts that ask to follow the caller, over HTTP."""
+    """Accounts that ask to follow the caller."""
 
     listed = REQUESTS
 
 
 class MutesView(ClientView):
-    """Accounts that the caller mutes, over HTTP."""
+    """Accounts that the caller mutes."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Muted accounts, newest mute first, each with when its mute ends."""
+        """List muted accounts, newest mute first, each with the end of its mute."""
         reader = caller_of(request)
         asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
         found, next_id, prev_id = found_people(reader.pk, MUTES, reader, asked)
@@ -381,12 +380,12 @@ def _end(mute: Any) -> str | None:
 
 
 class DecisionView(ClientView):
-    """A decision on a request to follow the caller, over HTTP."""
+    """A decision on a request to follow the caller."""
 
     decide: Callable[..., bool]
 
     def post(self, request: Request, account_id: str) -> HttpResponse:
-        """Decide; 404 without a request of theirs."""
+        """Decide. 404 if there is no request."""
         reader = caller_of(request)
         other = user_or_404(account_id, reader)
         try:
@@ -399,12 +398,12 @@ class DecisionView(ClientView):
 
 
 class AcceptView(DecisionView):
-    """Let them follow."""
+    """Accept the request."""
 
     decide = staticmethod(actions.accept)
 
 
 class RejectView(DecisionView):
-    """Take their request away."""
+    """Reject the request."""
 
     decide = staticmethod(actions.reject)

@@ -1,7 +1,4 @@
-"""The verbs of the client API that are its own: apps register themselves, and those that no user let in are forgotten.
-
-All other writes are verbs of the rooms below.
-"""
+"""Registering apps and deleting unused ones. Other writes are in the packages below."""
 
 import re
 from datetime import timedelta
@@ -19,29 +16,28 @@ from clientapi.validator import secret_digest
 
 NAME_LENGTH = 100
 ADDRESSES = 10
-"""Redirect addresses that an app may have."""
 ADDRESS_LENGTH = 2_000
 OUT_OF_BAND = "urn:ietf:wg:oauth:2.0:oob"
-"""The address of an app that its user copies a code into."""
+"""The redirect address of an app whose user copies the code by hand."""
 FORGOTTEN = 500
-"""Apps, tokens or codes that one turn of the task forgets."""
+"""Apps, tokens or codes deleted per call."""
 UNUSED = timedelta(days=2)
-"""How long an app is kept that no user has let in."""
+"""How long an app is kept if no user has allowed it."""
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]{0,63}):[\x21-\x7e]+", re.ASCII | re.IGNORECASE)
 HOST = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z0-9_-]+\.?|\[[0-9a-f:.]+\]", re.ASCII)
-"""The host of an address that browsers and policies read as it is shown to users: no sign ends it, and none stands for
-others.
+"""Hosts that browsers and Content-Security-Policies read exactly as users see them: no character ends the host early or
+stands for other hosts.
 """
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that no name of an app has: those that would turn the words of the authorize page round, too."""
+"""Characters not allowed in an app's name. Some of them would reverse the text of the authorize page."""
 
 
 class RefusedError(ValueError):
-    """Raised for an app that says something of itself which cannot be; the message is for its makers."""
+    """Raised for wrong data in an app's registration. The message is for its developers."""
 
 
 class Registered(NamedTuple):
-    """A new app, and its secret, which is kept nowhere."""
+    """A new app and its secret, which is stored only as a hash."""
 
     app: ClientApp
     secret: str
@@ -70,13 +66,13 @@ def register(*, name: str, addresses: list[str], asked: str = "", website: str =
         client_type=ClientApp.CLIENT_CONFIDENTIAL,
         authorization_grant_type=ClientApp.GRANT_AUTHORIZATION_CODE,
         client_secret=secret_digest(secret),
-        hash_client_secret=False,  # it is one
+        hash_client_secret=False,  # secret_digest has hashed it
     )
     return Registered(app, secret)
 
 
 def check_address(address: str) -> None:
-    """Raise RefusedError for an address to which no user can be led back."""
+    """Raise RefusedError for a redirect address that cannot lead a user back."""
     match = ADDRESS.fullmatch(address)
     scheme = match[1].lower() if match else ""
     if not scheme or scheme in FORBIDDEN_SCHEMES or len(address) > ADDRESS_LENGTH or "#" in address:
@@ -94,17 +90,17 @@ def check_address(address: str) -> None:
 
 
 def _is_place(parts: SplitResult) -> bool:
-    """Whether a web address names a host, and no port that cannot be. Raises ValueError for such a port."""
+    """Whether a web address has a valid host. Raises ValueError for an invalid port."""
     host, port = parts.hostname or "", parts.port
     named = f"[{host}]" if ":" in host else host
     return bool(HOST.fullmatch(named)) and parts.netloc.lower() in (named, f"{named}:{port}")
 
 
 def forget_unused() -> int:
-    """Delete tokens and codes that have expired, and unused apps, at most `FORGOTTEN` each; how many.
+    """Delete expired tokens and codes, and unused apps, at most `FORGOTTEN` of each. Return how many.
 
-    An app is kept by a token or a code of a user, and by one of its own for `UNUSED` after its last use: any client can
-    register apps, and give each a token of its own.
+    A user's token or code keeps an app. A token without a user keeps it only for `UNUSED` after its last use, because
+    any client can register apps and get these tokens.
     """
     now = timezone.now()
     gone: int = 0

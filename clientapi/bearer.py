@@ -1,9 +1,8 @@
-"""The caller of a request by `Authorization: Bearer …`, which carries the token of an app.
+"""Authentication by an app's token: `Authorization: Bearer …`.
 
-A token ends with its user's password, their log-out everywhere, their suspension and their deletion, when it is
-revoked (accounts.actions), and when it was not used for `APP_TOKEN_DAYS`. A token in no user's name, which its app can
-ask for again, ends after `OF_APP_LIFE` without use. The use is written at most once in
-`accounts.signing_in.tokens.NOTED`.
+A token ends with its user's password, "log out everywhere", suspension or deletion, when it is revoked
+(accounts.actions), and after `APP_TOKEN_DAYS` without use. A token without a user ends after `OF_APP_LIFE` without use;
+its app can get another. Its use is written at most once per `accounts.signing_in.tokens.NOTED`.
 """
 
 from datetime import timedelta
@@ -25,10 +24,10 @@ from web import rates
 from web.credentials import Bounded
 
 OF_APP_LIFE = timedelta(days=2)
-"""How long a token in no user's name lives after its last use."""
+"""How long a token without a user lives after its last use."""
 READING = frozenset({"GET", "HEAD"})
 OUTSIDE = "This action is outside the authorized scopes"
-"""The words of Mastodon, which its clients know."""
+"""Mastodon's message, which its clients know."""
 NOTE = f"""
     UPDATE oauth2_provider_accesstoken SET updated = now(), expires = now() + %(life)s
     WHERE id = %(token)s AND updated < now() - %(noted)s AND {LAZILY} RETURNING id
@@ -36,7 +35,7 @@ NOTE = f"""
 
 
 class AppToken(Bounded):
-    """The token of a request: of which app it is, and what its user, if it has one, lets that app do."""
+    """The token of a request: its app, and the scopes that it has."""
 
     def __init__(self, token: Token) -> None:
         self.token_id = token.token_id
@@ -44,10 +43,10 @@ class AppToken(Bounded):
         self.scopes = frozenset(scopes.parsed(token.scopes))
 
     def check(self, request: Request) -> None:
-        """Raise PermissionDenied at an address that the token's scopes do not open. Where strangers read, the caller is
-        one then.
+        """Raise PermissionDenied if the scopes do not open this address. If strangers may read it, the caller becomes a
+        stranger instead.
         """
-        if request.method == "OPTIONS":  # it says what there is for all
+        if request.method == "OPTIONS":  # anyone may ask for the options
             return
         match = request._request.resolver_match
         route = match.route if match is not None else ""
@@ -61,20 +60,20 @@ class AppToken(Bounded):
 
 
 class BearerAuthentication(BaseAuthentication, rates.Claimed):
-    """Tokens of apps. `request.auth` is the AppToken; the user is anonymous where the token is the app's own."""
+    """Tokens of apps. `request.auth` is the AppToken. The user is anonymous if the token has none."""
 
     def token_of(self, request: HttpRequest) -> str | None:
-        """The token that a request names; None where it names none."""
+        """The token in the request, if any."""
         kind, _separator, token = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
         return token.strip() if kind.lower() == "bearer" else None
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """The text after `Bearer`, which the rates count before it is proven (`rates.Claimed`)."""
+        """The token as sent. Rates count it before it is verified (`rates.Claimed`)."""
         token = self.token_of(request)
         return (rates.token_credential(f"bearer {token}") if token is not None else ""), None
 
     def authenticate(self, request: Request) -> tuple[User | AnonymousUser, AppToken] | None:
-        """The user of the token, and the token; None without one. Raises AuthenticationFailed."""
+        """The token and its user, or None without a token. Raises AuthenticationFailed."""
         text = self.token_of(request._request)
         if text is None:
             return None
@@ -87,17 +86,17 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         return token.user or AnonymousUser(), AppToken(token)
 
     def authenticate_header(self, request: Request) -> str:
-        """The challenge of a 401."""
+        """The WWW-Authenticate header of a 401."""
         return 'Bearer realm="feedsite"'
 
 
 class StreamAuthentication(BearerAuthentication):
-    """Finds the token of an open connection: browsers can name no header then, so the token may stand in the
-    address, or as the protocol of a socket.
+    """Tokens of open connections. Browsers cannot set a header there, so the token may be in the query or in the
+    WebSocket protocol header.
     """
 
     def token_of(self, request: HttpRequest) -> str | None:
-        """The token that a request names; None where it names none."""
+        """The token in the request, if any."""
         named = super().token_of(request)
         if named is None:
             named = (

@@ -1,4 +1,4 @@
-"""The caller's conversations over HTTP. Requests of strangers are on the site's own pages alone."""
+"""The caller's conversations over HTTP. Requests from strangers are only on the site's own pages."""
 
 import msgspec
 from django.http import HttpResponse
@@ -18,7 +18,7 @@ from web.rest import FeedResponse, parse_id
 
 
 class ConversationBody(msgspec.Struct):
-    """Mastodon's Conversation: the others in it, and its newest message."""
+    """Mastodon's Conversation: the other people in it, and its newest message."""
 
     id: str
     unread: bool
@@ -33,7 +33,7 @@ def _bodies(found: list[conversations.Conversation], reader: User) -> list[Conve
         ConversationBody(
             one.id,
             one.unread,
-            # Apps expect somebody in it: where nobody is left, the sender of its last message.
+            # Apps expect at least one account. If nobody is left, use the sender of the last message.
             [accounts[card.id] for card in one.users if card.id in accounts] or [status.account],
             status,
         )
@@ -49,10 +49,10 @@ def _number(text: str) -> int:
 
 
 class ConversationsView(ClientView):
-    """The caller's conversations, over HTTP."""
+    """The caller's conversations."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Private mentions by the people in them, the newest first. The ids of pages are those of messages."""
+        """List conversations, newest first. Page ids are ids of messages."""
         reader, asked = caller_of(request), wanted(Params(request))
         found, place, has_more = conversations.placed_page(
             reader, below=below(asked.max_id), above=asked.above, upward=asked.goes_up, limit=asked.limit
@@ -62,20 +62,20 @@ class ConversationsView(ClientView):
 
 
 class ConversationView(ClientView):
-    """One conversation of the caller, over HTTP."""
+    """One conversation."""
 
     def delete(self, request: Request, conversation_id: str) -> HttpResponse:
-        """Take it out of the caller's list, until somebody writes in it."""
+        """Remove it from the caller's list until somebody writes in it."""
         if not conversations.put_away(reader=caller_of(request), conversation_id=_number(conversation_id)):
             raise exceptions.NotFound
         return FeedResponse({})
 
 
 class ConversationReadView(ClientView):
-    """The mark of a conversation, over HTTP."""
+    """The read mark of a conversation."""
 
     def post(self, request: Request, conversation_id: str) -> HttpResponse:
-        """Note that the caller has seen all of it."""
+        """Mark it as read."""
         reader, number = caller_of(request), _number(conversation_id)
         conversations.mark_read(reader=reader, item_id=number)
         found = conversations.conversation_of(reader, number)

@@ -1,6 +1,6 @@
-"""The answers to clients: Mastodon's entities, whole, one struct each. Ids are strings, times have milliseconds.
+"""Mastodon's entities, one struct each. Ids are strings, times have milliseconds.
 
-They are made of what the rooms below read for the site's own API; no module here asks PostgreSQL.
+They are built from what the packages below read. No module here queries PostgreSQL.
 """
 
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from clientapi import html
 from media.objects import MediaObject
 
 KEPT = 4_096
-"""Accounts that a process keeps as they are shown."""
+"""Size of a process's cache of accounts."""
 Visibility = Literal["public", "unlisted", "private", "direct"]
 SHOWN_AS: dict[str, Visibility] = {
     "public": "public",
@@ -26,7 +26,7 @@ SHOWN_AS: dict[str, Visibility] = {
     "self": "private",
     "mentioned": "direct",
 }
-"""The names that visibilities of items have in Mastodon, which has none for mutuals and for oneself."""
+"""Mastodon's names of visibilities. It has none for mutuals and for oneself."""
 
 QUOTABLE_BY: dict[str, str] = {
     "public": QuotableBy.EVERYONE,
@@ -34,16 +34,16 @@ QUOTABLE_BY: dict[str, str] = {
     "nobody": QuotableBy.NOBODY,
 }
 QUOTE_POLICIES = {who: name for name, who in QUOTABLE_BY.items()}
-"""The names that Mastodon has for who may quote."""
+"""Mastodon's names for who may quote."""
 
 
 def moment(when: datetime) -> str:
-    """A time as clients parse it: UTC, with milliseconds and Z."""
+    """UTC with milliseconds and Z, as clients parse it."""
     return f"{(when if when.tzinfo is UTC else when.astimezone(UTC)).isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def absolute(address: str) -> str:
-    """An address of the site with its host; other addresses have theirs."""
+    """An address with the site's host if it has none."""
     return f"{settings.SITE_URL}{address}" if address.startswith("/") else address
 
 
@@ -57,8 +57,8 @@ class Field(msgspec.Struct):
 
 
 class Account(msgspec.Struct, gc=False):
-    """A user, as every reader sees them. `statuses_count` is of the posts that followers see, at most 1,000, and may
-    lag by some minutes; the account's own address counts exactly.
+    """A user, the same for all readers. `statuses_count` counts posts that followers see, up to 1,000, and may lag by
+    some minutes. Only the account's own address counts exactly.
     """
 
     id: str
@@ -90,12 +90,12 @@ class Account(msgspec.Struct, gc=False):
 
     @classmethod
     def of(cls, user: User, statuses_count: int) -> "Account":
-        """The account of this user."""
+        """The user's account."""
         return cls(*_account(Facts.of(user), statuses_count))
 
 
 class Facts(NamedTuple):
-    """The parts of an account. Pictures and fields are JSON, so that all of it can be a key."""
+    """The facts of an account. Pictures and fields are JSON text, so that Facts can be a cache key."""
 
     id: int
     username: str
@@ -112,7 +112,7 @@ class Facts(NamedTuple):
 
     @classmethod
     def of(cls, user: User) -> "Facts":
-        """The facts of a user who was read."""
+        """The facts of a loaded user."""
         kept = {name: getattr(user, name) for name in ("avatar", "banner", "profile_fields")}
         texts = {name: None if facts is None else msgspec.json.encode(facts).decode() for name, facts in kept.items()}
         return cls._make(texts[name] if name in texts else getattr(user, name) for name in cls._fields)
@@ -120,7 +120,7 @@ class Facts(NamedTuple):
 
 @lru_cache(KEPT)
 def account_of(facts: Facts, statuses_count: int) -> Account:
-    """The account of these facts: one object for all who ask, never changed."""
+    """The account of these facts. Callers share the object and never change it."""
     return Account(*_account(facts, statuses_count))
 
 
@@ -166,7 +166,7 @@ def _pairs(profile_fields: str) -> list[tuple[str, str]]:
 
 
 class Source(msgspec.Struct):
-    """The part of an account that its own user edits: texts as they were typed."""
+    """The part of an account that only its user sees and edits. Texts are as typed."""
 
     privacy: Visibility
     sensitive: bool
@@ -182,7 +182,7 @@ class Source(msgspec.Struct):
 
 
 class Role(msgspec.Struct):
-    """The role of a user. Apps get no rights of moderators here, so it is the same for all users."""
+    """A user's role. It is the same for all: apps get no moderator rights here."""
 
     id: str
     name: str
@@ -199,7 +199,7 @@ class CredentialAccount(Account, kw_only=True):
 
     @classmethod
     def own(cls, user: User, statuses_count: int, waiting: int) -> "CredentialAccount":
-        """The account of the caller, with the number of requests to follow that wait."""
+        """The account with the number of waiting follow requests."""
         source = Source(
             privacy="public",
             sensitive=False,
@@ -223,7 +223,7 @@ class MutedAccount(Account, kw_only=True):
 
 
 class Relationship(msgspec.Struct):
-    """How the caller and a user stand to each other."""
+    """The relation between the caller and a user."""
 
     id: str
     following: bool
@@ -244,7 +244,7 @@ class Relationship(msgspec.Struct):
 
 # --- Statuses --------------------------------------------------------------------------------------------
 class Mention(msgspec.Struct, gc=False):
-    """A user whom a status names."""
+    """A mentioned user."""
 
     id: str
     username: str
@@ -253,7 +253,7 @@ class Mention(msgspec.Struct, gc=False):
 
 
 class Tag(msgspec.Struct, gc=False):
-    """A hashtag of a status. Its canonical form is its id."""
+    """A hashtag of a status. Its id is its canonical form."""
 
     id: str
     name: str
@@ -303,7 +303,7 @@ class FilterKeyword(msgspec.Struct):
 
 
 class Filter(msgspec.Struct):
-    """A filter, as statuses name it. `keywords` are told where the caller manages it."""
+    """A filter in a status. `keywords` are filled only where the caller manages filters."""
 
     id: str
     title: str
@@ -315,7 +315,7 @@ class Filter(msgspec.Struct):
 
 
 class FilterResult(msgspec.Struct):
-    """A filter that matches a status, and by which words."""
+    """A filter that matches a status, and its matching words."""
 
     filter: Filter
     keyword_matches: list[str] | None
@@ -323,21 +323,21 @@ class FilterResult(msgspec.Struct):
 
 
 class Quote(msgspec.Struct):
-    """The status that another quotes; null unless the state is `accepted`."""
+    """The quoted status. It is null unless the state is `accepted`."""
 
     state: str
     quoted_status: "Status | None"
 
 
 class ShallowQuote(msgspec.Struct):
-    """The status that a quoted status quotes itself: one level is shown."""
+    """The quote inside a quoted status. Only one level is shown."""
 
     state: str
     quoted_status_id: str | None
 
 
 class QuoteApproval(msgspec.Struct, gc=False):
-    """The users who may quote a status, and whether the caller may. No author decides on single quotes."""
+    """Who may quote a status, and whether the caller may. Authors do not approve single quotes."""
 
     automatic: list[str]
     manual: list[str]
@@ -381,12 +381,12 @@ class Status(msgspec.Struct):
     quote_approval: QuoteApproval
     pinned: bool | UnsetType = UNSET
     text: str | UnsetType = UNSET
-    """The words as they were typed: of a status that is deleted, so that it can be written anew."""
+    """The text as typed. Only a deleted status has it, so that it can be rewritten."""
 
 
 class Announcement(msgspec.Struct):
-    """The announcement of the site. When it was written is not kept: its times are those of the last change by an
-    admin. `read` is told to users alone.
+    """The site's announcement. Its creation time is not stored: its times are those of the last change by an admin.
+    Only users get `read`.
     """
 
     id: str
@@ -414,7 +414,7 @@ class StatusSource(msgspec.Struct):
 
 
 class StatusEdit(msgspec.Struct):
-    """A version of a status: an earlier one, or the present one."""
+    """A version of a status, past or present."""
 
     content: str
     spoiler_text: str
@@ -427,7 +427,7 @@ class StatusEdit(msgspec.Struct):
 
 
 class Context(msgspec.Struct):
-    """The statuses above and below one."""
+    """The statuses above and below a status."""
 
     ancestors: list[Status]
     descendants: list[Status]

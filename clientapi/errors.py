@@ -1,4 +1,4 @@
-"""The views of Mastodon's addresses: their callers, and errors in the words that its clients read, {"error": "…"}."""
+"""Base views of Mastodon's API: authentication, and errors as `{"error": "…"}`."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -22,13 +22,13 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 NEEDS_USER = "This method requires an authenticated user"
 NOT_FOUND = "Record not found"
 NOT_OFFERED = "is not offered by this site"
-"""The end of a sentence about what the site lacks."""
+"""End of a sentence about something that the site lacks."""
 LENGTH = 500
-"""Characters of an error."""
+"""Maximum characters of an error."""
 
 
 class InvalidError(exceptions.APIException):
-    """The request is understood, and what it asks for cannot be: answered as 422."""
+    """A well-formed request that cannot be done: 422."""
 
     status_code = HTTPStatus.UNPROCESSABLE_ENTITY
     default_detail = "Validation failed"
@@ -36,7 +36,7 @@ class InvalidError(exceptions.APIException):
 
 
 class Problem(exceptions.APIException):
-    """An error with this status and these words."""
+    """An error with this status and message."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -44,7 +44,7 @@ class Problem(exceptions.APIException):
 
 
 def answer_to(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """The answer to an exception, in Mastodon's shape. What a rule of the site refuses by fields is a 422."""
+    """The answer to an exception in Mastodon's shape. Validation errors become 422."""
     response = exception_handler(exc, context)
     if response is None:
         return None
@@ -65,7 +65,7 @@ def _words(exc: Exception, response: Response) -> str:
 
 
 def _flat(data: Any) -> list[str]:
-    """The sentences of an error of DRF, with the fields that they are about."""
+    """The messages of a DRF error, with their field names."""
     if isinstance(data, dict):
         return [
             text if name in ("detail", "non_field_errors") else f"{name}: {text}"
@@ -78,33 +78,32 @@ def _flat(data: Any) -> list[str]:
 
 
 class ClientView(ApiView):
-    """A view of Mastodon's API. Its callers have the token of an app, or none where `is_open`; cookies do not count.
-
-    Bodies are JSON or a form, of at most `body_bytes`, or with files where the method is in `takes_files`.
+    """A view of Mastodon's API. Callers authenticate with an app's token; cookies do not count. Bodies are JSON or a
+    form of at most `body_bytes`. Methods in `takes_files` also take files.
     """
 
     is_open: ClassVar[bool] = False
-    """Whether callers without a token, or with one in no user's name, are answered."""
+    """True to also answer callers without a token, or with a token without a user."""
     schema = None
     authentication_classes: Sequence[Any] = [BearerAuthentication]
     permission_classes: Sequence[Any] = []
     parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser, StrictFormParser, FilesParser]
 
     def get_exception_handler(self) -> Any:
-        """Mastodon's shape of errors."""
+        """Errors in Mastodon's shape."""
         return answer_to
 
     @classmethod
     def problem(cls, detail: str) -> Any:
-        """Mastodon's shape of errors, also outside the view."""
+        """Errors in Mastodon's shape, also outside the view."""
         return {"error": detail}
 
     def body_types(self, method: str) -> Collection[str]:
-        """JSON, or a form of either kind."""
+        """JSON or a form."""
         return (JSON_TYPE, FORM_TYPE, FILES_TYPE)
 
     def perform_authentication(self, request: Request) -> None:
-        """Find the caller. Raises NotAuthenticated, and Problem for a token without a user, unless the view is open."""
+        """Find the caller. Unless the view is open, raises NotAuthenticated, or Problem for a token without a user."""
         super().perform_authentication(request)
         if isinstance(request.user, User):
             return
@@ -117,7 +116,7 @@ class ClientView(ApiView):
             raise exceptions.Throttled(wait)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """The answer, with what the caller has left of the scarcest rate that counted it."""
+        """Add headers with what is left of the tightest rate."""
         response = super().finalize_response(request, response, *args, **kwargs)
         slot = self._call.scarcest
         if slot is not None:
@@ -131,13 +130,13 @@ class ClientView(ApiView):
 
 
 class OpenView(ClientView):
-    """A view that answers callers without a token too, where the site is not for its members alone."""
+    """A view that also answers callers without a token, unless only members may read the site."""
 
     is_open = True
 
 
 class MissingView(OpenView):
-    """The view of addresses of Mastodon's that the site does not have, and of unknown ones among them."""
+    """The view of unknown addresses, and of Mastodon's addresses that the site does not have."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count the call, then raise NotFound or Throttled."""
@@ -146,11 +145,11 @@ class MissingView(OpenView):
 
 
 def caller_of(request: Request) -> User:
-    """The user in whose name an app calls."""
+    """The app's user."""
     assert isinstance(request.user, User)  # noqa: S101 (perform_authentication)
     return request.user
 
 
 def nothing() -> HttpResponse:
-    """The answer `{}` to an act that shows nothing."""
+    """The answer `{}`."""
     return HttpResponse(b"{}", content_type=JSON_TYPE)

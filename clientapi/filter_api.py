@@ -1,7 +1,7 @@
-"""The caller's filters over HTTP, by the first and the second version of Mastodon's addresses.
+"""The caller's filters over HTTP, in versions 1 and 2 of Mastodon's API.
 
-A filter of the site is one phrase, and holds wherever items are shown. So a filter of the second version has one
-keyword, whose id is the filter's, its title is the phrase, and its contexts are all.
+A filter of the site is one phrase and applies everywhere. So a version 2 filter has one keyword with the filter's id.
+Its title is the phrase, and it has all contexts.
 """
 
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ from items.models import Filter as FilterRow
 from web.rest import FeedResponse, parse_id
 
 LONGEST_SECONDS = 10 * 366 * 86_400
-"""Seconds that a filter may last which has an end."""
+"""Maximum duration of a filter with an end."""
 TITLE_LENGTH = 1_000
-"""Characters of a title beside a keyword, which is passed over."""
+"""Maximum characters of a title beside a keyword. The title is ignored."""
 CHOICES = frozenset(FilterAction.values)
 
 
 class FirstFilter(msgspec.Struct):
-    """A filter, as the first version has it."""
+    """A filter in version 1."""
 
     id: str
     phrase: str
@@ -57,7 +57,6 @@ def _second(listed: Listed) -> Filter:
 
 
 def _shown(listed: Listed, *, is_first: bool) -> FirstFilter | Filter:
-    """A filter, as the version that is asked for has it."""
     return _first(listed) if is_first else _second(listed)
 
 
@@ -67,7 +66,7 @@ def _keyword(listed: Listed) -> FilterKeyword:
 
 @contextmanager
 def _answers() -> Iterator[None]:
-    """Turn the verbs' refusals into answers."""
+    """Turn exceptions of filter actions into answers."""
     try:
         yield
     except FilterRow.DoesNotExist as error:
@@ -86,7 +85,7 @@ def _phrase(params: Params, name: str) -> str:
 
 
 def _end(params: Params) -> dict[str, datetime | None]:
-    """When the filter ends, where that is sent; an empty text is for ever."""
+    """When the filter ends, if sent. An empty text means never."""
     if "expires_in" not in params:
         return {}
     seconds = params.number("expires_in", least=0, most=LONGEST_SECONDS)
@@ -100,17 +99,17 @@ def _check_contexts(params: Params) -> None:
 
 
 class FilterView(ClientView):
-    """One of the caller's filters, over HTTP."""
+    """One of the caller's filters."""
 
     takes_bodies = frozenset({"PUT"})
     is_first = False
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
-        """The filter of this id."""
+        """Return the filter."""
         return FeedResponse(_shown(filter_or_404(filter_id, caller_of(request)), is_first=self.is_first))
 
     def put(self, request: Request, filter_id: str) -> HttpResponse:
-        """Change the filter; what is not sent stays."""
+        """Change the parameters that are sent."""
         owner = caller_of(request)
         listed = filter_or_404(filter_id, owner)
         fields = changed_fields(Params(request), is_first=self.is_first, listed=listed)
@@ -127,7 +126,7 @@ class FilterView(ClientView):
 
 
 def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = None) -> dict[str, Any]:
-    """The fields of the site's filter that are sent; a new one needs a phrase. Raises InvalidError."""
+    """The filter's fields in the request. A new filter needs a phrase. Raises InvalidError."""
     _check_contexts(params)
     fields: dict[str, Any] = dict(_end(params))
     if is_first:
@@ -144,7 +143,7 @@ def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = No
 
 
 def _of_keyword(params: Params, listed: Listed | None) -> dict[str, Any]:
-    """The phrase, which is the one keyword, or without one the title."""
+    """The phrase: the only keyword, or else the title."""
     params.text("title", most=TITLE_LENGTH)
     keywords = params.parts("keywords_attributes")
     if len(keywords) > 1:
@@ -163,16 +162,16 @@ def _of_keyword(params: Params, listed: Listed | None) -> dict[str, Any]:
 
 
 class FiltersView(ClientView):
-    """The caller's filters, over HTTP."""
+    """The caller's filters."""
 
     is_first = False
 
     def get(self, request: Request) -> HttpResponse:
-        """All filters, newest first."""
+        """List all filters, newest first."""
         return FeedResponse([_shown(one, is_first=self.is_first) for one in filters.filters_of(caller_of(request))])
 
     def post(self, request: Request) -> HttpResponse:
-        """Filter a phrase from now on."""
+        """Create a filter."""
         owner = caller_of(request)
         fields = changed_fields(Params(request), is_first=self.is_first)
         with _answers():
@@ -181,37 +180,37 @@ class FiltersView(ClientView):
 
 
 class FirstFiltersView(FiltersView):
-    """The caller's filters, by the first version of the API."""
+    """The caller's filters, version 1."""
 
     is_first = True
 
 
 class FirstFilterView(FilterView):
-    """One filter of the caller, by the first version of the API."""
+    """One filter, version 1."""
 
     is_first = True
 
 
 class KeywordsView(ClientView):
-    """The keyword of a filter, over HTTP."""
+    """The keywords of a filter."""
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
-        """The one keyword."""
+        """Return the only keyword."""
         return FeedResponse([_keyword(filter_or_404(filter_id, caller_of(request)))])
 
     def post(self, request: Request, filter_id: str) -> HttpResponse:
-        """422: there is one already."""
+        """Answer 422: a filter has only one keyword."""
         filter_or_404(filter_id, caller_of(request))
         raise InvalidError("Validation failed: A filter of this site has one keyword")
 
 
 class KeywordView(ClientView):
-    """The keyword of a filter by its id, which is the filter's, over HTTP."""
+    """The keyword of a filter. Its id is the filter's."""
 
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
-        """The keyword."""
+        """Return the keyword."""
         return FeedResponse(_keyword(filter_or_404(filter_id, caller_of(request))))
 
     def put(self, request: Request, filter_id: str) -> HttpResponse:
@@ -226,15 +225,15 @@ class KeywordView(ClientView):
         return FeedResponse(_keyword(filter_or_404(filter_id, owner)))
 
     def delete(self, request: Request, filter_id: str) -> HttpResponse:
-        """422: a filter has a keyword."""
+        """Answer 422: a filter always has a keyword."""
         filter_or_404(filter_id, caller_of(request))
         raise InvalidError("Validation failed: A filter has a keyword; delete the filter")
 
 
 class FilteredStatusesView(ClientView):
-    """Statuses that a filter names one by one, which the site does not have."""
+    """Single filtered statuses, which the site does not have."""
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
-        """None."""
+        """Return an empty list."""
         filter_or_404(filter_id, caller_of(request))
         return FeedResponse([])

@@ -1,9 +1,9 @@
-"""Notifications by groups, as the second version of Mastodon's addresses lists them.
+"""Grouped notifications, for version 2 of Mastodon's API.
 
-Likes and reposts of one status, and follows, are one group a day (UTC). Every other notification is a group of its own.
-A page shows a group with what it holds on the page. Older parts of the group may come again on the next page, under the
-same key, by which apps join them. The number in a group and its newest people are of the whole day, `NEAR` acts beyond
-each end of the page at most.
+Likes and reposts of one status, and follows, form one group per day (UTC). Any other notification is a group of its
+own. A page shows the part of a group that is on the page. The next page may show older parts under the same key, and
+apps join them. A group's count and newest people cover the whole day, but at most `NEAR` acts beyond each end of the
+page.
 """
 
 import re
@@ -26,18 +26,17 @@ from notifications.ungrouped import ToldAct, WantedActs, acts_page
 from storage import ids
 
 GROUPED = frozenset({"favourite", "reblog", "follow"})
-"""Types whose notifications are grouped."""
 ACTS = 80
-"""Acts that one page groups."""
+"""Acts grouped per page."""
 NEAR = 200
-"""Acts beyond an end of a page that are counted to its groups; members of a group that its own address shows."""
+"""Acts counted beyond each end of a page. Also the limit of acts when one group is read by its key."""
 SAMPLES = 8
-"""People of a group that are named, as by Mastodon."""
+"""Maximum people named per group, as in Mastodon."""
 KEY = re.compile(r"(favourite|reblog|follow)-([0-9]{1,16})-([0-9]{8})|ungrouped-([1-9][0-9]{0,15})", re.ASCII)
 
 
 class NotificationGroup(msgspec.Struct):
-    """Mastodon's NotificationGroup: what several users did that concerns the caller."""
+    """Mastodon's NotificationGroup."""
 
     group_key: str
     notifications_count: int
@@ -63,7 +62,7 @@ class PartialAccount(msgspec.Struct):
 
 
 class Grouped(msgspec.Struct):
-    """Mastodon's GroupedNotificationsResults: groups, and the accounts and statuses that they name."""
+    """Mastodon's GroupedNotificationsResults: groups, with their accounts and statuses."""
 
     accounts: list[Account]
     statuses: list[Status]
@@ -80,7 +79,7 @@ class Group(NamedTuple):
 
 
 def key_of(act: ToldAct, grouped: Collection[str] = GROUPED) -> str:
-    """The key of the group of an act."""
+    """The group of an act."""
     kind = TYPES[Kind(act.kind)]
     if kind not in GROUPED or kind not in grouped:
         return f"ungrouped-{act.id}"
@@ -88,7 +87,7 @@ def key_of(act: ToldAct, grouped: Collection[str] = GROUPED) -> str:
 
 
 def page(reader: User, asked: Wanted, chosen: Chosen, grouped: Collection[str]) -> tuple[list[Group], NoticePage]:
-    """The groups of a page, at most `asked.limit`, those first that have the newest act on it; and the page."""
+    """Up to `asked.limit` groups, with the page of their acts. Groups come in the order of their newest act."""
     wide = Wanted(ACTS, asked.max_id, asked.since_id, asked.min_id)
     found = notices.page(reader, wide, chosen)
     walked = found.acts[::-1] if asked.goes_up else found.acts
@@ -118,7 +117,7 @@ def _joined(acts: Iterable[ToldAct], beyond: Iterable[ToldAct], grouped: Collect
 
 
 def _beyond(reader: User, acts: list[ToldAct], asked: Wanted, chosen: Chosen) -> list[ToldAct]:
-    """Acts above and below those of a page that may belong to its groups: those of the same days."""
+    """Acts of the same days above and below the page, which may belong to its groups."""
     kinds = [kind for kind in chosen.kinds if TYPES[kind] in GROUPED]
     if not acts or not kinds:
         return []
@@ -131,7 +130,7 @@ def _beyond(reader: User, acts: list[ToldAct], asked: Wanted, chosen: Chosen) ->
 
 
 def _day(act_id: int) -> range:
-    """The ids of the day of an id."""
+    """The ids of an id's day."""
     begin = ids.moment(act_id).replace(hour=0, minute=0, second=0, microsecond=0)
     return _ids_of(begin)
 
@@ -141,7 +140,7 @@ def _ids_of(begin: datetime) -> range:
 
 
 def one(reader: User, key: str) -> Group | None:
-    """The group with this key. None where there is none."""
+    """The group with this key, or None."""
     match = KEY.fullmatch(key)
     if match is None:
         return None
@@ -159,7 +158,9 @@ def one(reader: User, key: str) -> Group | None:
 
 
 def presented(groups: list[Group], reader: User, *, is_partial: bool = False) -> Grouped:
-    """The groups with their accounts and statuses. With `is_partial` each has one whole account, of its newest act."""
+    """The groups with their accounts and statuses. With `is_partial`, only the account of each group's newest act is
+    complete.
+    """
     item_ids = list(dict.fromkeys(group.every[0].item_id for group in groups if group.every[0].item_id))
     shown = {status.id: status for status in statuses(hydrate(item_ids, reader), reader)}
     names = {group.key: list(dict.fromkeys(str(act.actor_id) for act in group.every)) for group in groups}

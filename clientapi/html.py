@@ -1,9 +1,7 @@
-"""Texts as HTML, as Mastodon's clients read it: paragraphs, breaks, and links of mentions, hashtags and addresses.
+"""Texts as HTML for Mastodon's clients: paragraphs, line breaks, and links of mentions, hashtags and addresses.
 
-The parts of a text are those of items/text.py, as on pages. All that people wrote is escaped; the only tags are p, br,
-a and span, with the attributes that are spelled here.
-
-See docs/decisions.md: Own code in place of a library.
+items/text.py splits a text, as for pages. Everything that people wrote is escaped. The only tags are p, br, a and span,
+with the attributes spelled here. See docs/decisions.md: Own code in place of a library.
 """
 
 import re
@@ -18,9 +16,9 @@ from django.utils.html import escape
 from items.text import Kind, spans
 
 LINKS = 50
-"""Mentions, hashtags and links of one text that lead somewhere, as on pages."""
+"""Maximum links per text, as on pages."""
 KEPT, KEPT_LENGTH = 4_096, 1_000
-"""Texts of at most so many characters that a process keeps rendered."""
+"""Size of the cache of rendered texts, and maximum characters of a cached text."""
 PARAGRAPHS = re.compile(r"\n{2,}")
 
 
@@ -29,15 +27,15 @@ class Said(Protocol):
 
     @property
     def title(self) -> str:
-        """The title, or nothing."""
+        """The title, or empty."""
 
     @property
     def url(self) -> str:
-        """The https link that the content names, or nothing."""
+        """The https link in the content, or empty."""
 
 
 class Name(NamedTuple):
-    """A mention in a text: the name in lower case, and its HTML where it leads somewhere and where it does not."""
+    """A mention: the lower-case name, and its HTML with and without a link."""
 
     name: str
     linked: str
@@ -45,16 +43,16 @@ class Name(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """A text as HTML, but for its mentions, of which readers know some."""
+    """A text as HTML, except for mentions. Each reader gets links only to names that they may know of."""
 
     parts: tuple[str | Name, ...]
     names: tuple[str, ...]
-    """The mentioned names in lower case, each once."""
+    """Mentioned names in lower case, each once."""
     tags: tuple[str, ...]
-    """The hashtags of the text in canonical form."""
+    """Hashtags in canonical form."""
 
     def html(self, known: Collection[str]) -> str:
-        """The HTML for a reader to whom these names lead somewhere."""
+        """The HTML for a reader who may know of these names."""
         if not self.names:
             return "".join(self.parts)  # type: ignore[arg-type]  # no part is a name
         return "".join(
@@ -63,7 +61,7 @@ class Rendered(NamedTuple):
 
 
 def rendered(text: str) -> Rendered:
-    """A text as HTML. Short ones are kept, because pages show the same ones again and again."""
+    """A text as HTML. Short texts are cached."""
     return _kept(text) if len(text) <= KEPT_LENGTH else _rendered(text)
 
 
@@ -92,7 +90,7 @@ _kept = lru_cache(KEPT)(_rendered)
 
 
 def _joined(parts: list[str | Name]) -> list[str | Name]:
-    """The parts between `<p>` and `</p>`, neighbouring texts as one."""
+    """The parts between `<p>` and `</p>`. Neighbouring strings become one."""
     if not parts:
         return []
     joined: list[str | Name] = ["<p>"]
@@ -121,7 +119,7 @@ def _hashtag(written: str, tag: str) -> str:
 
 
 def link(address: str, shown: str) -> str:
-    """A link to an address, which is one (items.links)."""
+    """A link to a checked address (items.links)."""
     return (
         f'<a href="{escape(address)}" target="_blank" rel="nofollow noopener noreferrer ugc">'
         f"<span>{escape(shown)}</span></a>"
@@ -129,7 +127,7 @@ def link(address: str, shown: str) -> str:
 
 
 def profile_address(name: str) -> str:
-    """The address of a user's page."""
+    """The address of a profile."""
     return f"{settings.SITE_URL}/@{name}"
 
 
@@ -145,7 +143,7 @@ def item_address(item_id: str) -> str:
 
 
 def content(said: Said, text: Rendered, known: Collection[str]) -> str:
-    """All that is said: the title, the text and the address that is named."""
+    """The whole content: title, text and link."""
     found = text.html(known)
     if said.title:
         found = f"<p>{escape(said.title)}</p>{found}"
@@ -154,16 +152,16 @@ def content(said: Said, text: Rendered, known: Collection[str]) -> str:
 
 
 def quoting(item_id: str) -> str:
-    """The line above a quote's words that leads to what it quotes. Apps that know quotes hide it."""
+    """The line above a quote that links to the quoted item. Apps that know quotes hide it."""
     address = item_address(item_id)
     return f'<p class="quote-inline">RE: {link(address, address)}</p>'
 
 
 def simple(text: str) -> str:
-    """A text in which no mention leads anywhere: what users and the site say of themselves."""
+    """A text without links of mentions, such as a bio or the site's description."""
     return rendered(text).html(())
 
 
 def line(text: str) -> str:
-    """As `simple`, of a text that is one line, without its paragraph."""
+    """As `simple`, for a text of one line, without its paragraph."""
     return simple(text).removeprefix("<p>").removesuffix("</p>")

@@ -1,4 +1,4 @@
-"""The site as it describes itself to clients: its name, version, limits and rules."""
+"""The site's description for clients: name, version, limits and rules."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from runtime import version
 from web.rest import FeedResponse
 
 SPEAKS = "4.5.0"
-"""The version of Mastodon whose API this is, by which clients decide what they may ask for."""
+"""The Mastodon version of this API. Clients decide by it what they may use."""
 VERSION = f"{SPEAKS} (compatible; feedsite {version.VERSION})"
 API_VERSION = 7
 IMAGES = ["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/avif"]
@@ -48,12 +48,11 @@ def _thumbnails() -> dict[str, Any]:
 
 
 def _length(field: str) -> int:
-    """The most characters of a field of users."""
     return getattr(User._meta.get_field(field), "max_length", 0)
 
 
 def _configuration() -> dict[str, Any]:
-    """The limits that clients keep to. There are no polls: the entry is there for clients that read it."""
+    """Limits for clients. There are no polls, but some clients read their entry."""
     return {
         "accounts": {
             "max_featured_tags": 0,
@@ -91,7 +90,7 @@ def _rules() -> list[dict[str, str]]:
 
 
 def _contact() -> Account | None:
-    """The account of the people who run the site, if they name one."""
+    """The site's contact account, if an admin named one."""
     name = site.current().contact_username
     user = User.objects.active().named(name).first() if name else None
     return accounts_of([user])[0] if user is not None else None
@@ -102,10 +101,10 @@ def _languages() -> list[str]:
 
 
 class InstanceView(OpenView):
-    """The site, in the first version of its description."""
+    """The description, version 1."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The site's words on itself."""
+        """Return the description."""
         here = site.current()
         return FeedResponse(
             {
@@ -130,17 +129,17 @@ class InstanceView(OpenView):
 
 
 def _urls() -> dict[str, str]:
-    """Where open connections are served: at a port of its own, or where a proxy leads them."""
+    """The host of streams: a port of its own, or the site's host behind a proxy."""
     parts = urlsplit(str(settings.SITE_URL))
     host = f"{parts.hostname}:{settings.STREAM_PORT}" if settings.STREAM_PORT else parts.netloc
     return {"streaming_api": f"{parts.scheme}://{host}"}
 
 
 class SecondInstanceView(OpenView):
-    """The site, in the second version of its description."""
+    """The description, version 2."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The site's words on itself."""
+        """Return the description."""
         here = site.current()
         return FeedResponse(
             {
@@ -172,7 +171,7 @@ class SecondInstanceView(OpenView):
 @csrf_exempt
 @require_safe
 def nodeinfo_links(request: HttpRequest) -> HttpResponse:
-    """Where the description of the server's software is."""
+    """Where nodeinfo is."""
     schema = "http://nodeinfo.diaspora.software/ns/schema/2.0"
     return FeedResponse({"links": [{"rel": schema, "href": f"{settings.SITE_URL}/nodeinfo/2.0"}]})
 
@@ -180,7 +179,7 @@ def nodeinfo_links(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_safe
 def nodeinfo(request: HttpRequest) -> HttpResponse:
-    """The server's software, by which clients tell what it is. No protocol of federation is spoken."""
+    """The server's software, for clients. No federation protocol is supported."""
     here = site.current()
     counts = {"users": {"total": here.user_count, "activeMonth": here.active_count}, "localPosts": here.item_count}
     return FeedResponse(

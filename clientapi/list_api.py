@@ -21,7 +21,7 @@ from web.rest import FeedResponse, parse_id
 
 
 class ListBody(msgspec.Struct):
-    """A list. Replies are not shown in timelines of the site."""
+    """A list. The site's timelines show no replies."""
 
     id: str
     title: str
@@ -36,7 +36,7 @@ def list_of(listed: Listed) -> ListBody:
 
 @contextmanager
 def _answers() -> Iterator[None]:
-    """Turn the verbs' refusals into answers."""
+    """Turn exceptions of list actions into answers."""
     try:
         yield
     except List.DoesNotExist as error:
@@ -59,14 +59,14 @@ def _title(params: Params) -> str:
 
 
 class ListsView(ClientView):
-    """The caller's lists, over HTTP."""
+    """The caller's lists."""
 
     def get(self, request: Request) -> HttpResponse:
-        """All lists, by title."""
+        """List all lists by title."""
         return FeedResponse([list_of(one) for one in lists.titles(lists.lists_of(caller_of(request)))])
 
     def post(self, request: Request) -> HttpResponse:
-        """Make a list."""
+        """Create a list."""
         owner, params = caller_of(request), Params(request)
         with _answers():
             made = lists.create(owner=owner, title=_title(params), is_exclusive=params.flag("exclusive"))
@@ -74,16 +74,16 @@ class ListsView(ClientView):
 
 
 class ListView(ClientView):
-    """One of the caller's lists, over HTTP."""
+    """One of the caller's lists."""
 
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, list_id: str) -> HttpResponse:
-        """The list of this id."""
+        """Return the list."""
         return FeedResponse(list_of(list_or_404(list_id, caller_of(request))))
 
     def put(self, request: Request, list_id: str) -> HttpResponse:
-        """Rename the list, or let its members leave or join home."""
+        """Change the title, or whether home shows the members."""
         owner, params = caller_of(request), Params(request)
         listed = list_or_404(list_id, owner)
         title = _title(params) if "title" in params else None
@@ -93,19 +93,19 @@ class ListView(ClientView):
         return FeedResponse(list_of(list_or_404(list_id, owner)))
 
     def delete(self, request: Request, list_id: str) -> HttpResponse:
-        """Delete the list; its members stay followed."""
+        """Delete the list. Its members stay followed."""
         with _answers():
             lists.delete(owner=caller_of(request), list_id=parse_id(list_id) or 0)
         return nothing()
 
 
 class MembersView(ClientView):
-    """The members of a list, over HTTP."""
+    """The members of a list."""
 
     takes_bodies = frozenset({"DELETE"})
 
     def get(self, request: Request, list_id: str) -> HttpResponse:
-        """The members, those first who were put into it last; all of them where `limit` is 0."""
+        """List members, newest first; all of them if `limit` is 0."""
         owner, params = caller_of(request), Params(request)
         listed = list_or_404(list_id, owner)
         if params.text("limit", most=20) == "0":
@@ -123,11 +123,11 @@ class MembersView(ClientView):
         return answer(request, accounts_of(page.people), next_id=next_id, prev_id=prev_id)
 
     def post(self, request: Request, list_id: str) -> HttpResponse:
-        """Put followed accounts into the list."""
+        """Add followed accounts."""
         return self._change(request, list_id, is_joining=True)
 
     def delete(self, request: Request, list_id: str) -> HttpResponse:
-        """Take accounts out of the list."""
+        """Remove accounts."""
         return self._change(request, list_id, is_joining=False)
 
     def _change(self, request: Request, list_id: str, *, is_joining: bool) -> HttpResponse:
@@ -137,7 +137,7 @@ class MembersView(ClientView):
         ids = params.ids("account_ids", most=lists.MEMBERS)
         if "account_ids" not in params:
             raise InvalidError("Validation failed: account_ids must be sent")
-        # Unseen ones can be taken out all the same, and no id tells by its answer whether somebody has it.
+        # Unseen members can be removed too. The answer does not reveal whether an account with an id exists.
         if is_joining and users_visible_to(owner).filter(pk__in=ids).count() < len(ids):
             raise exceptions.NotFound
         change = lists.add_each if is_joining else lists.remove_each

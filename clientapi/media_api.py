@@ -1,4 +1,4 @@
-"""Pictures and videos over HTTP, as clients send them."""
+"""Pictures and videos over HTTP."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from web.rest import FeedResponse, OutageError, idempotency_key, parse_id
 
 
 def described(params: Params) -> dict[str, Any]:
-    """The description and the focus of a medium, as far as they are sent. Raises InvalidError and ValidationError."""
+    """The description and focus, if sent. Raises InvalidError and ValidationError."""
     fields: dict[str, Any] = {}
     if "description" in params:
         fields["description"] = params.text("description", most=DESCRIPTION_LENGTH)
@@ -28,13 +28,13 @@ def described(params: Params) -> dict[str, Any]:
 
 
 class MediaView(ClientView):
-    """New pictures and videos, over HTTP."""
+    """New pictures and videos."""
 
     rates: Mapping[str, str] = {"POST": "upload"}
     takes_files = frozenset({"POST"})
 
     def post(self, request: Request) -> HttpResponse:
-        """Send a file. It is ready when this answers, and goes after 24 hours unless a status uses it."""
+        """Upload a file. It is ready when this answers. Unused files are deleted after 24 hours."""
         user = caller_of(request)
         try:
             params = Params(request)
@@ -51,24 +51,24 @@ class MediaView(ClientView):
 
 
 class MediumView(ClientView):
-    """One of the caller's own media, over HTTP."""
+    """One of the caller's media."""
 
     takes_bodies = frozenset({"PUT"})
     takes_files = frozenset({"PUT"})
 
     def get(self, request: Request, media_id: str) -> HttpResponse:
-        """One's own picture or video."""
+        """Return the picture or video."""
         return FeedResponse(Attachment.of(media_object(_own(request, media_id))))
 
     def put(self, request: Request, media_id: str) -> HttpResponse:
-        """Change description or focus; what is not sent stays. A status that uses it shows that too."""
+        """Change the description or focus, if sent. Statuses that use it show the change."""
         row, fields = _own(request, media_id), described(Params(request))
         if fields:
             row = taken("description", lambda: actions.describe(medium=row, **fields))
         return FeedResponse(Attachment.of(media_object(row)))
 
     def delete(self, request: Request, media_id: str) -> HttpResponse:
-        """Remove one that no status uses."""
+        """Delete the medium if no status uses it."""
         number = parse_id(media_id)
         if not number or not actions.remove_unused(owner_id=caller_of(request).pk, media_id=number):
             raise exceptions.NotFound
@@ -76,7 +76,7 @@ class MediumView(ClientView):
 
 
 def _own(request: Request, text: str) -> MediaFile:
-    """The caller's medium of this id. Raises NotFound, the same for every other id."""
+    """The caller's medium. Raises NotFound."""
     row = MediaFile.objects.filter(
         pk=parse_id(text) or 0, owner_id=caller_of(request).pk, withdrawn_at=None, hidden_at=None
     ).first()

@@ -1,6 +1,4 @@
-"""The rest over HTTP: popular things, preferences, the announcement, and what the site does not have, as Mastodon says
-it.
-"""
+"""Other addresses: popular things, preferences, the announcement, and empty answers for what the site does not have."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -33,43 +31,43 @@ SUGGESTED = 6
 
 
 class EmptyView(OpenView):
-    """An empty list of things that the site does not have, for any caller."""
+    """An empty list, for anyone."""
 
     body: Any = []
 
     def get(self, request: Request, **named: str) -> HttpResponse:
-        """The empty answer."""
+        """Return the empty body."""
         return FeedResponse(self.body)
 
 
 class OwnEmptyView(ClientView):
-    """An empty list for a caller, of things of their own that the site does not have."""
+    """An empty list, for users."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The empty answer."""
+        """Return an empty list."""
         return FeedResponse([])
 
 
 class EmptyOfAccountView(OpenView):
-    """An empty list of things of an account that the site does not have."""
+    """An empty list about an account."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """The empty answer, of an account that the caller may know of."""
+        """Return an empty list if the caller may know of the account."""
         user_or_404(account_id, reader_of(request))
         return FeedResponse([])
 
 
 class EmptyObjectView(EmptyView):
-    """An empty object, of a thing that the site does not have."""
+    """An empty object."""
 
     body: Any = {}
 
 
 class PreferencesView(ClientView):
-    """How the caller writes and reads, over HTTP."""
+    """The caller's preferences."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The defaults of the site, and the caller's choice who may quote."""
+        """Return the site's defaults, and the caller's choice of who may quote."""
         return FeedResponse(
             {
                 "posting:default:visibility": "public",
@@ -84,32 +82,32 @@ class PreferencesView(ClientView):
 
 
 class RulesView(OpenView):
-    """The rules of the site, over HTTP."""
+    """The site's rules."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The rules in force."""
+        """Return the rules in force."""
         return FeedResponse([{"id": str(rule.id), "text": rule.text, "hint": ""} for rule in site.current().rules])
 
 
 class DescriptionView(OpenView):
-    """The long description of the site, over HTTP."""
+    """The site's long description."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The description as HTML. When it was written is not kept: the site has it as of now."""
+        """Return the description as HTML. Its time is not stored."""
         return FeedResponse({"updated_at": None, "content": html.simple(site.current().description)})
 
 
 # --- The announcement ------------------------------------------------------------------------------------
 def _number(mark: str) -> str:
-    """The id of an announcement: a decimal one, as all ids are."""
+    """A decimal id, as all ids must be."""
     return str(int(mark[:13], 16) + 1)
 
 
 class AnnouncementsView(OpenView):
-    """The announcement of the site, over HTTP."""
+    """The site's announcement."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The announcement while it counts, dismissed or not."""
+        """Return the current announcement, dismissed or not."""
         here, reader = site.current(), reader_of(request)
         if not here.news:
             return FeedResponse([])
@@ -134,10 +132,10 @@ class AnnouncementsView(OpenView):
 
 
 class DismissedView(ClientView):
-    """The dismissal of the announcement, over HTTP."""
+    """The dismissal of the announcement."""
 
     def post(self, request: Request, announcement_id: str) -> HttpResponse:
-        """Note that the caller has read it. Raises NotFound for any but that of now."""
+        """Mark it as read. Raises NotFound for any other announcement."""
         reader, news = caller_of(request), site.current().news
         if not news or _number(announcing.mark(news)) != announcement_id:
             raise exceptions.NotFound
@@ -147,17 +145,17 @@ class DismissedView(ClientView):
 
 # --- Popular things -------------------------------------------------------------------------------------
 class TrendingTagsView(OpenView):
-    """Popular hashtags, over HTTP."""
+    """Popular hashtags."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The most used hashtags of the week, with their uses by day, the newest first."""
+        """List the week's most used hashtags with their uses per day, newest day first."""
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         reader = reader_of(request)
         found = trends(reader)[_part(request, 10)]
         entities = tags_of([trend.tag for trend in found], reader)
         for entity, trend in zip(entities, found, strict=True):
             entity.history = [
-                # Uses are counted, and not who they are of: there are at most as many.
+                # Only uses are counted. The number of accounts is at most that.
                 {"day": str(int((today - timedelta(days=ago)).timestamp())), "uses": str(uses), "accounts": str(uses)}
                 for ago, uses in enumerate(reversed(trend.days))
             ]
@@ -165,16 +163,16 @@ class TrendingTagsView(OpenView):
 
 
 class TrendingStatusesView(OpenView):
-    """Popular posts, over HTTP."""
+    """Popular posts."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Public posts that are popular now, one of a sender."""
+        """List popular public posts, one per sender."""
         reader = reader_of(request)
         return FeedResponse(statuses(popular_items(reader, count=POPULAR)[_part(request, POPULAR)], reader))
 
 
 def _part(request: Request, most: int) -> slice:
-    """The part of a list of at most `most` that `offset` and `limit` name."""
+    """The part of a list of at most `most` entries that `offset` and `limit` select."""
     params = Params(request)
     first = params.number("offset", least=0, most=10**9, default=0) or 0
     return slice(first, first + min(params.number("limit", least=1, most=10**9, default=most) or most, most))
@@ -189,18 +187,18 @@ class Suggestion(msgspec.Struct):
 
 
 class FirstSuggestionsView(ClientView):
-    """Users whom the caller may want to follow, over HTTP, by the first version."""
+    """Suggestions of accounts to follow, version 1."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The users that the site's own pages propose."""
+        """Return the site's suggestions."""
         return FeedResponse(accounts_of(_suggested(request)))
 
 
 class SuggestionsView(ClientView):
-    """Suggestions of accounts to follow, by the second version."""
+    """Suggestions of accounts to follow, version 2."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The users that the site's own pages propose."""
+        """Return the site's suggestions."""
         found = accounts_of(_suggested(request))
         return FeedResponse([Suggestion("global", ["most_followed"], account) for account in found])
 

@@ -1,9 +1,8 @@
-"""Notifications as clients know them: one an act, in the words of Mastodon.
+"""Mastodon's notifications: one per act.
 
-Kinds that Mastodon does not have (live sessions, accepted requests, words of moderators) are passed over, and pages may
-be short (notifications.ungrouped has the list and its bounds).
-
-See docs/decisions.md: Apps list acts, pages list entries.
+Kinds that Mastodon does not have are left out (live sessions, accepted requests, messages of moderators), so pages may
+be short. notifications.ungrouped reads the acts and bounds the work. See docs/decisions.md: Apps list acts, pages list
+entries.
 """
 
 from collections.abc import Collection
@@ -31,13 +30,13 @@ TYPES = {
     Kind.FOLLOW: "follow",
     Kind.FOLLOW_REQUEST: "follow_request",
 }
-"""The kinds of the site that Mastodon has, and what they are called there."""
+"""Mastodon's names of the site's kinds."""
 UNREAD_CAP = 100
-"""Unread notifications that are counted at most, as by Mastodon."""
+"""Unread notifications are counted up to this number, as in Mastodon."""
 
 
 class Notification(msgspec.Struct):
-    """Mastodon's Notification: a user did something which concerns the caller."""
+    """Mastodon's Notification."""
 
     id: str
     type: str
@@ -48,7 +47,7 @@ class Notification(msgspec.Struct):
 
 
 class NoticePage(NamedTuple):
-    """Acts that are told as notifications, newest first, and the ids of their Link."""
+    """Acts, newest first, and the ids of the Link header."""
 
     acts: list[ToldAct]
     next_id: int | None
@@ -56,7 +55,7 @@ class NoticePage(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The notifications that are asked for."""
+    """Which notifications are asked for."""
 
     types: Collection[str] = ()
     but: Collection[str] = ()
@@ -64,7 +63,7 @@ class Chosen(NamedTuple):
 
     @property
     def kinds(self) -> list[Kind]:
-        """The kinds of the site that are among them."""
+        """The site's kinds among them."""
         return [kind for kind, name in TYPES.items() if (not self.types or name in self.types) and name not in self.but]
 
 
@@ -72,7 +71,7 @@ EVERYTHING = Chosen()
 
 
 def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage:
-    """The notifications below `max_id`, or directly above `min_id`."""
+    """The page below `max_id`, or directly above `min_id`."""
     if not chosen.kinds:
         return NoticePage([], None, None)
     wanted = WantedActs(chosen.kinds, below(asked.max_id), asked.above, chosen.account_id, asked.goes_up)
@@ -83,23 +82,23 @@ def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage
 
 
 def one(reader: User, notice_id: int) -> ToldAct | None:
-    """The act of the notification of this id; None where there is none."""
+    """The act of this notification, or None."""
     wanted = WantedActs(EVERYTHING.kinds, below=notice_id + 1, above=notice_id - 1)
     return next(iter(acts_page(reader, wanted, limit=1).shown), None)
 
 
 def unread(reader: User) -> int:
-    """How many notifications are newer than the reader's mark, at most `UNREAD_CAP`."""
+    """The number of unread notifications, at most `UNREAD_CAP`."""
     return len(unread_among(reader, EVERYTHING))
 
 
 def unread_among(reader: User, chosen: Chosen) -> list[ToldAct]:
-    """The notifications that are newer than the reader's mark, at most `UNREAD_CAP`."""
+    """The unread notifications, at most `UNREAD_CAP`."""
     return unread_acts(reader, chosen.kinds, cap=UNREAD_CAP) if chosen.kinds else []
 
 
 def presented(acts: Collection[ToldAct], reader: User) -> list[Notification]:
-    """The notifications of acts, with their accounts and statuses, which are read together."""
+    """The notifications of acts, with accounts and statuses."""
     item_ids = list(dict.fromkeys(act.item_id for act in acts if act.item_id))
     shown = {int(status.id): status for status in statuses(hydrate(item_ids, reader), reader)}
     accounts = accounts_by_id({str(act.actor_id) for act in acts})

@@ -1,4 +1,4 @@
-"""Notifications over HTTP, and the marks up to which the caller has read."""
+"""Notifications over HTTP, and the caller's read marks."""
 
 import msgspec
 from django.http import HttpResponse
@@ -23,14 +23,14 @@ from web.rest import FeedResponse, parse_id
 
 EXPANSIONS = ("full", "partial_avatars")
 TYPES = 50
-"""Names of types that a call may give."""
+"""Maximum types in a call."""
 
 
 class NotificationsView(ClientView):
-    """The caller's notifications, over HTTP."""
+    """The caller's notifications."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Acts of others that concern the caller, newest first. Reading marks nothing as read."""
+        """List acts of others that concern the caller, newest first. Nothing is marked as read."""
         reader, params = caller_of(request), Params(request)
         page = notices.page(reader, wanted(params, default=PEOPLE, most=MOST_PEOPLE), _chosen(params))
         shown = notices.presented(page.acts, reader)
@@ -46,27 +46,27 @@ def _chosen(params: Params) -> notices.Chosen:
 
 
 class UnreadView(ClientView):
-    """How many notifications are unread, over HTTP."""
+    """The number of unread notifications."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The number of those that are newer than the mark."""
+        """Return the number."""
         return FeedResponse({"count": notices.unread(caller_of(request))})
 
 
 class NotificationView(ClientView):
-    """One notification, over HTTP."""
+    """One notification."""
 
     def get(self, request: Request, notification_id: str) -> HttpResponse:
-        """The notification of this id."""
+        """Return the notification."""
         reader = caller_of(request)
         shown = notices.presented([notice_or_404(notification_id, reader)], reader)
-        if not shown:  # the account was deleted meanwhile
+        if not shown:  # the account has been deleted since
             raise exceptions.NotFound
         return FeedResponse(shown[0])
 
 
 def notice_or_404(text: str, reader: User) -> ToldAct:
-    """The notification of this id. Raises NotFound."""
+    """Raises NotFound."""
     number = parse_id(text)
     found = notices.one(reader, number) if number else None
     if found is None:
@@ -75,10 +75,10 @@ def notice_or_404(text: str, reader: User) -> ToldAct:
 
 
 class ClearView(ClientView):
-    """All of the caller's notifications, which are put away, over HTTP."""
+    """All of the caller's notifications."""
 
     def post(self, request: Request) -> HttpResponse:
-        """Put all away but what moderators tell, which apps are not shown; a worker goes on where they are many."""
+        """Delete all except messages of moderators, which apps are not shown. If there are many, a worker continues."""
         reader = caller_of(request)
         rest = actions.put_away(user=reader)
         if rest is not None:
@@ -87,10 +87,10 @@ class ClearView(ClientView):
 
 
 class DismissView(ClientView):
-    """One notification, which is put away, over HTTP."""
+    """The dismissal of a notification."""
 
     def post(self, request: Request, notification_id: str) -> HttpResponse:
-        """Put the notification of this id away."""
+        """Delete the notification."""
         reader = caller_of(request)
         actions.put_away_act(user=reader, act_id=notice_or_404(notification_id, reader).id)
         return FeedResponse({})
@@ -98,10 +98,10 @@ class DismissView(ClientView):
 
 # --- Groups ----------------------------------------------------------------------------------------------
 class GroupsView(ClientView):
-    """The caller's notifications by groups, over HTTP."""
+    """The caller's grouped notifications."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Groups of acts of others that concern the caller, newest first. Reading marks nothing as read."""
+        """List groups, newest first. Nothing is marked as read."""
         reader, params = caller_of(request), Params(request)
         asked = wanted(params, default=PEOPLE, most=MOST_PEOPLE)
         grouped = _grouped(params)
@@ -117,19 +117,19 @@ def _grouped(params: Params) -> frozenset[str]:
 
 
 class GroupView(ClientView):
-    """One group of notifications, over HTTP."""
+    """One group of notifications."""
 
     def get(self, request: Request, group_key: str) -> HttpResponse:
-        """The group of this key."""
+        """Return the group."""
         reader = caller_of(request)
         body = groups.presented([group_or_404(group_key, reader)], reader)
-        if not body.notification_groups:  # the account was deleted meanwhile
+        if not body.notification_groups:  # the account has been deleted since
             raise exceptions.NotFound
         return FeedResponse(body)
 
 
 def group_or_404(key: str, reader: User) -> groups.Group:
-    """The group of this key. Raises NotFound."""
+    """Raises NotFound."""
     found = groups.one(reader, key)
     if found is None:
         raise exceptions.NotFound
@@ -137,10 +137,10 @@ def group_or_404(key: str, reader: User) -> groups.Group:
 
 
 class GroupAccountsView(ClientView):
-    """The people of a group of notifications, over HTTP."""
+    """The people of a group."""
 
     def get(self, request: Request, group_key: str) -> HttpResponse:
-        """Their accounts, the newest act's first."""
+        """List the accounts, newest act first."""
         found = group_or_404(group_key, caller_of(request))
         names = list(dict.fromkeys(str(act.actor_id) for act in found.every))
         accounts = accounts_by_id(names)
@@ -148,10 +148,10 @@ class GroupAccountsView(ClientView):
 
 
 class DismissGroupView(ClientView):
-    """A group of notifications, which is put away, over HTTP."""
+    """The dismissal of a group."""
 
     def post(self, request: Request, group_key: str) -> HttpResponse:
-        """Put the acts of the group away."""
+        """Delete the group's notifications."""
         reader = caller_of(request)
         for act in group_or_404(group_key, reader).every:
             actions.put_away_act(user=reader, act_id=act.id)
@@ -159,10 +159,10 @@ class DismissGroupView(ClientView):
 
 
 class UnreadGroupsView(ClientView):
-    """How many groups of notifications are unread, over HTTP."""
+    """The number of unread groups."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The number of groups with an act newer than the mark."""
+        """Return the number."""
         reader, params = caller_of(request), Params(request)
         limit = params.number("limit", least=1, most=10**9, default=notices.UNREAD_CAP) or notices.UNREAD_CAP
         chosen, grouped = _chosen(params), _grouped(params)
@@ -172,7 +172,7 @@ class UnreadGroupsView(ClientView):
 
 # --- Marks -----------------------------------------------------------------------------------------------
 class Marker(msgspec.Struct):
-    """Up to where the caller has read a timeline."""
+    """The newest read id of a timeline."""
 
     last_read_id: str
     version: int
@@ -191,15 +191,15 @@ def _markers(reader: User) -> dict[str, Marker]:
 
 
 class MarkersView(ClientView):
-    """The caller's marks, over HTTP."""
+    """The caller's read marks."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The marks of these timelines, as far as there are any."""
+        """Return the marks of these timelines that exist."""
         asked = Params(request).words("timeline")
         return FeedResponse({name: mark for name, mark in _markers(caller_of(request)).items() if name in asked})
 
     def post(self, request: Request) -> HttpResponse:
-        """Set marks: of home the place at which the site offers to go on, of notifications what is unread."""
+        """Set the reading position of home, and the read mark of notifications."""
         reader, params = caller_of(request), Params(request)
         named: dict[str, int] = {
             name: number for name in ("home", "notifications") if (number := params.part(name).id("last_read_id"))

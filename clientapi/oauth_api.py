@@ -1,4 +1,4 @@
-"""OAuth for apps over HTTP: how they register, get tokens and give them back."""
+"""OAuth over HTTP: registering apps, getting and revoking tokens."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -38,13 +38,13 @@ FIELDS = (
     "token",
     "token_type_hint",
 )
-"""Parameters of the calls for tokens; others are passed over."""
+"""Parameters of token calls. Others are ignored."""
 GRANTS = ("authorization_code", "client_credentials")
-"""The grants that the site serves. django-oauth-toolkit has more."""
+"""Supported grants. django-oauth-toolkit has more."""
 
 
 class AppBody(msgspec.Struct):
-    """An app as it is known here (Mastodon's Application)."""
+    """Mastodon's Application."""
 
     id: str
     name: str
@@ -55,12 +55,12 @@ class AppBody(msgspec.Struct):
 
     @classmethod
     def of(cls, app: ClientApp) -> "AppBody":
-        """The body of this app."""
+        """The body of an app."""
         return cls(str(app.pk), app.name, app.website or None, app.scopes.split(), *_addresses(app))
 
 
 class NewAppBody(AppBody, kw_only=True):
-    """An app that has just registered, with what it proves itself by (Mastodon's CredentialApplication)."""
+    """Mastodon's CredentialApplication: a new app with its credentials."""
 
     client_id: str
     client_secret: str
@@ -73,13 +73,13 @@ def _addresses(app: ClientApp) -> tuple[str, list[str]]:
 
 
 class AppsView(OpenView):
-    """New apps, over HTTP."""
+    """New apps."""
 
     rates: Mapping[str, str] = {"POST": "app"}
     authentication_classes: Sequence[Any] = []
 
     def post(self, request: Request) -> HttpResponse:
-        """Register an app. Its secret is shown once. Raises Throttled."""
+        """Register an app. Its secret is shown only here. Raises Throttled."""
         wait = rates.hit("app_network", rates.network(rates.address(request._request)))
         if wait is not None:
             raise exceptions.Throttled(wait)
@@ -99,10 +99,10 @@ class AppsView(OpenView):
 
 
 class OwnAppView(OpenView):
-    """The app whose token this is, over HTTP."""
+    """The app of the token."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The app of the token."""
+        """Return the app."""
         if not isinstance(request.auth, AppToken):
             raise exceptions.NotAuthenticated("The access token is invalid")
         app: ClientApp = App.objects.get(pk=request.auth.app_id)
@@ -110,7 +110,7 @@ class OwnAppView(OpenView):
 
 
 class OAuthView(OpenView, OAuthLibMixin):  # type: ignore[misc]  # without types
-    """A call that an app proves itself for by its id and secret, in a form, in JSON or by Basic."""
+    """A call authenticated by an app's id and secret: in a form, JSON or Basic."""
 
     authentication_classes: Sequence[Any] = []
 
@@ -129,27 +129,27 @@ class OAuthView(OpenView, OAuthLibMixin):  # type: ignore[misc]  # without types
 
 
 class TokenView(OAuthView):
-    """Tokens of apps, over HTTP."""
+    """Tokens of apps."""
 
     def post(self, request: Request) -> HttpResponse:
-        """A token for a code, or in no user's name for the app's own secret."""
+        """Return a token for a code, or a token without a user for the app's secret."""
         if Params(request).text("grant_type", most=PARAMETER_LENGTH) not in GRANTS:
             return self._answer(b'{"error":"unsupported_grant_type"}', 400)
         with transaction.atomic():
             _headers, body, status = self.get_oauthlib_core().server.create_token_response(*self._asked(request), {})
         if status == 200:
             token = msgspec.json.decode(body)
-            # A token lives on while it is used, so no time is said.
+            # A token lives as long as it is used, so the answer has no expiry.
             said = {name: token[name] for name in ("access_token", "token_type", "scope")}
             body = msgspec.json.encode(said | {"created_at": int(time.time())})
         return self._answer(body, status)
 
 
 class RevokeView(OAuthView):
-    """Tokens that apps give back, over HTTP."""
+    """Revoking tokens."""
 
     def post(self, request: Request) -> HttpResponse:
-        """Make a token of the app worthless; again, and of a token that never was, changes nothing."""
+        """Revoke a token of the app. An unknown token changes nothing."""
         _headers, body, status = self.get_oauthlib_core().server.create_revocation_response(*self._asked(request))
         return self._answer(body, status)
 
@@ -157,7 +157,7 @@ class RevokeView(OAuthView):
 @csrf_exempt
 @require_safe
 def metadata(request: HttpRequest) -> HttpResponse:
-    """Where OAuth is served (RFC 8414); over https alone, since clients refuse other addresses in it."""
+    """OAuth's metadata (RFC 8414). Only over https, because clients refuse http addresses."""
     if not request.is_secure():
         raise Http404
     site = settings.SITE_URL

@@ -1,4 +1,4 @@
-"""The addresses of Mastodon's client API that are not in urls.py, and of OAuth: behind those of the rooms."""
+"""The other addresses of Mastodon's API, and of OAuth. They come after those of all other packages."""
 
 from django.urls import include, path, re_path
 
@@ -98,7 +98,7 @@ MISSING = (
     "favourites|featured_tags|filters|follow_requests|followed_tags|instance|lists|markers|media|mutes|notifications|oembed|"
     "polls|preferences|profile|push|reports|scheduled_statuses|statuses|streaming|suggestions|timelines|trends"
 )
-"""The first words of Mastodon's addresses: what is missing below one is told in Mastodon's shape of errors."""
+"""First words of Mastodon's addresses. Errors below them have Mastodon's shape."""
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),

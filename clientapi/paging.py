@@ -1,8 +1,8 @@
-"""Pages as Mastodon's clients walk them: max_id, since_id and min_id in the query, a Link header in the answer.
+"""Pages by max_id, since_id and min_id in the query, with a Link header in the answer.
 
-`max_id` goes down, exclusive: it is the site's own `last_id`. `since_id` cuts that page off at an id. `min_id` goes
-upward: the entries directly above it. The next page of the Link stands first, for some clients read no further, and is
-there wherever something may follow, under a short or empty page too (a page has a bound of work).
+`max_id` goes down, exclusive, as the site's `last_id`. `since_id` cuts this page off at an id. `min_id` goes up: the
+entries directly above it. In the Link, `next` comes first, because some clients read no further. It is there whenever
+something may follow, even after a short or empty page: the work for a page is bounded.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Wanted:
 
     @property
     def goes_up(self) -> bool:
-        """Whether the page is the one above an id."""
+        """True for the page above `min_id`."""
         return self.min_id is not None
 
     @property
@@ -44,8 +44,8 @@ class Wanted:
     def beside(
         self, newest: int | None, oldest: int | None, last: int | None, has_more: bool
     ) -> tuple[int | None, int | None]:
-        """The ids of the Link, `next` and `prev`. `newest` and `oldest` are the ends of the page; `last` is the last id
-        that was looked at.
+        """The Link's ids of `next` and `prev`. `newest` and `oldest` are the ends of the page; `last` is the last id
+        checked.
         """
         if self.min_id is not None:
             return (oldest if oldest is not None else self.min_id + 1), last
@@ -53,7 +53,7 @@ class Wanted:
 
 
 def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> Wanted:
-    """The page that the request asks for; a limit over `most` counts as that. Raises InvalidError and Problem."""
+    """The page that the request asks for, with at most `most` entries. Raises InvalidError and Problem."""
     limit = params.number("limit", least=1, most=10**9, default=default) or default
     return Wanted(min(limit, most), params.id("max_id"), *(params.cursor(name) for name in ABOVE))
 
@@ -66,8 +66,9 @@ def answer(
     prev_id: object = None,
     headers: dict[str, str] | None = None,
 ) -> FeedResponse:
-    """A page, with the ids of the Link: `next_id` where something may follow, `prev_id` of its first entry. Without
-    one `prev` is the id above which nothing was found: there the next look begins.
+    """A page with its Link header. `next_id`: where something may follow. `prev_id`: the first entry.
+
+    Without `prev_id`, `prev` repeats the request's lower bound, so the client looks there again.
     """
     links = []
     if prev_id is None:
@@ -85,6 +86,6 @@ def answer(
 
 
 def _address(request: Request) -> str:
-    """The address of other pages of the same list, which are named at its end."""
+    """The address of other pages of this list. The id is appended."""
     kept = [(name, value) for name, values in request.query_params.lists() if name not in PAGING for value in values]
     return f"{settings.SITE_URL}{escape_uri_path(request.path)}?{urlencode(kept)}{'&' if kept else ''}"

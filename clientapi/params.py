@@ -1,10 +1,9 @@
-"""The parameters of a request: the query and the body together, as Mastodon reads them.
+"""The parameters of a request: query and body together, as Mastodon reads them.
 
-Names nest as in forms of Rails: `media_ids[]` is a list, `source[privacy]` an object, `keywords_attributes[][keyword]`
-or `keywords_attributes[0][keyword]` a list of objects. In JSON they are lists and objects; names with brackets mean the
-same there. Blank means not sent: an empty text, list or object, and empty texts in a list. Unknown names are passed
-over, because apps send fields of other servers. Names with brackets that cannot be read are refused, and so is a value
-that is there and is wrong.
+Names nest as in Rails: `media_ids[]` is a list, `source[privacy]` an object, `keywords_attributes[][keyword]` or
+`keywords_attributes[0][keyword]` a list of objects. JSON has lists and objects; names with brackets work there too.
+Blank means not sent: an empty text, list or object, and empty texts in a list. Unknown names are ignored, because apps
+send fields of other servers. Unreadable brackets and wrong values are refused.
 """
 
 import re
@@ -19,9 +18,9 @@ from web.rest import parse_id
 from web.strict_json import check_text
 
 NAMES = 500
-"""Names that a query or form may have."""
+"""Maximum names in a query or form."""
 DEPTH = 3
-"""How deep a name may nest."""
+"""Maximum nesting of a name."""
 PATH = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 BRACKETED = re.compile(r"\[([^\[\]]*)\]")
 TRUE = frozenset({"1", "true", "on", "t", "yes"})
@@ -65,7 +64,7 @@ class Params:
         return _is_blank(self._value(name))
 
     def refuse_unread(self) -> None:
-        """Raise InvalidError for lists and objects that nothing has read: they would be lost in silence."""
+        """Raise InvalidError for lists and objects that nobody has read, instead of losing them silently."""
         for name, value in self._fields.items():
             if isinstance(value, list | dict) and name not in self._read and not _is_blank(value):
                 raise InvalidError(f"Validation failed: {name[:64]} is not known here")
@@ -84,7 +83,7 @@ class Params:
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Yes or no. Raises InvalidError."""
+        """A boolean. Raises InvalidError."""
         value = self._value(name)
         if _is_blank(value):
             return default
@@ -101,7 +100,7 @@ class Params:
         return value
 
     def number(self, name: str, *, least: int, most: int, default: int | None = None) -> int | None:
-        """A whole number within bounds. Raises InvalidError."""
+        """An integer within bounds. Raises InvalidError."""
         value = self._value(name)
         if _is_blank(value):
             return default
@@ -113,18 +112,18 @@ class Params:
         return int(text)
 
     def id(self, name: str) -> int | None:
-        """An id. Raises Problem for one that is none."""
+        """An id. Raises Problem for a wrong one."""
         value = self._value(name)
         if _is_blank(value):
             return None
         return _id(name, value)
 
     def cursor(self, name: str) -> int | None:
-        """The id above which a page is asked for; 0 means from the beginning. Raises Problem for one that is none."""
+        """The id above which a page begins; 0 is the beginning. Raises Problem for a wrong one."""
         return 0 if str(self._value(name)) == "0" else self.id(name)
 
     def ids(self, name: str, *, most: int) -> list[int]:
-        """A list of ids, each once. Raises Problem and InvalidError."""
+        """A list of distinct ids. Raises Problem and InvalidError."""
         found = list(dict.fromkeys(_id(name, value) for value in self.several(name)))
         if len(found) > most:
             raise InvalidError(f"Validation failed: at most {most} of {name}")
@@ -138,7 +137,7 @@ class Params:
         return values
 
     def several(self, name: str) -> list[Any]:
-        """A list without its blank texts, or one value as a list of it."""
+        """A list without blank texts. A single value becomes a list."""
         value = self._value(name)
         if isinstance(value, dict):
             value = list(value.values())
@@ -151,12 +150,12 @@ class Params:
         return Params.of({} if value is None else _object(name, value))
 
     def parts(self, name: str) -> list["Params"]:
-        """The parameters of each object in a list of objects."""
+        """The parameters of each object in a list."""
         return [Params.of(_object(name, one)) for one in self.several(name)]
 
 
 def _is_blank(value: Any) -> bool:
-    """Whether a value says nothing: no text but spaces, and nothing else in a list or an object."""
+    """None, blank text, or a list or object of only these."""
     if isinstance(value, list | dict):
         return all(map(_is_blank, value.values() if isinstance(value, dict) else value))
     return value is None or (isinstance(value, str) and not value.strip())
@@ -180,7 +179,7 @@ def _has_body(request: Request) -> bool:
 
 
 def _nested(given: QueryDict) -> dict[str, Any]:
-    """The names of a query or form as objects and lists. Raises Problem for a name that is given twice."""
+    """The names of a query or form as objects and lists. Raises Problem for a repeated name."""
     fields: dict[str, Any] = {}
     names = list(given)
     if len(names) > NAMES:
@@ -194,7 +193,7 @@ def _nested(given: QueryDict) -> dict[str, Any]:
 
 
 def _spelled_out(given: Any) -> Any:
-    """JSON whose names with brackets are objects and lists. Both spellings of a list together are one list."""
+    """JSON with bracketed names turned into objects and lists. Both spellings of a list are joined."""
     if isinstance(given, list):
         return [_spelled_out(one) for one in given]
     if not isinstance(given, dict):
@@ -208,7 +207,7 @@ def _spelled_out(given: Any) -> Any:
 
 
 def _path(name: str) -> list[str]:
-    """The parts of a name. Raises Problem for brackets that do not close or go too deep."""
+    """The parts of a name. Raises Problem for unclosed or too deep brackets."""
     match = PATH.fullmatch(name)
     parts = BRACKETED.findall(match[2]) if match is not None else []
     if (match is None and "[" in name) or len(parts) > DEPTH:
@@ -221,7 +220,7 @@ def _unreadable(name: str) -> Problem:
 
 
 def _put(fields: dict[str, Any], path: list[str], values: list[Any]) -> None:
-    """Add values under a name. Raises Problem where the name is a list and an object, or a value too."""
+    """Add values under a name. Raises Problem if the name is used both as a list and an object, or as a value too."""
     first, *rest = path
     if not rest:
         fields[first] = values[-1] if values else None
@@ -233,7 +232,7 @@ def _put(fields: dict[str, Any], path: list[str], values: list[Any]) -> None:
         if len(rest) == 1:
             listed.extend(values)
             return
-        for place, value in enumerate(values):  # a list of objects, each begun by its first name
+        for place, value in enumerate(values):  # a list of objects; each begins with its first name
             while len(listed) <= place:
                 listed.append({})
             if not isinstance(listed[place], dict):

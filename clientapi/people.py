@@ -1,9 +1,8 @@
-"""The accounts on a page: of the senders, of the people whom the texts name, and of lists: one statement a page.
+"""The accounts on a page: senders, mentioned people, and lists of people. One statement per page.
 
-Counts of posts are kept by each process for some minutes: no page counts what somebody said. The accounts of senders
-are kept for `FRESH_SECONDS`, while their items show the same names and pictures: a page may need no statement.
-
-So description, banner and counts in a status may be half a minute old. Which items a reader sees never lags.
+Each process caches counts of posts for some minutes, and senders' accounts for `FRESH_SECONDS` while their items show
+the same name and picture. So a page may need no statement, and bio, banner and counts in a status may be half a minute
+old. Which items a reader sees never lags.
 """
 
 import threading
@@ -27,12 +26,12 @@ from storage.connections import fetch, id_array
 from web.rest import FeedResponse
 
 COUNTED = 1_000
-"""Posts of a user that are counted."""
+"""A user's posts are counted up to this number."""
 KEPT_SECONDS = 600.0
 KEPT = 20_000
-"""Users whose posts a process has counted."""
+"""Size of the cache of post counts."""
 FRESH_SECONDS, FRESH = 30.0, 4_096
-"""How long a process shows a sender's account as it was read, and of how many senders it knows one."""
+"""How long a sender's account is cached, and for how many senders."""
 COUNTS = f"""
     SELECT asked.id, (
         SELECT count(*) FROM (
@@ -43,13 +42,13 @@ COUNTS = f"""
 """  # noqa: S608 (a constant)
 
 
-# In the order of `entities.Facts`.
+# Same order as `entities.Facts`.
 FACTS = """
     u.id, u.username, u.display_name, u.bio, u.profile_fields::text, u.is_locked, u.is_indexable, u.avatar::text,
     u.banner::text, u.date_joined, u.follower_count, u.following_count
 """
 BY_ID = f"SELECT {FACTS} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[])"  # noqa: S608 (constants)
-# Users by their ids, and users by their names as far as the reader may know of them.
+# Users by id, and users by name if the reader may know of them.
 BY_ID_AND_NAME = f"""
     {BY_ID}
     UNION ALL
@@ -60,14 +59,14 @@ BY_ID_AND_NAME = f"""
 
 
 class PostCounts:
-    """How many posts users have, as one process counted them within `KEPT_SECONDS`."""
+    """Numbers of posts per user, cached by this process for `KEPT_SECONDS`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[int, tuple[int, float]] = {}
 
     def of(self, ids: Collection[int]) -> dict[int, int]:
-        """The number of posts of each user, by id. One statement counts those that are not known."""
+        """The number of posts of each user, by id. One statement counts those not cached."""
         now = time.monotonic()
         found = {}
         missing = []
@@ -96,10 +95,10 @@ post_counts = PostCounts()
 
 
 class Senders:
-    """The accounts of senders, as one process read them within `FRESH_SECONDS`.
+    """Accounts of senders, cached by this process for `FRESH_SECONDS`.
 
-    An item tells the name and the picture that its sender has now: an account that shows others is read again. The
-    rest of an account may lag.
+    An item has its sender's current name and picture. If the cached ones differ, the account is read again. The rest of
+    an account may lag.
     """
 
     def __init__(self) -> None:
@@ -107,7 +106,7 @@ class Senders:
         self._kept: dict[str, tuple[Account, Sender, float]] = {}
 
     def of(self, senders: Mapping[str, Sender]) -> dict[str, Account]:
-        """The accounts that are known, by id."""
+        """The cached accounts, by id."""
         now = time.monotonic()
         found = {}
         for sender_id, sender in senders.items():
@@ -117,7 +116,7 @@ class Senders:
         return found
 
     def note(self, senders: Mapping[str, Sender], accounts: Mapping[str, Account]) -> None:
-        """Keep the accounts that were read of these senders."""
+        """Cache accounts of these senders."""
         until = time.monotonic() + FRESH_SECONDS
         with self._lock:
             if len(self._kept) + len(senders) > FRESH:
@@ -136,7 +135,7 @@ known_senders = Senders()
 
 
 class People:
-    """Accounts by id, and those that texts name by name in lower case."""
+    """Accounts by id, and by lower-case name."""
 
     def __init__(self, accounts: dict[str, Account]) -> None:
         self.by_id = accounts
@@ -144,13 +143,13 @@ class People:
 
     @property
     def by_name(self) -> dict[str, Account]:
-        """The accounts by user name."""
+        """The accounts by lower-case name."""
         if self._by_name is None:
             self._by_name = {account.username.lower(): account for account in self.by_id.values()}
         return self._by_name
 
     def without(self, names: Collection[str]) -> "People":
-        """The people without these names, for a reader who may not know of them."""
+        """The people except these names, which the reader may not know of."""
         some = People(self.by_id)
         some._by_name = {name: account for name, account in self.by_name.items() if name not in names}
         return some
@@ -162,9 +161,7 @@ def _accounts(facts: Sequence[Facts]) -> dict[str, Account]:
 
 
 def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | AnonymousUser) -> People:
-    """The accounts of these senders by id, whom the reader sees, and of these names as far as the reader may know of
-    them.
-    """
+    """The accounts of these senders, whom the reader sees, and of those of these names that the reader may know of."""
     found = known_senders.of(senders)
     missing = {sender_id: sender for sender_id, sender in senders.items() if sender_id not in found}
     named = [name for name in names if is_username(name)]
@@ -181,12 +178,12 @@ def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | A
 
 
 def accounts_by_id(ids: Collection[str]) -> dict[str, Account]:
-    """The accounts of these users, whom the reader may know of."""
+    """Accounts by id. The caller has checked that the reader may know of them."""
     return _accounts(fetch(BY_ID, {"ids": id_array(map(int, ids))}, into=Facts._make)) if ids else {}
 
 
 def accounts_of(users: Iterable[User]) -> list[Account]:
-    """The accounts of users who were read already, in their order."""
+    """The accounts of loaded users, in the same order."""
     users = list(users)
     found = _accounts([Facts.of(user) for user in users])
     return [found[str(user.pk)] for user in users]
@@ -202,7 +199,7 @@ def people_answer(request: Request, owner_id: int, listed: Listed, reader: User 
 def found_people(
     owner_id: int, listed: Listed, reader: User | AnonymousUser, asked: Wanted
 ) -> tuple[list[User], int | None, int | None]:
-    """The page of a list of people that is asked for, by the ids of the relations, and the ids of its Link."""
+    """The requested page of people, by the ids of the relations, and the ids of the Link."""
     page = people_page(
         owner_id,
         listed,

@@ -1,7 +1,7 @@
-"""Items as statuses: the bodies that the site's own reads return, in Mastodon's words.
+"""Items as statuses: converts the bodies that the site's own reads return.
 
-A page of any length asks one statement for its accounts (clientapi.people), one for the answered senders where it holds
-replies, and one for the reader's filters where one of them matches.
+A page of any length needs one statement for its accounts (clientapi.people), one for the senders of replied-to items if
+it has replies, and one for the reader's filters if one matches.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -45,14 +45,14 @@ from items.versions import Version
 from relations.visibility import followed_among
 
 CONTEXTS = ("home", "notifications", "public", "thread", "account")
-"""Where the site's filters hold: wherever items are shown."""
+"""Where the site's filters apply: everywhere."""
 NONE: list[Any] = []
-"""No entries; one list for all statuses, which nothing changes."""
+"""An empty list, shared by all statuses and never changed."""
 Reader = User | AnonymousUser
 
 
 class Words(NamedTuple):
-    """The words of an item, of which the content is read once."""
+    """The texts of an item, from its parsed content."""
 
     title: str
     url: str
@@ -61,11 +61,11 @@ class Words(NamedTuple):
     rendered: html.Rendered
     tags: list[Tag]
     plain: str
-    """The HTML where no name leads anywhere."""
+    """The HTML without links of mentions."""
 
     @classmethod
     def of(cls, item: ItemBody) -> "Words":
-        """The words of this item. Those of short ones are kept, because pages show the same ones again and again."""
+        """The words of this item. Short ones are cached."""
         content = bytes(item.content)
         return (_kept_words if len(content) <= html.KEPT_LENGTH else _words)(item.title, content)
 
@@ -91,12 +91,12 @@ _kept_words = lru_cache(html.KEPT)(_words)
 
 @lru_cache(html.KEPT)
 def _facts(item_id: str, created_at: datetime, modified_at: datetime, is_edited: bool) -> tuple[str, str, str | None]:
-    """The address of an item, when it was published, and when it was changed, if it was."""
+    """The item's address, creation time, and edit time if edited."""
     return html.item_address(item_id), moment(created_at), moment(modified_at) if is_edited else None
 
 
 class Presenter:
-    """The common part of a page of items: accounts, answered senders and filters."""
+    """The shared part of a page of items: accounts, senders of replied-to items, and filters."""
 
     def __init__(self, items: Sequence[ItemBody], reader: Reader, pinned: Collection[str] | None = None) -> None:
         quoted = [item.shown.quote.item for item in items if item.shown.quote]
@@ -112,15 +112,15 @@ class Presenter:
         self.quotable: Collection[str] = _quotable((one for one in every if one.repost_of is None), reader)
 
     def names(self, item: ItemBody) -> dict[str, str]:
-        """The accounts that an item names and that are known here, as ids by name."""
+        """The ids of known accounts that an item mentions, by name."""
         known = self.people.by_name
         said = (item.shown, item.shown.quote.item if item.shown.quote else None)
         names = (name for one in said if one for name in self.said[one.id].rendered.names)
         return {name: known[name].id for name in names if name in known}
 
     def seen_by(self, hidden: Collection[str], answered: Mapping[str, str], quotable: Collection[str]) -> "Presenter":
-        """The presenter for readers from whom these names are hidden. `answered`: the senders of the answered items
-        that they see, by item. `quotable`: the items that they may quote.
+        """The presenter for readers who may not know of the names in `hidden`. `answered`: visible replied-to items
+        with their senders. `quotable`: ids of items that they may quote.
         """
         other = copy(self)
         other.people = self.people.without(hidden) if hidden else self.people
@@ -129,14 +129,14 @@ class Presenter:
         return other
 
     def status(self, item: ItemBody) -> Status:
-        """The status of an item, with its original where it is a repost."""
+        """The status of an item. A repost includes its original."""
         original = item.repost_of
         if original is None:
             return self._status(item, item, None)
         return self._status(item, original, self._status(original, original, None))
 
     def _status(self, item: ItemBody, said: ItemBody, reblog: Status | None, *, is_inside: bool = False) -> Status:
-        """The status of `item`, which says what `said` says; `is_inside`: of one that another quotes."""
+        """The status of `item` with the content of `said`. `is_inside`: another status quotes it."""
         accounts, words = self.people, self.said[said.id]
         text = words.rendered
         address, created_at, edited_at = _facts(item.id, item.created_at, item.modified_at, item.is_edited)
@@ -197,7 +197,7 @@ class Presenter:
 
 
 def _quotable(items: Iterable[ItemBody], reader: Reader) -> frozenset[str]:
-    """The ids of those items that the reader may quote. One statement, where one of them is for followers to quote."""
+    """Ids of the items that the reader may quote. One statement if only followers may quote one of them."""
     if not isinstance(reader, User):
         return frozenset()
     own, found = str(reader.pk), []
@@ -220,7 +220,7 @@ def _approval(who: str, *, is_allowed: bool) -> QuoteApproval:
 
 
 def _addressed(items: Iterable[ItemBody], reader: Reader) -> dict[str, list[Mention]]:
-    """Who sees each private mention besides its sender: apps take them for those whom it mentions."""
+    """The people of each private mention, without its sender. Apps take them as mentioned."""
     senders = {item.id: item.sender.id for item in items if item.visibility == Visibility.MENTIONED}
     if not senders or not isinstance(reader, User):
         return {}
@@ -250,7 +250,7 @@ def _mention(account: Account) -> Mention:
 
 
 def filter_of(listed: Listed | Rule) -> Filter:
-    """A filter of the site, as one of Mastodon's with one word."""
+    """A filter as Mastodon's, with one word."""
     return Filter(
         id=str(listed.id),
         title=listed.phrase,
@@ -261,20 +261,20 @@ def filter_of(listed: Listed | Rule) -> Filter:
 
 
 def filter_results(met: Iterable[Listed | Rule]) -> list[FilterResult]:
-    """The filters that a status meets."""
+    """The filters that match a status."""
     return [FilterResult(filter_of(one), [one.phrase], None) for one in met]
 
 
 def _filters(items: Iterable[ItemBody], reader: Reader) -> dict[str, Listed]:
-    """The reader's filters by their phrases, if one matches."""
+    """The reader's filters by phrase, if any item matches one."""
     if not isinstance(reader, User) or not any(item.filtered for item in items):
         return {}
     return {one.phrase: one for one in filters_of(reader)}
 
 
 def statuses(items: Sequence[ItemBody], reader: Reader, *, pinned: Collection[str] | None = None) -> list[Status]:
-    """The statuses of items that the reader sees, in their order. `pinned`: the ids of the reader's own pins, where it
-    is to be told which statuses are.
+    """The statuses of items that the reader sees, in their order. `pinned`: ids of the reader's pins, if statuses shall
+    say whether they are pinned.
     """
     if not items:
         return []

@@ -1,4 +1,4 @@
-"""How the caller and others stand to each other: one statement, however many are asked about."""
+"""The caller's relations to others, read by one statement."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, m
 from storage.connections import fetch, id_array
 
 ASKED = 80
-"""Users that one call may ask about."""
+"""Maximum users per call."""
 RELATIONSHIPS = f"""
     SELECT u.id, {follows(READER, "u.id")}, {leaves_reposts_out(READER, "u.id")}, {follows("u.id", READER)},
         {blocks(READER, "u.id")}, {mutes(READER, "u.id")}, {mutes(READER, "u.id", "AND m.notifications")},
@@ -20,8 +20,6 @@ RELATIONSHIPS = f"""
 
 
 class _Row(NamedTuple):
-    """A row of `RELATIONSHIPS`."""
-
     user_id: int
     following: bool
     without_reposts: bool
@@ -34,7 +32,7 @@ class _Row(NamedTuple):
 
 
 def relationships(reader: User, ids: Sequence[int]) -> list[Relationship]:
-    """The reader's relationships to these users, as far as the reader may know of them, in this order."""
+    """The reader's relationships to those of these users that the reader may know of, in this order."""
     if not ids:
         return []
     rows = fetch(RELATIONSHIPS, {"reader": reader.pk, "ids": id_array(ids)}, into=_Row._make)

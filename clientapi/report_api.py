@@ -1,4 +1,4 @@
-"""Reports over HTTP: statuses that the caller tells the moderators of."""
+"""Reports over HTTP."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -21,13 +21,13 @@ from moderation.models import REPORT_LENGTH, ReportReason
 from web.rest import FeedResponse, spend
 
 REPORTED = 20
-"""Statuses of one report."""
+"""Maximum statuses per report."""
 REASONS = {"spam": ReportReason.SPAM, "legal": ReportReason.ILLEGAL}
 CATEGORIES = frozenset({"spam", "legal", "violation", "other"})
 
 
 class ReportBody(msgspec.Struct):
-    """A report, as its maker sees it. Its outcome is not told."""
+    """A report as its author sees it, without the outcome."""
 
     id: str
     action_taken: bool
@@ -42,17 +42,17 @@ class ReportBody(msgspec.Struct):
 
 
 class ReportsView(ClientView):
-    """Reports, over HTTP."""
+    """Reports."""
 
     rates: Mapping[str, str] = {"POST": "report"}
 
     def post(self, request: Request) -> HttpResponse:
-        """Tell the moderators of statuses of one account, each of which counts as a report; again changes nothing."""
+        """Report statuses of one account to the moderators. Each counts as a report. Repeating changes nothing."""
         reporter, params = caller_of(request), Params(request)
         account = params.id("account_id")
         target = user_or_404(str(account or ""), reporter)
         items = _reported(params, target.pk, reporter)
-        if len(items) > 1:  # a report by the site's own address is of one
+        if len(items) > 1:  # the site's own address takes one item per call
             spend(self.rates["POST"], str(reporter.pk), len(items) - 1)
         category = params.choice("category", CATEGORIES, default="other")
         comment = params.text("comment", most=REPORT_LENGTH)
@@ -79,7 +79,7 @@ class ReportsView(ClientView):
 
 
 def _reported(params: Params, target_id: int, reporter: User) -> list[Item]:
-    """The statuses that are reported. Raises NotFound and InvalidError."""
+    """The reported statuses. Raises NotFound and InvalidError."""
     ids = params.ids("status_ids", most=REPORTED)
     if not ids:
         raise InvalidError("Validation failed: Choose a status; reports of whole accounts are not offered by this site")
@@ -90,7 +90,7 @@ def _reported(params: Params, target_id: int, reporter: User) -> list[Item]:
 
 
 def _rules(params: Params) -> list[int]:
-    """The ids of the rules that the statuses break. Raises InvalidError for an unknown one."""
+    """Ids of the broken rules. Raises InvalidError for an unknown one."""
     known = {rule.id for rule in site.current().rules}
     rules = params.ids("rule_ids", most=len(known) + 1)
     if not known.issuperset(rules):

@@ -1,7 +1,7 @@
-"""The scopes of an app's token: what each lets the app do, in words, and which address asks for which.
+"""Scopes of tokens: what each allows, in words, and which address needs which.
 
-`NEEDS` is the one table of all addresses of the API, Mastodon's and the site's own. An address that is not in it opens
-to no app (tests/clientapi/test_scopes.py walks all of them).
+`NEEDS` lists all addresses of the API, Mastodon's and the site's own. No app may use an address that is missing there
+(tests/clientapi/test_scopes.py checks all).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -11,9 +11,9 @@ from django.utils.translation import gettext_lazy as _
 from oauth2_provider.scopes import BaseScopes
 
 DEFAULT = "read"
-"""The scope of an app that names none."""
+"""Scope of an app that names none."""
 FOLLOWS = frozenset({"blocks", "follows", "mutes"})
-"""The parts of `read` and `write` that the old scope `follow` stands for."""
+"""Parts of `read` and `write` covered by the old scope `follow`."""
 
 WORDS: dict[str, Any] = {
     "read": _("Read everything that you can see, your lists, filters and notifications too"),
@@ -46,32 +46,32 @@ WORDS: dict[str, Any] = {
     "write:reports": _("Report people to the moderators"),
     "write:statuses": _("Publish, change and delete posts"),
 }
-"""Every scope, and what an app that has it may do. Their order is that of the authorize page."""
+"""Every scope and what it allows, in the order of the authorize page."""
 
 
 def parsed(text: str) -> list[str]:
-    """The scopes that a text names, each once; those that are unknown too."""
+    """Distinct scopes in a text, unknown ones too."""
     return list(dict.fromkeys(text.replace("+", " ").split()))
 
 
 def known(text: str) -> list[str]:
-    """The scopes that a text names and that this site has, each once. Apps name those of other servers too."""
+    """Distinct scopes in a text that this site has. Apps also name those of other servers."""
     return [scope for scope in parsed(text) if scope in WORDS]
 
 
 def reduced(text: str) -> str:
-    """The text without the scopes that this site lacks. A text of those alone stays: it is refused."""
+    """The text without unknown scopes. A text of only unknown scopes stays, and is refused later."""
     return " ".join(known(text)) or text
 
 
 def covers(held: Collection[str], scope: str) -> bool:
-    """Whether these scopes include another: `read` holds all that begin with `read:`."""
+    """Whether these scopes include another. `read` includes all `read:…`."""
     kind, _separator, part = scope.partition(":")
     return scope in held or kind in held or ("follow" in held and part in FOLLOWS)
 
 
 def are_within(asked: Iterable[str], held: Collection[str]) -> bool:
-    """Whether each of the scopes is known, and is included in the others."""
+    """Whether each scope is known and included in `held`."""
     return all(scope in WORDS and covers(held, scope) for scope in asked)
 
 
@@ -83,7 +83,7 @@ class Scopes(BaseScopes):  # type: ignore[misc]  # without types
         return WORDS
 
     def get_available_scopes(self, application: Any = None, request: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """The scopes that an app may ask for: those that it registered with, and their parts."""
+        """Scopes that an app may ask for: those it registered with, and their parts."""
         held = parsed(application.scopes) if application is not None else WORDS
         return [scope for scope in WORDS if covers(held, scope)]
 
@@ -94,13 +94,13 @@ class Scopes(BaseScopes):  # type: ignore[misc]  # without types
 
 # --- Addresses -------------------------------------------------------------------------------------------
 ANY = ""
-"""Every token opens the address."""
+"""Any token opens the address."""
 
 
 class Need(NamedTuple):
-    """The scopes that an address asks for: to read from it, and to change something. None: no token opens it.
+    """The scopes needed to read from an address and to write to it. None: no token opens it.
 
-    An address that is `open_to_strangers` answers a token without the scope to read as it answers a stranger.
+    If `open_to_strangers`, a token without the read scope is answered like a stranger.
     """
 
     read: str | None = None
@@ -168,7 +168,7 @@ OWN: dict[str, Need] = {
     "me/conversations": Need("read:statuses"),
     "me/conversations/requests": Need("read:statuses"),
     "me/conversations/<str:conversation_id>/read": Need(None, "write:conversations"),
-    "me/history": Need("read", "write"),  # the words of narrower scopes do not tell of it
+    "me/history": Need("read", "write"),  # broader scopes: no narrower one mentions history to the user
     "items": STATUSES,
     "items/<str:item_id>": STATUSES,
     "items/<str:item_id>/like": LIKES,
@@ -200,7 +200,7 @@ OWN: dict[str, Need] = {
     "seen/issued": STATUSES,
     "seen/filter": Need(None, "read:statuses"),
 }
-"""The site's own API, under /api/v1/. No app changes a password, ends sessions or deletes an account."""
+"""The site's own API under /api/v1/. Apps cannot change a password, end sessions or delete an account."""
 CLIENTS: dict[str, Need] = {
     "apps": Need(None, ANY),
     "apps/verify_credentials": OPEN,
@@ -212,7 +212,7 @@ CLIENTS: dict[str, Need] = {
     "instance/activity": OPEN,
     "instance/domain_blocks": OPEN,
     "instance/translation_languages": OPEN,
-    "streaming": Need(ANY),  # which scope depends on the stream (clientapi.streams)
+    "streaming": Need(ANY),  # the scope depends on the stream (clientapi.streams)
     "streaming/": Need(ANY),
     "streaming/health": OPEN,
     "streaming/<path:path>": Need(ANY),
@@ -308,7 +308,7 @@ CLIENTS: dict[str, Need] = {
     "followed_tags": Need("read:follows"),
     "scheduled_statuses": Need("read:statuses"),
 }
-"""Mastodon's API, under /api/v1/."""
+"""Mastodon's API under /api/v1/."""
 SECOND: dict[str, Need] = {
     "instance": OPEN,
     "instance/": OPEN,
@@ -326,18 +326,18 @@ SECOND: dict[str, Need] = {
     "filters/<str:filter_id>/statuses": FILTERS,
     "filters/keywords/<str:filter_id>": FILTERS,
 }
-"""Mastodon's API, under /api/v2/."""
+"""Mastodon's API under /api/v2/."""
 NEEDS: dict[str, Need] = {
     **{f"api/v1/{route}": need for route, need in OWN.items()},
     **{f"api/v1/{route}": need for route, need in CLIENTS.items()},
     **{f"api/v2/{route}": need for route, need in SECOND.items()},
 }
 PROFILE = ("profile", "read", "read:accounts")
-"""Scopes each of which lets an app know whose token it has."""
+"""Each of these scopes lets an app know its user."""
 
 
 def opens(held: Collection[str], route: str, *, is_reading: bool) -> bool:
-    """Whether a token with these scopes opens an address, by its route."""
+    """Whether a token with these scopes may use this route."""
     need = NEEDS.get(route, NONE)
     scope = need.read if is_reading else need.write
     if scope is None:
@@ -348,5 +348,5 @@ def opens(held: Collection[str], route: str, *, is_reading: bool) -> bool:
 
 
 def opens_to_strangers(route: str) -> bool:
-    """Whether a token whose scopes do not open an address reads what strangers read there."""
+    """Whether a token without the needed scope is answered here like a stranger."""
     return NEEDS.get(route, NONE).open_to_strangers

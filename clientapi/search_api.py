@@ -1,4 +1,4 @@
-"""Searches over HTTP: accounts, statuses and hashtags."""
+"""Search over HTTP: accounts, statuses and hashtags."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
 MOST, FAR = 40, 200
-"""Results of one kind, and how far down `offset` leads."""
+"""Maximum results per kind, and maximum `offset`."""
 KINDS = frozenset({"accounts", "statuses", "hashtags"})
 
 
@@ -42,12 +42,12 @@ class Found(msgspec.Struct):
 
 
 class SearchView(OpenView):
-    """A search, over HTTP."""
+    """A search."""
 
     rates: Mapping[str, str] = {"GET": "search"}
 
     def get(self, request: Request) -> HttpResponse:
-        """Accounts, statuses and hashtags that fit; an address of this site leads to what is there."""
+        """Find accounts, statuses and hashtags. An address of this site returns what it shows."""
         reader, params = reader_of(request), Params(request)
         text = params.text("q", most=QUERY_LENGTH * 2).strip()[:QUERY_LENGTH]
         kind = params.choice("type", KINDS)
@@ -74,7 +74,7 @@ def _only(found: Found, kind: str) -> Found:
 
 
 def people_found(text: str, reader: Reader, count: int) -> list[User]:
-    """Users whose name fits; an address of an account is its name, and none of another site's fits."""
+    """Users with a matching name. `@name@domain` finds nobody if the domain is another site's."""
     if "@" in text:
         name = name_of(text)
         if not name:
@@ -86,7 +86,7 @@ def people_found(text: str, reader: Reader, count: int) -> list[User]:
 
 
 def tags_found(text: str, reader: Reader, count: int) -> list[str]:
-    """Popular hashtags that begin so, and the very one if a status has it that the reader sees."""
+    """Popular hashtags with this beginning, and the tag itself if the reader sees a status with it."""
     tag = canonical_tag(text.removeprefix("#"))
     if tag is None:
         return []
@@ -97,7 +97,7 @@ def tags_found(text: str, reader: Reader, count: int) -> list[str]:
 
 
 def led_to(address: str, reader: Reader) -> Found:
-    """The account, status or hashtag at an address of this site, as the reader sees it. No other site is asked."""
+    """The account, status or hashtag at an address of this site. Other sites are never asked."""
     found, path = Found([], [], []), own_path(address)
     if path.startswith("/@"):
         user = visible_user(path.removeprefix("/@").partition("/")[0], reader)
@@ -111,12 +111,12 @@ def led_to(address: str, reader: Reader) -> Found:
 
 
 class AccountSearchView(ClientView):
-    """A search for accounts, over HTTP: what completes a name as it is typed."""
+    """A search for accounts, to complete a typed name."""
 
     rates: Mapping[str, str] = {"GET": "search"}
 
     def get(self, request: Request) -> HttpResponse:
-        """Accounts whose name fits; `following`: those that the caller follows."""
+        """List matching accounts. `following`: only those that the caller follows."""
         reader, params = caller_of(request), Params(request)
         text = params.text("q", most=QUERY_LENGTH * 2).strip()[:QUERY_LENGTH]
         limit = min(params.number("limit", least=1, most=10**9, default=40) or 40, 80)

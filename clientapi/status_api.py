@@ -1,4 +1,4 @@
-"""Statuses over HTTP: written, read, changed, and what people do with them."""
+"""Statuses over HTTP: writing, reading, changing, and acting on them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -36,14 +36,12 @@ from media.models import Kind, MediaFile
 from web.rest import FeedResponse, idempotency_key
 
 WRITTEN_AS = {"public": Visibility.PUBLIC, "private": Visibility.FOLLOWERS, "direct": Visibility.MENTIONED}
-"""The visibilities that a status may be written with. None is wider than what it says; `unlisted` is none of the
-site's.
-"""
+"""Visibilities for new statuses. None is wider than its name says. The site has no `unlisted`."""
 NOT_YOURS = "This action is not allowed"
 
 
 def one_status(item_id: int, reader: Reader) -> Status:
-    """The status of an item that the reader has just acted on. Raises NotFound where it has gone meanwhile."""
+    """The status of an item that the reader has just acted on. Raises NotFound if it is gone."""
     pinned = pinned_ids(reader) if isinstance(reader, User) else None
     found = statuses(hydrate([item_id], reader), reader, pinned=pinned)
     if not found:
@@ -52,7 +50,7 @@ def one_status(item_id: int, reader: Reader) -> Status:
 
 
 def own_or_404(text: str, user: User) -> Item:
-    """The user's own item. Raises NotFound as for an id that never was, and Problem for another's."""
+    """The user's own item. Raises NotFound if invisible, and Problem if another's."""
     item = item_or_404(text, user)
     if item.sender_id != user.pk:
         raise Problem(403, NOT_YOURS)
@@ -60,7 +58,7 @@ def own_or_404(text: str, user: User) -> Item:
 
 
 def _signed_in(request: Request) -> User:
-    """The caller of a view that answers strangers elsewhere. Raises NotAuthenticated."""
+    """The caller of a view that also has methods for strangers. Raises NotAuthenticated."""
     if not isinstance(request.user, User):
         raise exceptions.NotAuthenticated("The access token is invalid")
     return request.user
@@ -68,14 +66,14 @@ def _signed_in(request: Request) -> User:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def _refuse_what_is_not_offered(params: Params) -> None:
-    """Raise InvalidError for what would be lost in silence."""
+    """Raise InvalidError instead of losing these parameters silently."""
     for name in ("poll", "scheduled_at", "quote_id"):
         if not params.is_blank(name):
             raise InvalidError(f"Validation failed: {name} {NOT_OFFERED}")
 
 
 def _visibility(params: Params) -> Visibility:
-    """The visibility that is asked for. Raises InvalidError for those that the site does not have."""
+    """The requested visibility. Raises InvalidError for one that the site lacks."""
     asked = params.text("visibility", most=20) or "public"
     if asked not in WRITTEN_AS:
         raise InvalidError(f"Validation failed: Visibility {asked} {NOT_OFFERED}")
@@ -83,13 +81,13 @@ def _visibility(params: Params) -> Visibility:
 
 
 def _quotable_by(params: Params) -> str | None:
-    """Who may quote the status; None where nothing is said. Raises InvalidError."""
+    """Who may quote the status, or None if not sent. Raises InvalidError."""
     return QUOTABLE_BY.get(params.choice("quote_approval_policy", QUOTABLE_BY))
 
 
 def _answered(params: Params, text: str, sender: User) -> Item | None:
-    """The item that a status answers. An app says by names who sees the answer to a private mention: it is for the same
-    people, so InvalidError is raised for other names. Raises Http404.
+    """The replied-to item. A reply to a private mention is for the same people, so its text must mention exactly these,
+    or InvalidError is raised. Raises Http404.
     """
     answered = params.id("in_reply_to_id")
     item = item_or_404(str(answered), sender) if answered else None
@@ -99,7 +97,7 @@ def _answered(params: Params, text: str, sender: User) -> Item | None:
 
 
 def _type(ids: list[int], user: User) -> ItemType:
-    """The type of a status with these media; whether they may be used is asked when it is published."""
+    """The item type for these media. `publish` checks whether they may be used."""
     if not ids:
         return ItemType.TEXT
     kinds = MediaFile.objects.filter(pk__in=ids, owner_id=user.pk).values_list("kind", flat=True)
@@ -107,7 +105,7 @@ def _type(ids: list[int], user: User) -> ItemType:
 
 
 def _said(params: Params, media: list[int]) -> dict[str, Any]:
-    """The content that a status says."""
+    """The content of a new status."""
     content: dict[str, Any] = {"text": params.text("status", most=ARTICLE_LENGTH)}
     if warning := params.text("spoiler_text", most=WARNING_LENGTH):
         content["warning"] = warning
@@ -119,18 +117,18 @@ def _said(params: Params, media: list[int]) -> dict[str, Any]:
 
 
 class StatusesView(OpenView):
-    """Statuses, over HTTP."""
+    """Statuses."""
 
     rates: Mapping[str, str] = {"POST": "publish"}
 
     def get(self, request: Request) -> HttpResponse:
-        """The statuses of these ids that the caller may see."""
+        """Return those of these statuses that the caller may see."""
         reader = reader_of(request)
         ids = Params(request).ids("id", most=MOST_STATUSES)
         return FeedResponse(statuses(verified(ids, reader), reader))
 
     def post(self, request: Request) -> HttpResponse:
-        """Publish; when this answers, the status is in every follower's home."""
+        """Publish. When this answers, the status is in every follower's home."""
         sender, params = _signed_in(request), Params(request)
         _refuse_what_is_not_offered(params)
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
@@ -162,12 +160,12 @@ class StatusesView(OpenView):
 
 
 class StatusView(OpenView):
-    """One status, over HTTP."""
+    """One status."""
 
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """The status of this id. That the caller opened it is remembered for a while."""
+        """Return the status. The view is remembered for a while."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader)
         pinned = pinned_ids(reader) if item.sender.id == str(reader.pk) and isinstance(reader, User) else None
@@ -176,7 +174,7 @@ class StatusView(OpenView):
         return response
 
     def put(self, request: Request, status_id: str) -> HttpResponse:
-        """Change what one's own status says, the order of its pictures and their descriptions."""
+        """Change the content of the caller's status, the order of its pictures, and their descriptions."""
         user = _signed_in(request)
         item, params = own_or_404(status_id, user), Params(request)
         _refuse_what_is_not_offered(params)
@@ -196,7 +194,7 @@ class StatusView(OpenView):
         return FeedResponse(one_status(item.pk, user))
 
     def delete(self, request: Request, status_id: str) -> HttpResponse:
-        """Delete one's own status; what it said comes back, so that it can be written anew."""
+        """Delete the caller's status. The answer has its text, so that it can be rewritten."""
         user = _signed_in(request)
         item = own_or_404(status_id, user)
         status = one_status(item.pk, user)
@@ -206,7 +204,7 @@ class StatusView(OpenView):
 
 
 def _edited(params: Params, item: Item) -> dict[str, Any]:
-    """The content after an edit. Parts that are not sent stay."""
+    """The content after an edit. Parts not sent stay."""
     content = {name: part for name, part in item.content.items() if name not in ("text", "warning", "sensitive")}
     content["text"] = params.text("status", most=ARTICLE_LENGTH, default=item.text)
     warning = params.text("spoiler_text", most=WARNING_LENGTH, default=str(item.content.get("warning", "")))
@@ -220,7 +218,7 @@ def _edited(params: Params, item: Item) -> dict[str, Any]:
 
 
 def _descriptions(params: Params, item: Item) -> dict[str, tuple[str, tuple[float, float]]]:
-    """The description and focus of each medium of the item that an edit names. Parts that are not sent stay."""
+    """The description and focus of each medium in an edit. Parts not sent stay."""
     known = {str(entry["id"]): entry for entry in item.media}
     said = {}
     for part in params.parts("media_attributes"):
@@ -234,10 +232,10 @@ def _descriptions(params: Params, item: Item) -> dict[str, tuple[str, tuple[floa
 
 # --- Reading ---------------------------------------------------------------------------------------------
 class ContextView(OpenView):
-    """The thread around a status, over HTTP."""
+    """The thread around a status."""
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """The statuses that it answers, and those that answer it."""
+        """Return the statuses above and below."""
         reader = reader_of(request)
         above, below = thread_of(body_or_404(status_id, reader), reader)
         shown = statuses([*above, *below], reader)
@@ -245,19 +243,19 @@ class ContextView(OpenView):
 
 
 class SourceView(ClientView):
-    """One's own status as it was typed, over HTTP."""
+    """The caller's status as typed."""
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """The texts with which an edit begins."""
+        """Return the texts to edit."""
         item = own_or_404(status_id, caller_of(request))
         return FeedResponse(StatusSource(str(item.pk), item.text, str(item.content.get("warning", ""))))
 
 
 class HistoryView(OpenView):
-    """The versions of a status, over HTTP."""
+    """The versions of a status."""
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """All versions, the oldest first, the one of now last."""
+        """List all versions, oldest first, the current one last."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader).shown
         now = Version(item.title, item.content_fields, item.modified_at)
@@ -265,29 +263,29 @@ class HistoryView(OpenView):
 
 
 class QuotesView(OpenView):
-    """The quotes of a status, over HTTP."""
+    """The quotes of a status."""
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """The quotes that the caller may see, newest first."""
+        """List visible quotes, newest first."""
         reader = reader_of(request)
         page = timelines.quotes(body_or_404(status_id, reader), reader, wanted(Params(request)))
         return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
 class FavouritedByView(OpenView):
-    """Users who like a status, over HTTP."""
+    """Users who like a status."""
 
     listed = LIKERS
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """Users in this relation to a status that the caller may see, newest relation first."""
+        """List the users, newest relation first."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader).shown
         return people_answer(request, int(item.id), self.listed, reader)
 
 
 class RebloggedByView(FavouritedByView):
-    """Users who reposted a status, over HTTP; those who joined last first."""
+    """Users who reposted a status, newest account first."""
 
     listed = REPOSTERS
 

@@ -1,12 +1,10 @@
-"""Events in Mastodon's words, for all open connections of its clients: server-sent events, or messages of a socket.
+"""Events for open connections of Mastodon's clients: server-sent events, or WebSocket messages.
 
-A batch asks who hears of its items (stream.news for homes, stream.watching for all else), reads each item once, and
-asks once what the hearers did with it, whether accounts that it names block them, and which of them have filters.
-Hearers for whom a status is the same get the same bytes.
+A batch finds the hearers of its items (stream.news for homes, stream.watching for the rest), reads each item once, and
+asks once for the hearers' marks, blocks and filters. Hearers with equal statuses get the same bytes.
 
-The protocol has no word for what may have been lost: then connections end, and clients ask when they come back.
-
-See docs/decisions.md: Apps hear the same bytes.
+The protocol cannot say that events may be missing. Then connections end, and clients ask when they return. See
+docs/decisions.md: Apps hear the same bytes.
 """
 
 from collections import OrderedDict
@@ -50,28 +48,27 @@ from stream.watching import Watch
 
 UPDATE, STATUS_UPDATE, DELETE = "update", "status.update", "delete"
 NOTIFIED = 20
-"""The newest notifications that are sent where a user was told that there are some."""
+"""Maximum notifications sent per event."""
 UNDEFINED = b"undefined"
-"""The data of an event without any, as Mastodon sends it: browsers drop an event whose data is empty, and Mastodon.py
-ends at one.
+"""Data of an event without data, as Mastodon sends it. Browsers drop an event with empty data, and Mastodon.py fails.
 """
 LATE = timedelta(seconds=5)
-"""A notification that is older than its event by more was there before."""
+"""A notification older than its event by more than this is not new."""
 UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 KNOWN = 20_000
-"""Readers of whom a process knows what they were told of last."""
+"""Readers whose newest sent notification a process remembers."""
 HEARTBEAT = b":thump\n"
 SOCKET_HEARTBEAT = b'{"stream":[],"event":"heartbeat","payload":"{}"}'
-"""The server of the process sends no pings of its own. An app may end at an empty message, at one without a list of
-streams, and at a payload that is no JSON (masto.js does). Apps pass over what concerns none of their streams.
+"""The server sends no pings of its own. Apps may fail on an empty message, on one without a list of streams, and on a
+payload that is not JSON (masto.js). They ignore messages for none of their streams.
 """
 SOCKET_QUIET_SECONDS = 30.0
-"""Seconds after which a quiet socket gets one: as often as Mastodon pings."""
+"""A quiet socket gets a heartbeat this often, as in Mastodon."""
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
-# OFFSET 0: a probe an item, not a walk over all that the readers ever liked.
+# OFFSET 0 forces a probe per item instead of a scan of everything that the readers liked.
 MARKS = f"""
     SELECT met.* FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
     JOIN items_item i ON i.id = pair.item
@@ -87,7 +84,7 @@ BLOCKED = f"""
     SELECT pair.reader, pair.named FROM unnest(%(readers)s::bigint[], %(named)s::bigint[]) AS pair (reader, named)
     WHERE {blocks("pair.named", "pair.reader")}
 """  # noqa: S608 (constants)
-# OFFSET 0: a probe a pair, not a walk over all items.
+# OFFSET 0 forces a probe per pair instead of a scan of all items.
 ANSWERED = f"""
     SELECT pair.reader, pair.item, answered.sender_id
     FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
@@ -109,15 +106,15 @@ FOLLOWS = f"""
 """  # noqa: S608 (constants)
 Marks = tuple[bool, bool, bool]
 Answered = frozenset[tuple[str, str]]
-"""Items that are answered, each with its sender."""
+"""Replied-to items with their senders."""
 UNMARKED: Marks = (False, False, False)
 
 
 class Told(NamedTuple):
-    """A hearer is told of an item, by one of their streams."""
+    """News of an item for a hearer, on one of their streams."""
 
     place: int
-    """The place of the event in the stream of events."""
+    """Index of the event in the batch."""
     kind: str
     item: int
     hearer: Hearer
@@ -126,7 +123,7 @@ class Told(NamedTuple):
 
 # --- Bytes -----------------------------------------------------------------------------------------------
 def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) -> bytes:
-    """One event, as the connection of the hearer spells it."""
+    """One event in the format of the connection."""
     if not hearer.is_socket:
         return b"event: %s\ndata: %s\n\n" % (kind.encode(), UNDEFINED if payload is None else payload)
     told = {"stream": list(stream.name), "event": kind}
@@ -136,7 +133,7 @@ def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) ->
 
 
 def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes:
-    """A comment in a stream; in a socket a message that concerns no stream."""
+    """A comment in an event stream, or a message for no stream in a socket."""
     if not hearer.is_socket:
         return HEARTBEAT
     return SOCKET_HEARTBEAT if quiet >= SOCKET_QUIET_SECONDS else b""
@@ -162,7 +159,7 @@ def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Messag
 
 
 def _at_home(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[Told]:
-    """Items of the homes that are listened to."""
+    """News for streams of home."""
     homes: dict[int, list[tuple[Hearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
@@ -180,7 +177,7 @@ def _at_home(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
 
 
 def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[Told]:
-    """Public items, items with a hashtag, and items of lists that are listened to."""
+    """News for streams of public items, hashtags and lists."""
     watchers: dict[Watch, list[tuple[Hearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
@@ -198,7 +195,7 @@ def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
 
 
 def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, str]]:
-    """The kind of news for each: those who see the item hear that it is there or says something else, others that it is
+    """The kind of news for each: those who see the item now hear of the item, those who only saw it before that it is
     gone.
     """
     seen = UPDATE if isinstance(event, Published) else STATUS_UPDATE
@@ -209,34 +206,34 @@ def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, s
 
 # --- Statuses ------------------------------------------------------------------------------------------
 class Inside(NamedTuple):
-    """The quote of an item, for a reader: its state, and the reader's marks on what is quoted."""
+    """A quote's state for a reader, and the reader's marks on the quoted item."""
 
     state: str
     marks: Marks = UNMARKED
 
 
 class Shape(NamedTuple):
-    """The facts that a status depends on besides the item, but for filters: readers of one shape get the same bytes."""
+    """What a status depends on besides its item and filters. Readers with equal shapes get the same bytes."""
 
     item: int
     marks: Marks = UNMARKED
     hidden: frozenset[str] = frozenset()
-    """The names in it of accounts that block the reader."""
+    """Mentioned names of accounts that block the reader."""
     answered: Answered = frozenset()
     inside: Inside | None = None
     quotable: frozenset[str] = frozenset()
-    """The ids of the item and of what it quotes, as far as the reader may quote them."""
+    """The ids of the item and its quoted item, if the reader may quote them."""
 
 
 class Payloads(NamedTuple):
-    """The statuses of a batch as JSON, by item and reader; none where the item is gone since."""
+    """The statuses of a batch as JSON, by item and reader. Items deleted since are missing."""
 
     by_pair: dict[tuple[int, int], bytes]
     pictured: set[int]
-    """The items that have pictures."""
+    """Items with pictures."""
 
     def of(self, one: Told) -> bytes | None:
-        """The payload of what a hearer is told; None where it is nothing for their stream."""
+        """The payload for a hearer, or None if their stream does not include it."""
         if one.kind == DELETE:
             return str(one.item).encode()
         if one.stream.only_media and one.item not in self.pictured:
@@ -253,7 +250,7 @@ def _payloads(told: Sequence[Told]) -> Payloads:
     quoting = [item.shown for item in items.values() if item.shown.quote]
     quoted = quoted_in(quoting, AnonymousUser())
     for item in quoting:
-        item.quote = Quote(quoted[item.id][0].id, quoted[item.id][0], "accepted")  # told to those who may see it
+        item.quote = Quote(quoted[item.id][0].id, quoted[item.id][0], "accepted")  # shown to readers who may see it
     presenter = Presenter(list(items.values()), AnonymousUser())
     shapes = _shapes(pairs, items, presenter)
     shown = {shape: _shown(shape, items[shape.item], presenter) for shape in set(shapes.values())}
@@ -285,7 +282,7 @@ def _shapes(
 
 
 def _shown(shape: Shape, item: ItemBody, presenter: Presenter) -> Status:
-    """The status of an item for readers of a shape."""
+    """The status of an item for readers of this shape."""
     seen = _marked(item, shape.marks)
     if shape.inside and seen.shown.quote and seen.shown.quote.item:
         whole = _marked(seen.shown.quote.item, shape.inside.marks)
@@ -295,19 +292,19 @@ def _shown(shape: Shape, item: ItemBody, presenter: Presenter) -> Status:
 
 
 def _quotes(items: Mapping[int, ItemBody]) -> dict[int, ItemBody]:
-    """By item, what it quotes."""
+    """The quoted item, by item."""
     shown = {item_id: item.shown.quote for item_id, item in items.items()}
     return {item_id: quote.item for item_id, quote in shown.items() if quote and quote.item}
 
 
 def _parts(items: Mapping[int, ItemBody]) -> dict[int, list[ItemBody]]:
-    """By item, all that speaks in it: itself, of a repost its original, and what that quotes."""
+    """By item: the item or its original, and the quoted item."""
     quoted = _quotes(items)
     return {item_id: [item.shown, *filter(None, [quoted.get(item_id)])] for item_id, item in items.items()}
 
 
 def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], Inside]:
-    """By item and reader, the quote that it is."""
+    """The quote, by item and reader."""
     quoted = _quotes(items)
     asked = {(int(items[item].shown.id), reader) for item, reader in pairs if item in quoted}
     if not asked:
@@ -329,7 +326,7 @@ def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -
 def _quotable(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]
 ) -> dict[tuple[int, int], frozenset[str]]:
-    """By item and reader, what of the item and of what it quotes the reader may quote."""
+    """By item and reader: the item and its quoted item, if the reader may quote them."""
     parts = _parts(items)
     asked = {
         (reader, int(part.sender.id))
@@ -349,7 +346,7 @@ def _quotable(
 
 
 def _marks(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Marks]:
-    """The marks of readers on items, where there are any."""
+    """Readers' marks on items, if any."""
     rows = fetch(
         MARKS, {"items": id_array(item for item, _ in pairs), "readers": id_array(reader for _, reader in pairs)}
     )
@@ -357,7 +354,7 @@ def _marks(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Marks]:
 
 
 def _marked(item: ItemBody, did: Marks) -> ItemBody:
-    """The body of an item for readers who did this with it."""
+    """The item's body with these marks."""
     fields = dict(zip(("liked", "reposted", "bookmarked"), did, strict=True))
     original = msgspec.structs.replace(item.repost_of, **fields) if item.repost_of else None
     return msgspec.structs.replace(item, repost_of=original, **fields)
@@ -366,7 +363,7 @@ def _marked(item: ItemBody, did: Marks) -> ItemBody:
 def _hidden(
     pairs: Collection[tuple[int, int]], names: Mapping[int, Mapping[str, str]]
 ) -> dict[tuple[int, int], frozenset[str]]:
-    """By item and reader, the names in the item of accounts that block the reader."""
+    """By item and reader: mentioned names of accounts that block the reader."""
     asked = {(reader, int(user)) for item, reader in pairs for user in names[item].values()}
     if not asked:
         return {}
@@ -382,7 +379,7 @@ def _hidden(
 
 
 def _answered(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], Answered]:
-    """By item and reader, the senders of what the item and what it quotes answer, as far as the reader sees that."""
+    """By item and reader: senders of the replied-to items that the reader sees, of the item and its quoted item."""
     parts = _parts(items)
     replies = {item_id: {part.reply_to for part in some if part.reply_to} for item_id, some in parts.items()}
     asked = {(reader, int(reply_to)) for item, reader in pairs for reply_to in replies[item]}
@@ -405,7 +402,7 @@ book = Book()
 def _met(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody], sees: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], list[Rule]]:
-    """By item and reader, the reader's filters that the item meets. `sees`: who sees what an item quotes."""
+    """By item and reader: the reader's filters that match the item. `sees`: who sees the quoted item."""
     versions = dict(fetch(FILTERING, {"readers": id_array({reader for _, reader in pairs})}))
     if not versions:
         return {}
@@ -422,7 +419,7 @@ def _met(
 
 
 def _with_filters(status: Status, met: Sequence[Rule]) -> Status:
-    """The status for a reader whose filters it meets; so does its original, which says the same."""
+    """The status, and its original, with these filters."""
     results = filter_results(met)
     reblog = msgspec.structs.replace(status.reblog, filtered=results) if status.reblog else None
     return msgspec.structs.replace(status, filtered=results, reblog=reblog)
@@ -430,7 +427,7 @@ def _with_filters(status: Status, met: Sequence[Rule]) -> Status:
 
 # --- News of one user ---------------------------------------------------------------------------------
 def _personal(hearers: Sequence[Hearer], entries: Sequence[Entry]) -> Iterator[tuple[int, Hearer, bytes]]:
-    """Notifications, and that filters are others."""
+    """Notifications, and changes of filters."""
     by_reader: dict[int, list[Hearer]] = {}
     for hearer in hearers:
         by_reader.setdefault(hearer.reader, []).append(hearer)
@@ -449,18 +446,18 @@ def _personal(hearers: Sequence[Hearer], entries: Sequence[Entry]) -> Iterator[t
 
 
 class LastTold:
-    """The newest notification that each reader was told of, for as many as `KNOWN`. One thread uses it."""
+    """The newest notification sent to each reader, for up to `KNOWN` readers. Used by one thread only."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[int, int] = OrderedDict()
 
     def after(self, reader: int, position: Position) -> int:
-        """The id above which notifications are news at an event of this place."""
+        """The id above which notifications are new for an event at this position."""
         age = timedelta(milliseconds=position.milliseconds) - LATE - (ids.EPOCH - UNIX)
         return max(self._of.get(reader, 0), max(age // ids.MILLISECOND, 0) << ids.SEQUENCE_BITS)
 
     def note(self, reader: int, notice: int) -> None:
-        """Remember that a reader was told of this one."""
+        """Remember the newest notification sent to a reader."""
         self._of[reader] = notice
         self._of.move_to_end(reader)
         if len(self._of) > KNOWN:
@@ -473,7 +470,7 @@ last_told = LastTold()
 def _notified(
     place: int, position: Position, user_id: int, hearers: Sequence[Hearer]
 ) -> Iterator[tuple[int, Hearer, bytes]]:
-    """The notifications of a user that are new. Of more than `NOTIFIED` at once the oldest are in the list only."""
+    """New notifications of a user. Of more than `NOTIFIED`, the oldest are not sent."""
     listening = [(hearer, stream) for hearer in hearers for stream in hearer.streams if stream.has_notifications]
     reader = User.objects.active().filter(pk=user_id).first() if listening else None
     if reader is None:
@@ -490,4 +487,3 @@ def _notified(
 
 
 CLIENTS = Dialect("apps", news_for, None, heartbeat)
-"""Mastodon's clients: server-sent events, and the same as messages of a socket."""

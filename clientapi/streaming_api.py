@@ -1,6 +1,6 @@
-"""The streams of Mastodon's API over HTTP and over sockets: decides who may listen, and to what.
+"""Streams of Mastodon's API, over HTTP and sockets: who may listen to what.
 
-The stream process (feedsite.asgi) keeps the line open. Elsewhere these addresses lead there.
+The stream process (feedsite.asgi) keeps the connection. Other processes redirect there.
 """
 
 from functools import partial
@@ -25,12 +25,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StreamingView(ClientView):
-    """A stream, over HTTP; of a socket, what its address names to begin with, or nothing."""
+    """A stream. For a socket: the first stream, or none."""
 
     authentication_classes = (StreamAuthentication,)
 
     def get(self, request: Request, path: str = "") -> HttpResponse:
-        """Keep a connection open, in the stream process."""
+        """Open a connection, in the stream process."""
         reader = caller_of(request)
         assert isinstance(request.auth, AppToken)  # noqa: S101 (caller_of)
         is_socket = getattr(request._request, "is_socket", False)
@@ -57,12 +57,12 @@ class StreamingView(ClientView):
 
 
 class HealthView(ClientView):
-    """Whether there are streams, over HTTP."""
+    """Whether streams are served."""
 
     is_open = True
 
     def get(self, request: Request) -> HttpResponse:
-        """`OK`."""
+        """Return `OK`."""
         return HttpResponse("OK", content_type="text/plain")
 
 
@@ -72,7 +72,7 @@ def _once(request: Request, name: str) -> str:
 
 
 def _elsewhere(request: Request) -> HttpResponse:
-    """The way to the stream process. Raises OutageError where the site has none of its own port."""
+    """A redirect to the stream process. Raises OutageError if it has no port of its own."""
     if not settings.STREAM_PORT:
         raise OutageError
     host, _port = split_domain_port(request.get_host())
@@ -81,7 +81,7 @@ def _elsewhere(request: Request) -> HttpResponse:
 
 
 def _answer(held: frozenset[str], hearer: Hearer, text: str) -> tuple[Hearer, bytes]:
-    """The answer to what the client of a socket says: nothing, or why not."""
+    """The hearer after a client's message, and an error message if refused."""
     try:
         return heard(hearer, msgspec.json.decode(text), held), b""
     except (msgspec.DecodeError, RecursionError):

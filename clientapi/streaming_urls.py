@@ -1,4 +1,4 @@
-"""The addresses of streams, which the stream process serves; the others lead there."""
+"""The addresses of streams. Only the stream process serves them; others redirect there."""
 
 from django.urls import path
 

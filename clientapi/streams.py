@@ -1,4 +1,4 @@
-"""The streams of Mastodon's API: which there are, and what an open connection listens to."""
+"""The streams of Mastodon's API, and what a connection listens to."""
 
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -14,16 +14,16 @@ STATUSES, NOTIFICATIONS, LISTS = "read:statuses", "read:notifications", "read:li
 NOTICES = "user:notification"
 PUBLIC = ("public", "public:local", "public:media", "public:local:media")
 EMPTY = ("public:remote", "public:remote:media", "direct")
-"""Streams that bring nothing: the site is one server, and has no conversations."""
+"""Streams that stay empty: the site has no other servers, and sends nothing to `direct`."""
 TAGGED = ("hashtag", "hashtag:local")
 SCOPES = {
     **dict.fromkeys(("user", *PUBLIC, *EMPTY, *TAGGED), STATUSES),
     NOTICES: NOTIFICATIONS,
     "list": LISTS,
 }
-"""The scope that opens each stream, as it opens the timeline of that name (scopes.py)."""
+"""The scope for each stream, the same as for the timeline of that name (scopes.py)."""
 MOST = 20
-"""Streams that one connection may listen to."""
+"""Maximum streams per connection."""
 
 
 class UnknownError(ValueError):
@@ -31,11 +31,11 @@ class UnknownError(ValueError):
 
 
 class ScopeError(Exception):
-    """The token does not open the stream."""
+    """The token's scopes do not include the stream."""
 
 
 class Stream(NamedTuple):
-    """One stream of a reader. `name` is its name in messages of sockets; a field that is empty adds nothing."""
+    """One stream of a reader. `name` is its name in socket messages. Empty fields add nothing."""
 
     name: tuple[str, ...]
     has_home: bool = False
@@ -47,7 +47,7 @@ class Stream(NamedTuple):
 
 
 class Hearer(NamedTuple):
-    """An open connection of a client: its reader, what it listens to, and whether it is a socket."""
+    """An open connection of a client: its reader and streams."""
 
     reader: int
     streams: tuple[Stream, ...]
@@ -55,8 +55,8 @@ class Hearer(NamedTuple):
 
 
 def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", list_id: str = "") -> Stream:
-    """The stream of this name. `held`: the scopes of the token. Raises UnknownError and ScopeError; Http404 for a
-    list that is not the reader's.
+    """The stream of this name. `held`: the token's scopes. Raises UnknownError and ScopeError, and Http404 for a list
+    of another reader.
     """
     if name not in SCOPES:
         raise UnknownError("Unknown stream type")
@@ -84,7 +84,7 @@ def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: st
 
 # --- The messages of a socket's client ------------------------------------------------------------------
 def heard(hearer: Hearer, message: Any, held: Collection[str]) -> Hearer:
-    """The hearer after a message of its client: `subscribe` or `unsubscribe`. Raises as `stream_of` does."""
+    """The hearer after the message `subscribe` or `unsubscribe`. Raises like `stream_of`."""
     if not isinstance(message, dict) or message.get("type") not in ("subscribe", "unsubscribe"):
         raise UnknownError("Unknown message type")
     name, tag, list_id = (_text(message.get(field, "")) for field in ("stream", "tag", "list"))

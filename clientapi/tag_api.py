@@ -21,7 +21,7 @@ from web.rest import FeedResponse
 
 
 class TagEntity(msgspec.Struct):
-    """A hashtag. `history` is told where hashtags are compared."""
+    """A hashtag. `history` is filled only for popular ones."""
 
     id: str
     name: str
@@ -31,13 +31,13 @@ class TagEntity(msgspec.Struct):
 
 
 def tags_of(tags: Sequence[str], reader: Reader) -> list[TagEntity]:
-    """The entities of canonical tags, as the reader gets them."""
+    """The entities of canonical tags for this reader."""
     followed = followed_among(reader, tags)
     return [TagEntity(tag, tag, html.tag_address(tag), [], tag in followed) for tag in tags]
 
 
 def tag_or_404(text: str) -> str:
-    """The canonical form of the hashtag that a text spells. Raises NotFound for a word that is none."""
+    """The canonical form of a hashtag. Raises NotFound for other words."""
     tag = canonical_tag(text.removeprefix("#"))
     if tag is None:
         raise exceptions.NotFound
@@ -45,18 +45,18 @@ def tag_or_404(text: str) -> str:
 
 
 class TagView(OpenView):
-    """A hashtag, over HTTP."""
+    """A hashtag."""
 
     def get(self, request: Request, tag: str) -> HttpResponse:
-        """The hashtag, and whether the caller follows it."""
+        """Return the hashtag, and whether the caller follows it."""
         return FeedResponse(tags_of([tag_or_404(tag)], reader_of(request))[0])
 
 
 class FollowTagView(ClientView):
-    """The follow of a hashtag, over HTTP."""
+    """Follow a hashtag."""
 
     def post(self, request: Request, tag: str) -> HttpResponse:
-        """Follow the hashtag; again changes nothing."""
+        """Follow the hashtag. Repeating changes nothing."""
         user, name = caller_of(request), tag_or_404(tag)
         try:
             follow_tag(user=user, tag=name)
@@ -70,25 +70,25 @@ _of_apps, _of_the_site = FollowTagView.as_view(), FollowedTagView.as_view()
 
 @wraps(_of_the_site)
 def follow(request: HttpRequest, tag: str) -> HttpResponseBase:
-    """One address of two APIs: Mastodon's apps post to it, the site's own API puts and deletes."""
+    """One address of two APIs. Mastodon's apps use POST, the site's own API PUT and DELETE."""
     return (_of_apps if request.method == "POST" else _of_the_site)(request, tag=tag)
 
 
 class UnfollowTagView(ClientView):
-    """The end of a follow of a hashtag, over HTTP."""
+    """Unfollow a hashtag."""
 
     def post(self, request: Request, tag: str) -> HttpResponse:
-        """Stop following the hashtag; again changes nothing."""
+        """Unfollow the hashtag. Repeating changes nothing."""
         user, name = caller_of(request), tag_or_404(tag)
         unfollow_tag(user=user, tag=name)
         return FeedResponse(TagEntity(name, name, html.tag_address(name), [], following=False))
 
 
 class FollowedTagsView(ClientView):
-    """The hashtags that the caller follows, over HTTP."""
+    """The hashtags that the caller follows."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Followed hashtags, the last followed first. The ids of its Link are of follows."""
+        """List followed hashtags, newest follow first. The Link has ids of follows."""
         user, asked = caller_of(request), wanted(Params(request), default=TAGS, most=TAGS)
         page = followed_tags_page(
             user, last_id=asked.max_id, limit=asked.limit, since_id=asked.since_id or 0, min_id=asked.min_id

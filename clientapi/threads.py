@@ -1,6 +1,6 @@
-"""The thread around an item: what it answers, up to the root, and what answers it.
+"""The thread around an item: its ancestors up to the root, and its replies.
 
-One statement finds the ids, within bounds, and one more reads those of them that the reader may see.
+One bounded statement finds the ids. Another reads those that the reader may see.
 """
 
 from collections import defaultdict
@@ -13,8 +13,8 @@ from items.hydrate import verified
 from storage.connections import fetch
 
 ABOVE, BELOW = 40, 200
-"""Items that are looked at above one and below it."""
-# A recursion hands out its rows as it finds them, level by level, and ends with the limit.
+"""Maximum items checked above and below."""
+# A recursion returns rows level by level, and stops at the limit.
 THREAD = f"""
     WITH RECURSIVE up AS (
         SELECT i.reply_to_id AS id, 1 AS distance FROM items_item i WHERE i.id = %(item)s
@@ -33,7 +33,7 @@ THREAD = f"""
 
 
 def thread_of(item: ItemBody, reader: User | AnonymousUser) -> tuple[list[ItemBody], list[ItemBody]]:
-    """The items above one, the root first, and those below it, each answer after what it answers."""
+    """The items above, root first, and the items below, each reply after its parent."""
     item_id = int(item.shown.id)
     rows = fetch(THREAD, {"item": item_id})
     below: defaultdict[int, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Timelines over HTTP: home through the site's own page, lists, hashtags, and all public posts."""
+"""Timelines over HTTP: home, lists, hashtags, and all public posts."""
 
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -16,14 +16,14 @@ from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
 TAGS = 4
-"""Tags of one kind that a page of a hashtag may ask for besides, as in Mastodon; further ones are passed over."""
+"""Maximum extra tags of one kind in a call, as in Mastodon. Further ones are ignored."""
 
 
 class HomeView(ClientView):
-    """The caller's home, over HTTP."""
+    """The caller's home."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Items of the caller and of followed users, newest first."""
+        """List items of the caller and followed users, newest first."""
         reader = caller_of(request)
         page, sources = timelines.home(reader, wanted(Params(request)))
         headers = {"X-Feed-Source": ",".join(sources)}
@@ -33,20 +33,20 @@ class HomeView(ClientView):
 
 
 class ListView(ClientView):
-    """The timeline of one of the caller's lists, over HTTP."""
+    """The timeline of one of the caller's lists."""
 
     def get(self, request: Request, list_id: str) -> HttpResponse:
-        """Items of the members of a list, newest first."""
+        """List items of the members, newest first."""
         reader = caller_of(request)
         page, _sources = timelines.home(reader, wanted(Params(request)), list_or_404(list_id, reader).id)
         return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
 class PublicView(OpenView):
-    """All public posts, over HTTP. The site is one server: what is local is all."""
+    """All public posts. The site is one server, so local is everything."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Public posts, newest first; nothing where only those of other servers are asked for."""
+        """List public posts, newest first. Nothing if only other servers' are asked for."""
         reader, params = reader_of(request), Params(request)
         asked, only_media = wanted(params), params.flag("only_media")
         is_remote, _is_local = params.flag("remote"), params.flag("local")
@@ -57,10 +57,10 @@ class PublicView(OpenView):
 
 
 class TagView(OpenView):
-    """The items with a hashtag, over HTTP."""
+    """The items with a hashtag."""
 
     def get(self, request: Request, tag: str) -> HttpResponse:
-        """Items with the hashtag, newest first."""
+        """List the items, newest first."""
         reader, params = reader_of(request), Params(request)
         asked = wanted(params)
         besides = Besides(*(_tags(params, name) for name in Besides._fields))
@@ -69,30 +69,30 @@ class TagView(OpenView):
 
 
 def _tags(params: Params, name: str) -> tuple[str, ...]:
-    """The hashtags of a list, each once; a word that is none is in no item, and is passed over."""
+    """The distinct hashtags of a list. Invalid words are ignored, because no item has them."""
     tags = (canonical_tag(word.removeprefix("#")) for word in params.words(name)[:TAGS])
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
 class KeptView(ClientView):
-    """A list of what the caller keeps or likes, over HTTP."""
+    """The caller's bookmarks or likes."""
 
     kept: Kept
 
     def get(self, request: Request) -> HttpResponse:
-        """The items of the list, the last kept first."""
+        """List the items, newest bookmark or like first."""
         reader = caller_of(request)
         page = timelines.kept(reader, self.kept, wanted(Params(request)))
         return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
 class BookmarksView(KeptView):
-    """The items that the caller keeps."""
+    """The caller's bookmarks."""
 
     kept = "bookmark"
 
 
 class FavouritesView(KeptView):
-    """The items that the caller likes."""
+    """The caller's likes."""
 
     kept = "like"

@@ -1,9 +1,8 @@
-"""Pages of items by Mastodon's cursors, of the reads that the site's own pages have.
+"""Pages of items by Mastodon's cursors, from the reads of the site's own pages.
 
-Down, `max_id` is the site's `last_id`. Up, `min_id` asks for the items directly above an id, and the answer is what the
-walk down shows there: home finds in the entries above (timeline.pull.around) up to where a page of so many shown items
-reaches, folded ones left out, and then reads that page by `home_page` itself. At the bound of that look the page is
-short, and the next one goes on above it.
+Down, `max_id` is the site's `last_id`. Up, `min_id` asks for the items directly above an id, exactly as the way down
+shows them. Home first finds how far up a page reaches (timeline.pull.around), without folded reposts. Then `home_page`
+reads that page. This search is bounded: the page may be short, and the next one continues above it.
 """
 
 from collections.abc import Callable
@@ -28,7 +27,7 @@ from web.hashtags import canonical_tag
 
 
 class Found(NamedTuple):
-    """A page of items, newest first, and the ids of its Link."""
+    """Items, newest first, and the ids of the Link."""
 
     items: list[ItemBody]
     next_id: int | str | None
@@ -39,7 +38,7 @@ NONE = Found([], None, None)
 
 
 class Down(Protocol):
-    """A read of the site's own: the page below an id."""
+    """A read of the site: the page below an id."""
 
     def __call__(self, *, last_id: int | None, limit: int) -> ItemPage | Page:
         """The items below `last_id`, newest first."""
@@ -56,7 +55,7 @@ def found(page: ItemPage | Page, asked: Wanted) -> Found:
 
 # --- Home and lists --------------------------------------------------------------------------------------
 def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[Found, list[str]]:
-    """The page of home, or of one of the reader's lists, and what served it."""
+    """The page of home or of a list, and its sources."""
     if asked.min_id is not None:
         page = page_above(reader, min_id=asked.min_id, max_id=asked.max_id, limit=asked.limit, list_id=list_id)
         lowest = page.items[-1].id if page.items else asked.min_id + 1
@@ -68,7 +67,7 @@ def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[Found, list[str
 
 
 def home_page_of(reader: User, list_id: int) -> Down:
-    """The read of home, or of a list."""
+    """The read of home or of a list."""
     if list_id:
         return lambda *, last_id, limit: list_page(reader, list_id, last_id=last_id, limit=limit)
     return lambda *, last_id, limit: home_page(reader, last_id=last_id, limit=limit)
@@ -76,7 +75,7 @@ def home_page_of(reader: User, list_id: int) -> Down:
 
 # --- Other lists -----------------------------------------------------------------------------------------
 def listed(read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True) -> Found:
-    """The page of a list that its read walks both ways (`min_id`), and of it what is kept."""
+    """A page of a list that can be read both ways, with only the items that `keep` accepts."""
     if asked.min_id is None:
         page = found(read(last_id=asked.max_id, limit=asked.limit), asked)
         return page._replace(items=[item for item in page.items if keep(item)])
@@ -86,7 +85,7 @@ def listed(read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBod
 
 
 def public(reader: Reader, asked: Wanted, *, only_media: bool = False) -> Found:
-    """The newest public posts of all senders."""
+    """The newest public posts."""
     return listed(lambda **at: newest_page(reader, **at), asked, lambda item: bool(item.media) or not only_media)
 
 
@@ -100,7 +99,7 @@ def tagged(tag: str, besides: Besides, reader: Reader, asked: Wanted, *, only_me
 
 
 class Kinds(NamedTuple):
-    """The statuses of an account that are asked for."""
+    """Which statuses of an account are asked for."""
 
     only_media: bool = False
     with_replies: bool = True
@@ -108,7 +107,7 @@ class Kinds(NamedTuple):
     tag: str = ""
 
     def keeps(self, item: ItemBody) -> bool:
-        """Whether an item is among them. Pages pass over the others, and may be short."""
+        """Whether an item is one of them. Others are left out, so pages may be short."""
         if item.repost_of is not None:
             return self.with_reposts and not self.only_media
         return (self.with_replies or item.reply_to is None) and (bool(item.media) or not self.only_media)
@@ -129,8 +128,8 @@ def quotes(item: ItemBody, reader: Reader, asked: Wanted) -> Found:
 
 
 def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
-    """The posts that an account has pinned, the last pinned first. An id among them names its place in that order;
-    another one cuts by ids.
+    """An account's pinned posts, newest pin first. The id of a pinned post is its place in this order. Any other id is
+    compared with the ids.
     """
     every = pinned_items(owner, reader)
     places = {int(item.id): place for place, item in enumerate(every)}
@@ -151,7 +150,7 @@ def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
 
 
 def kept(reader: User, kind: Kept, asked: Wanted) -> Found:
-    """The items that the reader keeps or likes; the ids of its Link are of bookmarks and likes."""
+    """The reader's bookmarks or likes. The Link has ids of bookmarks or likes."""
     page = placed_page(
         reader, kind, last_id=asked.max_id, since_id=asked.since_id or 0, min_id=asked.min_id, limit=asked.limit
     )

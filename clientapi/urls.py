@@ -1,4 +1,4 @@
-"""The addresses of Mastodon's client API that clients ask most; the others stand in other_urls.py, behind the rooms."""
+"""The most used addresses of Mastodon's API. The others are in other_urls.py, after those of all other packages."""
 
 from django.urls import include, path
 

@@ -1,4 +1,4 @@
-"""The rules of the site for OAuth, as oauthlib asks for them: secrets, scopes and tokens of apps."""
+"""The site's rules for oauthlib: secrets, scopes and tokens of apps."""
 
 import hashlib
 from typing import Any
@@ -17,22 +17,22 @@ from clientapi.bearer import OF_APP_LIFE
 AccessToken = get_access_token_model()
 Grant = get_grant_model()
 OF_APP = 4
-"""Tokens in no user's name that an app has at a time."""
+"""Maximum tokens without a user per app."""
 
 
 def secret_digest(secret: str) -> str:
-    """The hash of an app's secret. A secret is long and drawn, so a fast hash keeps it."""
+    """The hash of an app's secret. A fast hash is enough, because secrets are long and random."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
-    """django-oauth-toolkit's, without refresh tokens: a token lives as long as it is used."""
+    """django-oauth-toolkit's validator without refresh tokens: a token lives as long as it is used."""
 
     def _check_secret(self, provided_secret: str, stored_secret: str) -> bool:
         return constant_time_compare(secret_digest(provided_secret), stored_secret)
 
     def _load_application(self, client_id: str, request: Any) -> Any:
-        """The app of this id. None for one that PostgreSQL cannot be asked for."""
+        """The app of this id. None for an id that PostgreSQL cannot store."""
         return None if client_id and "\0" in client_id else super()._load_application(client_id, request)
 
     def validate_scopes(self, client_id: str, scopes: Any, client: Any, *args: Any, **kwargs: Any) -> bool:
@@ -40,23 +40,23 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         return _are_within(scopes, client)
 
     def validate_user(self, *args: Any, **kwargs: Any) -> bool:
-        """False: no app is given a password."""
+        """Always False: the site accepts no passwords from apps."""
         return False
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether the app may have a token for this code. Of calls with one code each waits for the one before, after
-        which the code is gone. So the caller opens the transaction.
+        """Whether the app may have a token for this code. Concurrent calls with one code wait for each other, and find
+        it gone. The caller opens the transaction.
         """
         list(Grant.objects.select_for_update().filter(code=code, application=client).values_list("pk"))
         return bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
 
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
-        """Keep the token, by its hash. The oldest of the user's beyond `TOKEN_CAP` gives way. Of tokens in no user's
-        name an app has `OF_APP`, which live for `OF_APP_LIFE` after their last use.
+        """Store the token's hash. The user's oldest tokens beyond `TOKEN_CAP` are revoked. An app has `OF_APP` tokens
+        without a user, which live for `OF_APP_LIFE` after their last use.
         """
         token.pop("refresh_token", None)
         is_of_app = request.grant_type == "client_credentials"
-        if is_of_app:  # their number holds under concurrent calls too
+        if is_of_app:  # so that concurrent calls keep the limit
             list(ClientApp.objects.select_for_update(no_key=True).filter(pk=request.client.pk).values_list("pk"))
             token["expires_in"] = int(OF_APP_LIFE.total_seconds())
         super()._save_bearer_token(token, request, *args, **kwargs)
@@ -67,7 +67,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
             revoke_token(token_id=token_id)
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Make a token of the app worthless, and end the streams that it holds open."""
+        """Revoke a token of the app and end its streams."""
         held = AccessToken.objects.filter(token_checksum=digest_of(token), application=request.client)
         for token_id in held.values_list("pk", flat=True):
             revoke_token(token_id=token_id)

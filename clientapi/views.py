@@ -1,4 +1,4 @@
-"""The page on which a user lets an app in, or does not, and the page that shows a code to copy."""
+"""The page where a user allows an app, and the page with a code to copy."""
 
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -33,11 +33,11 @@ ASKED = {
     "code_challenge": 128,
     "code_challenge_method": 10,
 }
-"""The parameters by which an app asks, and how long each may be. django-oauth-toolkit knows others, which the site does
-not serve (nonces, resources, other ways back); they are passed over, as all unknown ones are.
+"""Parameters of the authorize page and their maximum length. Others are ignored: django-oauth-toolkit knows more
+(nonces, resources, response modes), which the site does not support.
 """
 READING = ("read", "profile", "push")
-"""The beginnings of scopes that change nothing."""
+"""Beginnings of scopes that change nothing."""
 
 
 @keeps_opener
@@ -46,7 +46,7 @@ READING = ("read", "profile", "push")
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def authorize(request: PageRequest, reader: User) -> HttpResponse:
-    """The question of an app, and the answer of the reader. The form goes to the address that the app made, so what is
+    """Ask the reader whether to allow an app, and take the answer. The form posts to the same address, so what is
     allowed is what was shown.
     """
     core = OAuthLibMixin.get_oauthlib_core()
@@ -74,9 +74,7 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _reduce(request: PageRequest) -> bool:
-    """Leave the parameters of `ASKED` alone in the address, and of the scopes those that this site has; whether they
-    can be meant so.
-    """
+    """Drop unknown parameters and scopes from the address. Return False if a parameter is too long or has a NUL."""
     asked = [(name, value) for name in ASKED for value in request.GET.getlist(name)]
     known = [(name, scopes.reduced(value) if name == "scope" else value) for name, value in asked]
     request.META["QUERY_STRING"] = urlencode(known)
@@ -84,8 +82,8 @@ def _reduce(request: PageRequest) -> bool:
 
 
 def _tell(request: PageRequest, reader: User, app: ClientApp, asked: list[str]) -> None:
-    """Tell the reader by a letter that an app has access which had none. Its name, which is its maker's, is not in it:
-    the page to which the letter leads has it.
+    """Tell the reader by a letter that a new app has access. The letter leaves out the app's name, which its developers
+    chose. The linked page shows it.
     """
     if not AccessToken.objects.filter(user=reader, application=app).exists():
         changes = "yes" if any(not scope.startswith(READING) for scope in asked) else ""
@@ -93,7 +91,7 @@ def _tell(request: PageRequest, reader: User, app: ClientApp, asked: list[str]) 
 
 
 def _led_back(address: str, app: ClientApp) -> HttpResponse:
-    """The redirect to an address of an app, which it registered with."""
+    """A redirect to an address that the app registered."""
     response: HttpResponse = OAuth2ResponseRedirect(address, app.get_allowed_schemes())
     return response
 
@@ -106,33 +104,33 @@ def _question(request: PageRequest, app: ClientApp, asked: list[str], credential
         "back": "" if back == OUT_OF_BAND else _place(back),
     }
     response = show(request, "clientapi/authorize.html", context)
-    # The form is answered by a redirect to the app, to which browsers hold the form's policy.
+    # The form's answer redirects to the app. Browsers apply the form's policy to this redirect too.
     allowed = policy(request, request.csp_nonce)  # type: ignore[attr-defined]
     response["Content-Security-Policy"] = allowed.replace("form-action 'self'", f"form-action 'self' {_source(back)}")
     return response
 
 
 def _place(address: str) -> str:
-    """Where an address leads, in words: a host, or the scheme of a program."""
+    """Where an address leads, in words: a host, or a program's scheme."""
     parts = urlsplit(address)
     return parts.netloc if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 
 
 def _source(address: str) -> str:
-    """Where an address leads, as a Content-Security-Policy spells it."""
+    """Where an address leads, for a Content-Security-Policy."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 
 
 def _refused(request: PageRequest) -> HttpResponse:
-    """The page for what cannot be allowed. It leads nowhere: any client can register an app, and an address of this
-    site that led on without the reader's word would lead anywhere (RFC 9700, 4.11.2).
+    """The page for a refused request. It links nowhere: anyone can register an app, so a redirect without the reader's
+    consent would be open to abuse (RFC 9700, 4.11.2).
     """
     return show(request, "clientapi/refused.html", {"is_denied": False}, status=REFUSED)
 
 
 def _denied(request: PageRequest, app: ClientApp, credentials: dict[str, Any]) -> HttpResponse:
-    """The answer to a "no", which the app hears of where it has an address."""
+    """The answer to a "no". The app gets it if it has an address."""
     address = credentials["redirect_uri"]
     if address == OUT_OF_BAND:
         return show(request, "clientapi/refused.html", {"is_denied": True})
