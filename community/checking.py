@@ -1,4 +1,4 @@
-"""The first reading of a data set, before anything is written: every line, every name, every file that a line names."""
+"""Checks a whole data set before anything is written."""
 
 from community.dataset import Dataset
 from community.importing_media import Pictures
@@ -7,9 +7,8 @@ from community.problems import RefusedError, Report
 
 
 def check(dataset: Dataset, naming: Naming, report: Report) -> list[Named]:
-    """The users of a data set that can be loaded, named. Raises RefusedError, whose report has every line that cannot.
-
-    Pictures are opened here, and decoded when they are loaded.
+    """Check every line, name and file, and return the users with their names. Pictures are opened here, and decoded
+    when they are loaded. Raises RefusedError with all wrong lines.
     """
     dataset.tell = report.add
     users = list(dataset.users())

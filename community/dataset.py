@@ -1,15 +1,14 @@
-"""A data set on disk: users.csv.gz, follows.csv.gz and posts.jsonl.gz of one folder, checked line by line.
+"""Reads a data set from a folder, and checks it line by line.
 
 | file | a line holds |
 |---|---|
-| users.csv.gz | `id`, `name` (becomes the username), and `avatar`, the path of a picture, where there are some |
-| follows.csv.gz | `follower_id`, `followee_id`, and `created_at` where it is known |
-| posts.jsonl.gz | an object with `id`, `author_id`, `created_at`, `text`, and `media` where there are some: paths,
-or objects with `path` and `description` |
+| users.csv.gz | `id`, `name` (becomes the username), and optionally `avatar`, the path of a picture |
+| follows.csv.gz | `follower_id`, `followee_id`, and optionally `created_at` |
+| posts.jsonl.gz | an object with `id`, `author_id`, `created_at`, `text`, and optionally `media`: paths, or objects
+  with `path` and `description` |
 
-Csv files begin with a header; further columns and keys are left out. Times are ISO-8601 with an offset.
-A wrong line is left out and told to `Dataset.tell`, which raises it as a LineError unless it is another function; then
-reading goes on behind the line.
+CSV files have a header. Unknown columns and keys are ignored. Times are ISO-8601 with an offset. A wrong line is
+skipped and passed to `Dataset.tell` as a LineError. By default `tell` raises it.
 """
 
 import gzip
@@ -34,16 +33,16 @@ from storage import ids
 
 FILES = ("users.csv.gz", "follows.csv.gz", "posts.jsonl.gz")
 LINE_BYTES = 1_000_000
-"""Bytes. A longer line is none of a data set, and would be read into memory whole."""
+"""Maximum bytes of a line. A longer one would be read into memory."""
 CLOCK_SKEW = timedelta(days=1)
-"""A time further ahead than this is wrong: the post would stand at the head of every home until then."""
+"""Later times are wrong: the post would stay at the top of every home until then."""
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-"""An earlier time is a mistake of the source, and the first years cannot be told in every time zone."""
+"""Earlier times are wrong, and the first years overflow in some time zones."""
 LARGEST_ID = 2**63 - 1
 
 
 _PATH = re.compile(r" - at `\$\.([a-z_]+)")
-"""The key of which msgspec speaks."""
+"""The key in msgspec's error message."""
 
 Tell = Callable[[LineError], None]
 
@@ -53,9 +52,7 @@ def _raised(error: LineError) -> None:
 
 
 class UserRow(NamedTuple):
-    """A user of users.csv.gz, and the line it stands in. `avatar` is the path of a picture in the data set's folder, or
-    empty.
-    """
+    """A user and their line in users.csv.gz. `avatar` is the path of a picture in the folder, or empty."""
 
     line: int
     id: int
@@ -64,7 +61,7 @@ class UserRow(NamedTuple):
 
 
 class FollowRow(NamedTuple):
-    """A follow of follows.csv.gz; without a time in the file `created_at` is None."""
+    """A follow."""
 
     follower_id: int
     followee_id: int
@@ -72,14 +69,14 @@ class FollowRow(NamedTuple):
 
 
 class Medium(NamedTuple):
-    """A picture or video of a post: its path in the data set's folder, and what it shows in words."""
+    """A picture or video of a post: its path in the folder, and its description."""
 
     path: str
     description: str
 
 
 class PostRow(NamedTuple):
-    """A post of posts.jsonl.gz, and the line it stands in."""
+    """A post and its line in posts.jsonl.gz."""
 
     line: int
     author_id: int
@@ -102,7 +99,7 @@ class _Post(msgspec.Struct):
 
 
 class _File:
-    """One file; iterating gives its lines as numbered text. `wrong` is the error of the line last given."""
+    """One file, as numbered lines of text. `wrong` makes the error of the current line."""
 
     def __init__(self, path: Path, *, quiet: bool) -> None:
         self.path = path
@@ -147,7 +144,7 @@ class _File:
         return self._part(stream)
 
     def _part(self, stream: gzip.GzipFile) -> bytes:
-        """The next line, or its first bytes; nothing at the end, also of a file that breaks off there."""
+        """The next line or its beginning. Empty at the end, also of a truncated file."""
         try:
             return stream.readline(LINE_BYTES)
         except EOFError:
@@ -157,8 +154,8 @@ class _File:
         return b""
 
     def table(self, *columns: str) -> Iterator[dict[str, str]]:
-        """The rows of a csv file, which must have these columns."""
-        with closing(self._lines()) as lines:  # an error closes the file, too
+        """The rows of a CSV file with these columns."""
+        with closing(self._lines()) as lines:  # closes the file after an error too
             rows = cells(lines, lambda error: self.tell(self.wrong(error, "csv")))
             header = next(rows, [])
             if missing := [column for column in columns if column not in header]:
@@ -172,9 +169,9 @@ class _File:
 
 
 class Dataset:
-    """The data set of a folder. Its parts are read in this order, as often as one likes: users, follows, posts.
+    """A data set in a folder. Read its parts in this order, as often as needed: users, follows, posts.
 
-    Raises DatasetError at once if a file is missing. `quiet` hides the progress bars, which only terminals get.
+    Raises DatasetError if a file is missing. `quiet` hides the progress bars, which only appear on terminals.
     """
 
     def __init__(self, folder: Path, *, quiet: bool = False) -> None:
@@ -194,7 +191,7 @@ class Dataset:
 
     @property
     def tell(self) -> Tell:
-        """The function that hears of each line that is wrong."""
+        """The function that receives each wrong line."""
         return self._users.tell
 
     @tell.setter
@@ -210,7 +207,7 @@ class Dataset:
         return self._posts.wrong(what, kind, column, line)
 
     def users(self) -> Iterator[UserRow]:
-        """Distinct ids; the names are as they were written (community.naming)."""
+        """Users with distinct ids. Names are as in the file (community.naming)."""
         file, seen = self._users, set[int]()
         self._user_ids = seen
         for row in file.table("id", "name"):
@@ -225,7 +222,7 @@ class Dataset:
             yield UserRow(file.line, user_id, row["name"], row.get("avatar", ""))
 
     def follows(self) -> Iterator[FollowRow]:
-        """Pairs of two known users; a repeated one is told of at the end."""
+        """Follows between known users. Repeated ones are reported at the end."""
         file, pairs = self._follows, Rows(2)
         for row in file.table("follower_id", "followee_id"):
             try:
@@ -262,8 +259,8 @@ class Dataset:
         return moment
 
     def posts(self) -> Iterator[PostRow]:
-        """Known authors, times that an item id can hold, texts that an item may hold; a repeated id is told of at the
-        end. What the media are is asked when they are opened.
+        """Posts with known authors, valid times and valid texts. Repeated ids are reported at the end. Media are
+        checked when they are opened.
         """
         file, rows = self._posts, Rows(1)
         decode = msgspec.json.Decoder(_Post).decode
@@ -312,7 +309,7 @@ class Dataset:
 
 
 def _check(post: _Post) -> None:
-    """Raise ContentError unless an item may hold the text, and so many media."""
+    """Raise ContentError unless an item may have this text and this number of media."""
     places = [str(place) for place, _ in enumerate(post.media, start=1)]
     kind = ItemType.IMAGE if places else ItemType.TEXT
     check_content(kind, {"text": post.text, "media": places})

@@ -1,4 +1,4 @@
-"""The files of a data set that its lines name: pictures and videos, within its folder and nowhere else."""
+"""Opens pictures and videos of a data set, only within its folder."""
 
 import errno
 import os
@@ -7,21 +7,20 @@ from pathlib import Path
 from typing import IO
 
 LONGEST = 500
-"""Characters of a path."""
+"""Maximum characters of a path."""
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class PathError(ValueError):
-    """The path leads to no file of the data set; the message is for people."""
+    """The path leads to no file of the data set. The message is for people."""
 
 
 def opened(folder: Path, path: str) -> IO[bytes]:
-    """The file that a line names by its path from the data set's folder, with `/` between its parts; the caller closes
-    it. Raises PathError.
+    """Open a file by its path from the data set's folder. The caller closes it. Raises PathError.
 
-    Every part is opened within the part before it, and none may be a link: so no line leads out of the folder, also
-    where somebody changes the folder at the same time.
+    Every part is opened relative to the one before, and links are refused. So no path leads out of the folder, even if
+    somebody changes the folder meanwhile.
     """
     parts = path.split("/")
     if not path or len(path) > LONGEST or "\0" in path:
@@ -48,7 +47,7 @@ def opened(folder: Path, path: str) -> IO[bytes]:
 
 
 def _reason(error: OSError) -> str:
-    """The words for an error: a link is refused as too many of them, or as no folder."""
+    """The message for an error. The kernel refuses a link with ELOOP or ENOTDIR."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if error.errno in (errno.ENOTDIR, errno.ELOOP):

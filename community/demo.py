@@ -1,8 +1,8 @@
 # ruff: noqa: RUF001, SIM905 - Chinese sentences have Chinese commas; sixty names are read best in lines
-"""A small made-up community for a first look: people, follows and a week of posts, in the state real publishing
-leaves.
+"""A small made-up community for a first look: people, follows and a week of posts.
 
-The same people say the same things on every site; only the times (the days before now) and the passwords differ.
+The database looks as if they had really published. People and texts are the same on every site. Only times and
+passwords differ.
 """
 
 import random
@@ -34,21 +34,21 @@ DAYS = 6
 POSTS_PER_USER = 7
 REPLY_SHARE = 0.25
 NESTED_SHARE = 0.4
-"""The share of the replies that answer another reply."""
+"""Share of replies that answer another reply."""
 REPOST_SHARE = 0.1
 SMALLEST, LARGEST = 12, 20_000
-"""Users. Nine are the named ones; beyond 20,000 `manage.py load` is the better way."""
+"""Number of users. Nine have fixed names. For more than 20,000 use `manage.py load`."""
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""None that looks like another: people type these."""
+"""Without letters that look alike: people type these."""
 
 ADMIN = "site-admin"
 READERS = ("mira", "tomas", "lin-wei")
-"""Readers of every day, as whom people log in."""
+"""Daily readers to log in as."""
 AWAY = {"oriel": 3, "bastian": 12, "wanda": 45}
-"""Days since the last visit of readers of the other levels, one of each. They read and say nothing."""
+"""Days since the last visit of readers of the other levels. They write nothing."""
 BIG_VS = ("harbor-news", "weather-desk")
-"""Every reader that people log in as follows them."""
+"""Followed by every reader that people can log in as."""
 
 
 NAMED = {
@@ -204,7 +204,7 @@ REPLIES = (
 
 
 class Deck:
-    """Deals its cards in a random order, all of them before one comes again."""
+    """Deals its cards in random order, all of them before repeating one."""
 
     def __init__(self, chance: random.Random, cards: Sequence[str]) -> None:
         self._chance = chance
@@ -218,7 +218,7 @@ class Deck:
 
 
 class Voices:
-    """The texts of the people's posts and replies."""
+    """Texts of posts and replies."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -227,7 +227,7 @@ class Voices:
         )
 
     def post(self, sender: User) -> str:
-        """The text of a post of this sender, in the sender's language and manner."""
+        """A post's text in the sender's language and style."""
         if sender.username == "harbor-news":
             return self._news.deal()
         if sender.username == "weather-desk":
@@ -240,7 +240,7 @@ class Voices:
         return self._chance.choice((lead, f"{lead} {tail}", f"{lead}\n\n{tail}"))
 
     def reply(self, thread: Collection[str]) -> str:
-        """The text of a reply, which the thread has not heard as long as there is another."""
+        """A reply's text, new to the thread if possible."""
         deals = (self._replies.deal() for _ in range(2 * len(REPLIES)))
         return next((text for text in deals if text not in thread), "") or self._replies.deal()
 
@@ -251,7 +251,7 @@ def _calls(text: str, user: User) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A login of the demo, and the part that its user plays."""
+    """A login of the demo, and the user's role."""
 
     username: str
     password: str
@@ -260,7 +260,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The community that was made: logins and counts."""
+    """The logins and counts of a new community."""
 
     logins: tuple[Login, ...]
     users: int
@@ -275,11 +275,10 @@ class NotEmptyError(Exception):
 
 @transaction.atomic
 def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
-    """Make a community of `size` users, which takes a second, or a few with faces and pictures.
-
-    Raises NotEmptyError if the site has users.
+    """Make a community of `size` users. Takes a second, or a few seconds with pictures. Raises NotEmptyError if the
+    site has users.
     """
-    with connection.cursor() as cursor:  # of two at once, the second finds the users of the first
+    with connection.cursor() as cursor:  # a second call waits, and finds the users of the first
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.demo'))")
     if User.objects.exists():
         raise NotEmptyError
@@ -316,7 +315,7 @@ def _password() -> str:
 
 
 def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str, str]) -> list[User]:
-    """`passwords`: of those who can log in."""
+    """`passwords`: for users who can log in."""
     profiles = [(name, *profile) for name, profile in NAMED.items()]
     profiles += CHINESE[: size - len(profiles)]
     taken: Counter[str] = Counter()
@@ -327,7 +326,7 @@ def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str
         if taken[name] > 1:
             name += f"-{taken[name]}"
         profiles.append((name, f"{given} {surname}", chance.choice(BIOS)))
-    # Nobody guesses 68 random bits, whatever a hash takes. Django renews it when its user signs in.
+    # 68 random bits are safe with a quick hash. Django rehashes the password when its user signs in.
     quick: Any = copy(get_hasher())
     quick.iterations = 1000
     unusable = make_password(None)
@@ -353,26 +352,26 @@ def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str
 
 
 def _level(hours: int) -> int:
-    """The level of a user who was seen so many hours ago."""
+    """The level of a user last seen this many hours ago."""
     ages = sorted(settings.LEVEL_AGES.items(), reverse=True)
     return next((level for level, age in ages if timedelta(hours=hours) < age), Level.DORMANT)
 
 
 def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Follow]:
-    """Each user follows a few, most of them the same few: the chance to be followed falls with the rank."""
+    """Each user follows a few. The chance to be followed falls with the rank, so most follow the same few."""
     ranked = chance.sample(users, len(users))
     ranked.sort(key=lambda user: not user.is_big_v)
     weights = [1.5 if user.is_big_v else 3 / (rank + 8) for rank, user in enumerate(ranked)]
     follows = []
     for follower in users:
         wanted = min(len(users) // 2, 24 if follower.username in NAMED else chance.randint(3, 18))
-        # Draws that meet a followee again, or the follower, are spent: they fall to users with many followers.
+        # Repeated draws are lost. Mostly users with many followers lose them.
         followees = {user.pk for user in chance.choices(ranked, weights, k=2 * wanted)} - {follower.pk}
         if follower.username in READERS or follower.username in AWAY:
             followees |= {user.pk for user in users if user.is_big_v}
         follows += [Follow(follower=follower, followee_id=followee) for followee in sorted(followees)]
     chance.shuffle(follows)
-    for place, follow in enumerate(follows):  # lists are read newest first by id
+    for place, follow in enumerate(follows):  # lists are ordered by id, newest first
         follow.created_at = now - timedelta(days=DAYS) * (1 - place / len(follows))
     Follow.objects.bulk_create(follows, batch_size=5000)
     with connection.cursor() as cursor:
@@ -387,11 +386,9 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
 
 
 def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item]:
-    """Posts, replies and reposts over the last days, to be saved; none is held back for fan-out: windows are built when
-    they are read.
-    """
+    """Posts, replies and reposts of the last days, unsaved. None needs a fan-out: windows are built when read."""
     count = len(users) * POSTS_PER_USER
-    # More and more towards now; the last is a few minutes old. Distinct milliseconds, so that sequence 0 will do.
+    # More items near now, the last a few minutes old. Distinct milliseconds, so sequence 0 is free.
     ages = sorted({int(chance.random() ** 1.4 * DAYS * 86_400_000) + 180_000 for _ in range(count)}, reverse=True)
     talk = {name: 0.0 if name in AWAY else 2.0 for name in NAMED}
     eager = chance.choices(users, [talk.get(user.username, chance.random()) for user in users], k=len(ages))
@@ -410,7 +407,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
         elif said and what > 1 - REPLY_SHARE:
             nested = replies and chance.random() < NESTED_SHARE
             above = [one for one in (replies[-20:] if nested else said[-40:]) if one.sender != sender] or said[-40:]
-            # Rather to those whom visitors sign in as, who then find themselves answered.
+            # Prefer readers to log in as, so that they have replies.
             weights = [5 if one.sender.username in READERS else 1 for one in above]
             item.reply_to = chance.choices(above, weights)[0]
             item.root = item.reply_to.root or item.reply_to
@@ -428,7 +425,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
 
 
 def _liked_by_all(chance: random.Random, sender: User, said: list[Item], reposted: dict[int, set[int]]) -> Item | None:
-    """The items that `sender` reposts: rather those that others reposted too, so that homes have reposts to fold."""
+    """An item for `sender` to repost, preferably one reposted before, so that homes can fold reposts."""
     recent = [item for item in said[-25:] if item.sender != sender and sender.pk not in reposted.get(item.pk, ())]
     again = [item for item in recent if item.pk in reposted]
     if not recent:
@@ -439,7 +436,7 @@ def _liked_by_all(chance: random.Random, sender: User, said: list[Item], reposte
 
 
 def _likes(chance: random.Random, users: list[User], items: list[Item], now: datetime) -> list[Like]:
-    """A few for most of what is public, many for some of it; each after what it likes."""
+    """A few likes for most public items, many for some, each after its item."""
     likes = []
     for item in items:
         if item.repost_of or item.visibility != Visibility.PUBLIC:
@@ -451,12 +448,12 @@ def _likes(chance: random.Random, users: list[User], items: list[Item], now: dat
             for user in chance.sample(users, min(count, len(users) // 2, 500))
             if user != item.sender
         ]
-    likes.sort(key=lambda like: like.created_at)  # lists are read newest first by id
+    likes.sort(key=lambda like: like.created_at)  # lists are ordered by id, newest first
     return Like.objects.bulk_create(likes, batch_size=5000)
 
 
 def _counts(items: list[Item], likes: list[Like]) -> None:
-    """Set the counts that the verbs of items.actions would have kept."""
+    """Set the counts that items.actions would have stored."""
     counted: dict[int, ItemCounts] = {}
 
     def of(item_id: int) -> ItemCounts:

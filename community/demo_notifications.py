@@ -1,4 +1,4 @@
-"""The notifications of the demo community, in the state that the verbs would have left."""
+"""Notifications of the demo community, as the actions would have stored them."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -11,11 +11,11 @@ from relations.models import Follow
 from storage import ids
 
 UNREAD = timedelta(hours=5)
-"""Entries of the last so many hours are unread."""
+"""Newer entries are unread."""
 
 
 class Told(NamedTuple):
-    """An act that a recipient was told of, and the item or the day of the entry that it belongs to."""
+    """An act for a recipient, with its entry's item or day."""
 
     at: datetime
     recipient_id: int
@@ -26,7 +26,7 @@ class Told(NamedTuple):
 
 
 def tell(items: Sequence[Item], likes: Sequence[Like], follows: Sequence[Follow]) -> None:
-    """Write the notifications of a whole community at once."""
+    """Write the notifications of the whole community."""
     told = sorted(
         (
             one
@@ -39,7 +39,7 @@ def tell(items: Sequence[Item], likes: Sequence[Like], follows: Sequence[Follow]
     acts: dict[tuple[object, ...], Act] = {}
     for place, one in enumerate(told):
         key = (one.recipient_id, one.kind, one.item_id, one.day)
-        # In the order of time, so that no two acts of a millisecond have the same id.
+        # By time, so that two acts of one millisecond get different ids.
         act_id = ids.compose(one.at, place % 2**ids.SEQUENCE_BITS)
         entry = entries.setdefault(
             key, Notification(recipient_id=one.recipient_id, kind=one.kind, item_id=one.item_id, day=one.day)

@@ -1,4 +1,4 @@
-"""The order that the demo community's readers have made: lists, filters, pinned posts and bookmarks, by the verbs."""
+"""Lists, filters, pinned posts and bookmarks of the demo community's readers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ FILTERS = {
 }
 MEMBERS = 5
 KEPT = 3
-"""The posts that each reader has bookmarked."""
+"""Bookmarks per reader."""
 
 
 def arrange(users: Sequence[User], items: Sequence[Item], follows: Sequence[Follow], likes: Sequence[Like]) -> None:
-    """Make them, for the readers as whom people log in; their most liked post is pinned, as is that of big-Vs."""
+    """Create them for readers to log in as. Their most liked post is pinned, as that of big-Vs."""
     liked = Counter(like.item_id for like in likes)
     posts = [item for item in items if item.visibility == Visibility.PUBLIC and not (item.reply_to or item.repost_of)]
     posts.sort(key=lambda item: (-liked[item.pk], item.pk))
@@ -43,7 +43,7 @@ def _pin(user: User, posts: Sequence[Item]) -> None:
 
 
 def _list(owner: User, users: Sequence[User], follows: Sequence[Follow]) -> None:
-    """Members that are no big-Vs: these fill a home by themselves."""
+    """A list without big-Vs, whose posts would fill it."""
     followed = {follow.followee_id for follow in follows if follow.follower_id == owner.pk}
     made = lists.create(owner=owner, title=LISTS[owner.username])
     for user in [user for user in users if user.pk in followed and not user.is_big_v][:MEMBERS]:

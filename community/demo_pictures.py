@@ -1,7 +1,7 @@
 # ruff: noqa: RUF001 - Chinese sentences have Chinese commas
-"""The pictures of the demo community: faces, banners, and pictures of what the posts tell of.
+"""Pictures of the demo community: faces, banners, and pictures of posts.
 
-The files in `pictures/` go the way of every upload (media.actions).
+Files of `pictures/` are uploaded as usual (media.actions).
 """
 
 import contextlib
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).with_name("pictures")
 MOST_POSTS = 18
-"""Posts with pictures beside the features, which bounds the time that a demo takes."""
+"""Maximum posts with pictures besides the features. Bounds the time of a demo."""
 FACES = {
     "mira": "face-mira",
     "tomas": "face-tomas",
@@ -38,7 +38,7 @@ FACES = {
     "su-he": "face-su-he",
 }
 MORE_FACES = tuple(f"face-{number}" for number in range(1, 9))
-"""For the others who post most."""
+"""For the other most active users."""
 FACELESS = "site-admin"
 BANNERS = {
     "mira": "mill",
@@ -50,14 +50,14 @@ BANNERS = {
 
 
 class Shot(NamedTuple):
-    """A file in `FOLDER`, without its ending, and what it shows in words."""
+    """A file in `FOLDER` without its suffix, and its description."""
 
     name: str
     words: str
 
 
 class Feature(NamedTuple):
-    """A post of a named user that is shown as it is here. `age`: how many of their posts are newer."""
+    """A fixed post of a named user. It replaces the one with `age` newer posts above it."""
 
     username: str
     age: int
@@ -185,7 +185,7 @@ FEATURES = (
 
 
 class Plan(NamedTuple):
-    """An item that is to show pictures, and its content then. A feature without pictures has no shots."""
+    """An item to get pictures, and its new content. A feature without pictures has no shots."""
 
     item: Item
     content: dict[str, Any]
@@ -193,9 +193,7 @@ class Plan(NamedTuple):
 
 
 def faces(users: Sequence[User], items: Sequence[Item]) -> None:
-    """Give some of these users, who are saved, faces and banners: those with a face of their own, and the others who
-    post most of these items.
-    """
+    """Give faces and banners to saved users: fixed ones to named users, others to the most active."""
     posts = Counter(item.sender.username for item in items)
     others = [user for user in users if user.username not in FACES and user.username != FACELESS]
     others.sort(key=lambda user: -posts[user.username])
@@ -211,9 +209,8 @@ def faces(users: Sequence[User], items: Sequence[Item]) -> None:
 
 
 def illustrate(items: Sequence[Item]) -> None:
-    """Put pictures into some of these items, which are not saved and stand oldest first, and bring the features in.
-
-    Of the posts that begin alike the newest gets the pictures.
+    """Add pictures and features to unsaved items, oldest first. Of posts with the same beginning the newest gets the
+    pictures.
     """
     posts = [item for item in reversed(items) if not (item.repost_of or item.reply_to)]
     with _decoding():
@@ -230,7 +227,7 @@ def illustrate(items: Sequence[Item]) -> None:
 
 @contextlib.contextmanager
 def _decoding() -> Iterator[None]:
-    """Go on without the pictures that are left where one cannot be kept: a demo is worth having without them."""
+    """Skip the remaining pictures if one cannot be stored: a demo is useful without them."""
     try:
         yield
     except (MediaError, BusyError, StoreError) as error:
@@ -240,7 +237,7 @@ def _decoding() -> Iterator[None]:
 
 
 def _featured(posts: Sequence[Item]) -> Iterator[Plan]:
-    """The features; those without pictures are brought in at once."""
+    """The features. Those without pictures are applied at once."""
     for feature in FEATURES:
         own = [one for one in posts if one.sender.username == feature.username and one.visibility == Visibility.PUBLIC]
         if feature.age >= len(own):
@@ -256,7 +253,7 @@ def _featured(posts: Sequence[Item]) -> Iterator[Plan]:
 
 
 def _show(plan: Plan) -> None:
-    """Make an item one of pictures, with the content of its plan. It stays as it is where one cannot be kept."""
+    """Give an item its pictures and content. It stays unchanged if one cannot be stored."""
     if not plan.shots:
         return
     item = plan.item

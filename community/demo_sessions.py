@@ -1,8 +1,8 @@
 # ruff: noqa: RUF001 - Chinese titles have Chinese punctuation
-"""Live sessions of the demo community: shows that go live, end and come again by themselves while the site runs.
+"""Live sessions of the demo community: shows that go live, end and repeat while the site runs.
 
-Each show is a series of automatic sessions (`repeat_minutes`): when one is over, the verbs plan the next. So a demo is
-as alive after a day as in its first minute, and nothing here runs again. Times lie around the moment it is made.
+Each show is a series of automatic sessions (`repeat_minutes`): the site plans the next when one ends. So a demo is as
+lively after a day as at the start. Times are relative to now.
 """
 
 from collections import Counter
@@ -17,16 +17,16 @@ from storage import ids
 
 MINUTE = timedelta(minutes=1)
 PAST = 3
-"""Replays that every show has already."""
+"""Replays that every show begins with."""
 PLANNED = timedelta(days=1)
-"""How long before its time a session was made."""
+"""How long before its start a session was created."""
 WAITING = "mira"
-"""The login of the demo who has asked to be told of the next session."""
+"""A demo reader with a reminder for the next session."""
 
 
 class Show(NamedTuple):
-    """A series: every `period` minutes, for `length` of them; the last time was `ago` minutes before the demo was made.
-    Without a host it is the next of the most followed among the others.
+    """A series: every `period` minutes for `length` minutes, last started `ago` minutes before the demo was made.
+    Without a host, the next most followed user hosts it.
     """
 
     host: str
@@ -52,7 +52,7 @@ SHOWS = (
 
 
 def plan(follows: Sequence[Follow], *, now: datetime) -> None:
-    """Write the sessions of the whole community at once, in the state that the verbs would have left."""
+    """Write all sessions, as the actions would have stored them."""
     now = now.astimezone(UTC).replace(microsecond=now.microsecond // 1000 * 1000)
     people = {user.username: user for user in User.objects.active()}
     fans = Counter(follow.followee_id for follow in follows)
@@ -64,7 +64,7 @@ def plan(follows: Sequence[Follow], *, now: datetime) -> None:
         host = people.get(show.host) if show.host else next(others, None)
         if host is not None:
             sessions += _series(show, host, now)
-    for place, session in enumerate(sessions):  # no two ids of a millisecond are the same
+    for place, session in enumerate(sessions):  # so that ids of one millisecond differ
         session.pk = ids.compose(min(now, session.starts_at - PLANNED), place)
         if session.ended_at:
             session.position = ids.compose(session.ended_at, place)
@@ -81,7 +81,7 @@ def plan(follows: Sequence[Follow], *, now: datetime) -> None:
 
 
 def _series(show: Show, host: User, now: datetime) -> list[LiveSession]:
-    """The replays of a show, and its session that is on or comes next."""
+    """A show's replays, and its live or next session."""
     last, period, length = now - show.ago * MINUTE, show.period * MINUTE, show.length * MINUTE
     is_on = show.ago < show.length
     first = 1 if is_on else 0

@@ -1,8 +1,8 @@
-"""Bring a data set into the site by COPY: all of it in one transaction, or nothing.
+"""Loads a data set by COPY, in one transaction.
 
-No item is fanned out. The users are new, so no inbox of an earlier user can lack what the data set brings. The outboxes
-of hashtags would lack it, so no window of before is used again. What Redis may still hold under the new users' ids
-(from a database that is gone) is dropped after the commit.
+No item is fanned out. The users are new, so no inbox lacks their posts. Outboxes of hashtags lack them, so all older
+windows are invalidated. After the commit, keys in Redis under the new users' ids are deleted. They can be left from an
+earlier database.
 """
 
 from array import array
@@ -43,7 +43,7 @@ from timeline import outbox
 from timeline.models import Import, ImportedUser
 
 CHUNK = 20_000
-"""Posts whose ids are chosen together; so many texts are in memory at once."""
+"""Posts per batch of ids. All their texts are in memory."""
 LOCK = "feedsite.load"
 MICROSECOND = timedelta(microseconds=1)
 
@@ -52,12 +52,12 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The record of a loaded data set. `is_new`: it was loaded by this call."""
+    """The record of a loaded data set. `is_new`: this call loaded it."""
 
     record: Import
     is_new: bool
     media: int = 0
-    """Pictures and videos that this call brought."""
+    """Pictures and videos that this call stored."""
 
 
 def load(
@@ -68,13 +68,12 @@ def load(
     naming: Naming | None = None,
     report: Report | None = None,
 ) -> Loaded:
-    """Load a data set, or find that it was loaded before. It is read twice: checked as a whole, then copied.
+    """Load a data set, unless it was loaded before. It is read twice: first checked completely, then copied.
 
-    Raises RefusedError, with the report of all lines that cannot be loaded, and DatasetError; both leave everything as
-    it was. `password` is set for all its users; without one they cannot sign in. `say` is told of waits. A load that
-    was killed is begun anew: what a transaction did is undone, and what follows the commit is done by the next run.
-
-    The copy is one transaction, so that no half community is ever shown.
+    Raises RefusedError with a report of all wrong lines, and DatasetError. Nothing is changed then. `password` is for
+    all its users; without one they cannot sign in. `say` receives progress messages. After a kill, load again: the
+    transaction was undone, or the new run does what follows the commit. One transaction, so nobody sees half a
+    community.
     """
     pictures = Pictures(dataset)
     try:
@@ -90,7 +89,7 @@ def load(
 
 
 def _settle(record: Import, say: Callable[[str], None]) -> None:
-    """Do what a data set needs beside its rows; all of it may be done again."""
+    """What a data set needs besides its rows. Can be repeated."""
     say("sorting out the tables ...")
     vacuum(say)
     filling.recommend()
@@ -144,7 +143,7 @@ def _load(
 
 
 def _lock(say: Callable[[str], None]) -> None:
-    """One load at a time; a second waits, also for PostgreSQL to undo one that was killed."""
+    """Allow one load at a time. A second one waits, also while PostgreSQL undoes a killed one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext(%s))", [LOCK])
         if cursor.fetchone() == (False,):
@@ -153,7 +152,7 @@ def _lock(say: Callable[[str], None]) -> None:
 
 
 def _new_ids(users: list[Named]) -> dict[int, int]:
-    """From ids of the data set to new ids of the database."""
+    """New user ids by the data set's ids."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence('accounts_user', 'id')) FROM generate_series(1, %s)",
@@ -163,7 +162,7 @@ def _new_ids(users: list[Named]) -> dict[int, int]:
 
 
 class _Follows:
-    """The follows of a data set in the order of their times; 24 bytes each."""
+    """The follows of a data set ordered by time. 24 bytes each."""
 
     def __init__(self, dataset: Dataset) -> None:
         now = datetime.now(UTC)
@@ -178,7 +177,7 @@ class _Follows:
         return len(self._moments)
 
     def rows(self, user_ids: dict[int, int]) -> Iterator[Row]:
-        """The rows of the table: lists of followers and followees are read newest first by id."""
+        """Rows ordered by time, because lists of people are ordered by id."""
         for place in np.argsort(np.frombuffer(self._moments, dtype=np.int64), kind="stable").tolist():
             moment = ids.EPOCH + self._moments[place] * MICROSECOND
             yield user_ids[self.followers[place]], user_ids[self.followees[place]], moment
@@ -250,7 +249,7 @@ def _copy_posts(dataset: Dataset, pictures: Pictures, user_ids: dict[int, int]) 
 def _shown(
     pictures: Pictures, item_ids: list[int], posts: list[PostRow], user_ids: dict[int, int]
 ) -> dict[int, list[MediaFile]]:
-    """The media of the items that have some, which use them from now on."""
+    """The media of items, marked as used."""
     shown = {}
     for item_id, post in zip(item_ids, posts, strict=True):
         if post.media:
@@ -264,16 +263,16 @@ def _content(post: PostRow, media: Sequence[MediaFile]) -> dict[str, Any]:
 
 
 def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
-    """The posts in chunks with their item ids, which ascend in the file's order within a millisecond. A post for which
-    a millisecond has no id left gets one of the next, as where a source knows days only.
+    """The posts in chunks with item ids. Within a millisecond, ids ascend in file order. If a millisecond has no free
+    id, the post gets one of the next, for example if a source only knows days.
     """
     posts = dataset.posts()
-    # A millisecond's first id → the id after the last post of that time. Each post takes the lowest that is free, so
-    # later chunks, which find those of earlier ones taken, go on; those of a full millisecond where these ended.
+    # A millisecond's first id → the id after its last post. Each post takes the lowest free id. Later chunks continue
+    # there, also past a full millisecond.
     following: dict[int, int] = {}
     while chunk := list(islice(posts, CHUNK)):
         firsts = [ids.compose(post.created_at, 0) for post in chunk]
-        known = set(firsts)  # the first ids of the milliseconds of which it is known what is taken
+        known = set(firsts)  # milliseconds, by first id, for which `taken` is complete
         taken = _taken(known)
         following = {first: after for first, after in following.items() if after >= first + 2**ids.SEQUENCE_BITS}
         item_ids = []
@@ -288,7 +287,7 @@ def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
 
 
 def _is_taken(item_id: int, known: set[int], taken: set[int]) -> bool:
-    """Whether an item has the id. What of its millisecond is taken is asked for once."""
+    """Whether an item has the id. Each millisecond is looked up once."""
     first = item_id >> ids.SEQUENCE_BITS << ids.SEQUENCE_BITS
     if first not in known:
         known.add(first)
@@ -297,9 +296,9 @@ def _is_taken(item_id: int, known: set[int], taken: set[int]) -> bool:
 
 
 def _taken(firsts: Iterable[int]) -> set[int]:
-    """The ids that items of these milliseconds have."""
-    # OFFSET 0 keeps it a look into the index for each. Statistics that autovacuum takes during a load call the table
-    # empty, and the planner would then compare every item with every id.
+    """The ids of items in these milliseconds."""
+    # OFFSET 0 forces an index probe each. During a load autovacuum may record the table as empty. Then the planner
+    # would compare every item with every id.
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -320,7 +319,7 @@ def _copy(model: type[Any], columns: tuple[str, ...], rows: Iterable[Row]) -> No
 
 
 def vacuum(say: Callable[[str], None]) -> None:
-    """Else the planner takes the tables for as small as they were, and index-only scans read the heap."""
+    """Without it the planner assumes small tables, and index-only scans read the heap."""
     models = (User, Follow, Item, ItemDocument, ItemTag, ImportedUser)
     tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models)
     try:
@@ -331,12 +330,12 @@ def vacuum(say: Callable[[str], None]) -> None:
 
 
 def one_line(error: Exception) -> str:
-    """The first line of what a server says; the rest is detail."""
+    """The first line of a server's message."""
     return str(error).strip().partition("\n")[0]
 
 
 def drop_windows(user_ids: list[int], say: Callable[[str], None]) -> None:
-    """Delete the keys that Redis holds under these ids: they are new to this database, but Redis may be older."""
+    """Delete windows under these ids: the ids are new to this database, but Redis may be older."""
     kinds = (keys.inbox, keys.outbox, keys.tail)
     windows = (Window(key(user_id)) for user_id in user_ids for key in kinds)
     try:

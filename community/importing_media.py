@@ -1,7 +1,7 @@
-"""The pictures and videos of a data set: avatars of its users, and what its posts show.
+"""Media of a data set: avatars and pictures of posts, uploaded as usual (media.actions).
 
-Each goes the way of an upload (media.actions). The rows are written in the transaction of the load; files that were
-kept for a load that failed are taken back, and those of a load that was killed are swept after a day.
+Rows are written in the load's transaction. If the load fails, its files are removed. Files of a killed load are swept
+after a day.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,12 +21,12 @@ from media.models import MediaFile, Use
 from media.sweeping import without_row
 
 TRIES = 24
-"""How often a file is tried while all decoders are busy, for `MEDIA_WAIT_SECONDS` each time."""
+"""Attempts per file while all decoders are busy. Each waits `MEDIA_WAIT_SECONDS`."""
 PART = 1_000
 
 
 class Pictures:
-    """The files that one load has kept."""
+    """The files stored by one load."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
@@ -36,12 +36,12 @@ class Pictures:
         return len(self._files)
 
     def look_at_face(self, row: UserRow) -> None:
-        """Tell of an avatar that cannot be opened, or is no picture."""
+        """Report an avatar that cannot be opened or is not a picture."""
         with self._told(lambda what: self._wrong_face(row, what), row.avatar), self._opened(row.avatar) as file:
             check_file(file, pictures_only=True)
 
     def look_at_media(self, post: PostRow) -> None:
-        """Tell of media of a post that cannot be opened, are of no kind that is taken, or do not go together."""
+        """Report media of a post that cannot be opened, have a wrong type, or do not go together."""
         kinds = []
         for path, words in post.media:
             with self._told(lambda what: self._wrong_medium(post, what), path):
@@ -52,17 +52,17 @@ class Pictures:
             attaching.check_together(kinds)
 
     def give_face(self, row: UserRow, user_id: int) -> None:
-        """Give a user, who is saved, their avatar; one that cannot be given is told of."""
+        """Set a saved user's avatar, or report that it is refused."""
 
         def keep(file: IO[bytes]) -> MediaFile:
             user = set_face(user=User(pk=user_id), use=Use.AVATAR, file=file)
-            return MediaFile.objects.get(pk=int(user.avatar["id"]))  # type: ignore[index]  # it was just given
+            return MediaFile.objects.get(pk=int(user.avatar["id"]))  # type: ignore[index]  # just set
 
         with self._told(lambda what: self._wrong_face(row, what), row.avatar):
             self._keep(row.avatar, keep)
 
     def of_post(self, post: PostRow, owner_id: int) -> list[MediaFile]:
-        """The media that a post shows, kept, which nothing uses yet; those that cannot be kept are told of."""
+        """Store the media of a post. Report those that are refused."""
         rows = []
         for path, words in post.media:
 
@@ -90,7 +90,7 @@ class Pictures:
 
     @contextmanager
     def _told(self, wrong: Callable[[str], LineError], path: str) -> Iterator[None]:
-        """Tell of what goes wrong with a file, and go on."""
+        """Report what goes wrong with a file, and continue."""
         try:
             yield
         except BusyError:
@@ -106,11 +106,11 @@ class Pictures:
         self._dataset.tell(wrong(f"{path[:200]!r}: {what}"))
 
     def end(self) -> None:
-        """End the program that decodes."""
+        """Stop the decoder process."""
         decoder.stop()
 
     def take_back(self) -> None:
-        """Remove the files of a load that failed, whose rows are gone with its transaction."""
+        """Remove the files of a failed load. Its rows are rolled back."""
         for start in range(0, len(self), PART):
             take_back(without_row([name for files in self._files[start : start + PART] for name in files]))
 

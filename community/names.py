@@ -1,18 +1,17 @@
-"""Permitted user names out of any text: nicks of IRC, names with spaces, names in other scripts, reserved words.
+"""Valid usernames from any text: IRC nicks, names with spaces, other scripts, reserved words.
 
-The rule, in this order:
-1. a permitted name stays as it is;
-2. marks go from letters (é → e), and letters of Latin, Greek, Cyrillic, Hebrew, Arabic, kana and Hangul are written in
-   ASCII; other letters, emoji among them, are left out;
-3. each run of other characters (`^[]{}|`, a backquote, spaces, dots) becomes one `_`, and none stands at an end;
-4. at most 30 characters stay;
-5. where nothing is left the name is `user-ID`, by the id of the data set; where the name is reserved, taken, held, or
-   looks like another, `-ID` stands behind it, and behind that a number.
+Rules, in this order:
 
-So a name depends on the rows before it and on the users of the site, and rows that are appended change none. The text
-itself becomes the display name, as far as such a name may be.
+1. A valid name stays.
+2. Accents are removed (é → e). Latin, Greek, Cyrillic, Hebrew, Arabic, kana and Hangul become ASCII. Other letters and
+   emoji are dropped.
+3. Each run of other characters (`^[]{}|`, a backquote, spaces, dots) becomes one `_`, but none at the ends.
+4. The name is cut to 30 characters.
+5. If nothing is left, the name is `user-ID` with the data set's id. If the name is reserved, taken, held, or looks like
+   another, `-ID` is appended, then a number.
 
-Han characters have no letters here: a table of their sounds would be wrong for other languages that write them.
+So a name depends on earlier rows and on existing users. Appended rows change no name. The original text becomes the
+display name if it is a valid one. Han characters are dropped: their sounds differ by language.
 """
 # ruff: noqa: RUF001 (letters of other scripts are what this module is about)
 
@@ -28,11 +27,11 @@ from accounts.naming import check_display_name, check_imitation
 from web.letters import beginning
 
 LONGEST = 30
-"""Characters of a username."""
+"""Maximum characters of a username."""
 LONGEST_SHOWN = 50
-"""Characters of a display name."""
+"""Maximum characters of a display name."""
 READ = 200
-"""Characters of a text that are looked at."""
+"""Characters of a text that are used."""
 
 _LETTERS = """
 ß=ss æ=ae œ=oe ø=o đ=d ð=d þ=th ł=l ı=i ĸ=k ŋ=n ħ=h ŧ=t ə=e ƒ=f
@@ -43,10 +42,10 @@ _LETTERS = """
 ا=a ب=b ت=t ث=th ج=j ح=h خ=kh د=d ذ=dh ر=r ز=z س=s ش=sh ص=s ض=d ط=t ظ=z ع=a غ=gh ف=f ق=q ك=k ل=l م=m ن=n ه=h و=w
 ي=y ة=a ى=a ء=
 """
-"""Letters of Latin, Greek, Cyrillic, Hebrew and Arabic, and how they are written."""
+"""Letters of Latin, Greek, Cyrillic, Hebrew and Arabic in ASCII."""
 _ASCII = dict(pair.split("=") for pair in _LETTERS.split())
 _SYLLABLE = re.compile(r"(?:HANGUL SYLLABLE|(?:HIRAGANA|KATAKANA) LETTER(?: SMALL)?) ([A-Z]+)\Z")
-"""The names by which Unicode knows syllables say how they sound."""
+"""Unicode names of syllables say how they sound."""
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 _ENDS = "_-"
 
@@ -62,7 +61,7 @@ def is_permitted(name: str) -> bool:
 
 
 def candidates(text: str, number: int) -> Iterator[str]:
-    """Permitted names for the text of the user with this id, best first, without end."""
+    """Endless valid names for the text of this user id, best first."""
     base = text if is_permitted(text) else _written(text)
     if is_permitted(base):
         yield base
@@ -78,7 +77,7 @@ def _written(text: str) -> str:
 
 
 def _ascii(letter: str) -> str:
-    """The letters that stand for a character: itself, ASCII letters, a space, or none."""
+    """A character in ASCII: letters, a space, or empty."""
     if letter.isascii():
         return letter
     known = _ASCII.get(letter.lower())
@@ -90,15 +89,13 @@ def _ascii(letter: str) -> str:
 
 
 def _bare(letters: str) -> str:
-    """A letter without its marks in ASCII; nothing for a letter of another script, a space for what is none."""
+    """A letter without accents in ASCII. Empty for other scripts, a space for a non-letter."""
     said = "".join(letter if letter.isascii() else _ASCII.get(letter.lower(), "") for letter in letters)
     return said if said or any(letter.isalnum() for letter in letters) else " "
 
 
 def display_name(text: str, username: str) -> str:
-    """The text as a display name: without controls, on one line, at most so long; nothing where it is the username, or
-    may be no display name.
-    """
+    """The text as a display name on one line, cut to the limit. Empty if invalid, or equal to the username."""
     letters = (
         letter if unicodedata.category(letter) not in ("Cc", "Cs", "Zl", "Zp") else " " for letter in text[:READ]
     )

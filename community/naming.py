@@ -1,6 +1,6 @@
-"""The names that the users of a data set get: their own, or permitted ones made of them (community.names).
+"""Usernames for a data set: the original ones, or valid ones made of them (community.names).
 
-A file remembers which name was made for which id: a further run, and one with appended rows, gives the same.
+A file remembers the name of each id, so that later runs, also with more rows, give the same names.
 """
 
 import csv
@@ -19,7 +19,7 @@ from community.problems import DatasetError
 from storage.connections import fetch
 
 CHUNK = 5_000
-"""Names that PostgreSQL is asked about together."""
+"""Names per query."""
 COLUMNS = ("id", "name", "username", "display_name")
 LOADED = """
     SELECT i.original_id, lower(u.username), u.display_name
@@ -28,7 +28,7 @@ LOADED = """
 
 
 class Named(NamedTuple):
-    """A user of the data set with the names that they get."""
+    """A user of the data set with their names here."""
 
     row: UserRow
     username: str
@@ -37,7 +37,7 @@ class Named(NamedTuple):
 
 @dataclass
 class Naming:
-    """How users are named: by the names that they have (`is_mapped` false), or by permitted ones made of them."""
+    """Chooses names: the original ones, or valid ones made of them if `is_mapped`."""
 
     is_mapped: bool = False
     file: Path | None = None
@@ -45,7 +45,7 @@ class Naming:
     _used: set[str] = field(default_factory=set)
 
     def name(self, dataset: Dataset, users: list[UserRow]) -> list[Named]:
-        """The users whom the site can take, named; the others are told of (Dataset.tell). Raises DatasetError."""
+        """The named users. Refused ones go to `Dataset.tell`. Raises DatasetError."""
         self._remembered = _read(self.file) if self.file and self.is_mapped else {}
         self._used = {form for name in self._remembered.values() for form in _forms(name)}
         named = self._mapped if self.is_mapped else self._own
@@ -53,7 +53,7 @@ class Naming:
         return [one for chunk in chunks for one in named(dataset, chunk)]
 
     def remember(self, named: Sequence[Named]) -> None:
-        """Write the file, whole or not at all. Raises OSError."""
+        """Write the file of names atomically. Raises OSError."""
         if self.file is None:
             return
         draft = self.file.with_name(f"{self.file.name}.part")
@@ -97,7 +97,7 @@ class Naming:
                 yield Named(row, username, shown)
 
     def _first(self, row: UserRow) -> list[str]:
-        """The names of a row about which PostgreSQL is asked at once."""
+        """The names of a row to ask PostgreSQL about."""
         known = self._remembered.get(row.id)
         own = list(islice(candidates(row.name, row.id), 2))
         return [*own, known] if known and is_permitted(known) else own
@@ -113,12 +113,12 @@ class Naming:
 
 
 def _forms(name: str) -> set[str]:
-    """The forms that two names share which differ by case, or look alike."""
+    """Forms that are equal for names that differ only in case or look alike."""
     return {f"={name.lower()}", f"~{skeleton(name)}"}
 
 
 def _loaded(users: list[UserRow]) -> dict[int, set[str]]:
-    """The names, in lower case, under which users of these ids were loaded from any data set."""
+    """Lower-case names of users that were loaded earlier with these ids."""
     found: dict[int, set[str]] = {}
     for original_id, username, shown in fetch(LOADED, [[row.id for row in users]]):
         found.setdefault(original_id, set()).update({username, shown.lower()} - {""})
@@ -126,7 +126,7 @@ def _loaded(users: list[UserRow]) -> dict[int, set[str]]:
 
 
 def _read(path: Path) -> dict[int, str]:
-    """The usernames by id that a file remembers; none where it is not there. Raises DatasetError."""
+    """The usernames by id in the file; empty if there is no file. Raises DatasetError."""
     names: dict[int, str] = {}
     try:
         with path.open(encoding="utf-8", newline="") as file:

@@ -1,6 +1,6 @@
-"""The lines of a data set that cannot be loaded: all of them are told at once, in words and as a CSV file.
+"""Reports all lines of a data set that cannot be loaded, in words and as CSV.
 
-A report keeps the first lines and counts the others by their kind, so that its size is bounded whatever a set holds.
+A report keeps the first lines and counts the rest by kind, so its memory is bounded.
 """
 
 import csv
@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 SHOWN = 20
-"""Lines that a report names in words; the rest is counted."""
+"""Lines reported in words. The rest are counted."""
 REASON_LENGTH = 300
 COLUMNS = ("table", "line", "column", "kind", "reason")
 
 
 class Problem(NamedTuple):
-    """A line that cannot be loaded. `column` is empty where the line as a whole is wrong; `kind` is one word for all
-    lines that are wrong in the same way.
-    """
+    """A wrong line. `column` is empty if the whole line is wrong. `kind` is one word for lines with the same fault."""
 
     table: str
     line: int
@@ -32,11 +30,11 @@ class Problem(NamedTuple):
 
 
 class DatasetError(Exception):
-    """The data set cannot be loaded; the message names the file and the line."""
+    """The data set cannot be loaded. The message names the file and line."""
 
 
 class LineError(DatasetError):
-    """One line cannot be loaded, for the reason that its `problem` tells."""
+    """One line cannot be loaded."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -44,7 +42,7 @@ class LineError(DatasetError):
 
 
 class Report:
-    """The problems of a data set. With a file every one of them is a line of it, written as it is found."""
+    """The problems of a data set. With a file, each is also written to it when found."""
 
     def __init__(self, file: IO[str] | None = None) -> None:
         self.first: list[Problem] = []
@@ -57,7 +55,7 @@ class Report:
         return self.kinds.total()
 
     def add(self, error: LineError) -> None:
-        """Write down the problem of a line."""
+        """Add the problem of a line."""
         problem = error.problem._replace(reason=error.problem.reason[:REASON_LENGTH])
         if len(self.first) < SHOWN:
             self.first.append(problem)
@@ -66,7 +64,7 @@ class Report:
             self._rows.writerow(problem)
 
     def __str__(self) -> str:
-        """The first problems a line each, and how many there are of each kind."""
+        """The first problems, one per line, and the number of each kind."""
         said = [str(problem) for problem in self.first]
         if len(self) > len(said):
             said += [f"... and {len(self) - len(said):,} more. Of each kind:"]
@@ -76,7 +74,7 @@ class Report:
 
 
 class RefusedError(DatasetError):
-    """Lines of the data set cannot be loaded; `report` names them."""
+    """Lines of the data set cannot be loaded."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))
@@ -85,7 +83,7 @@ class RefusedError(DatasetError):
 
 @contextmanager
 def reporting(path: Path | None) -> Iterator[Report]:
-    """A report that is written to this file too. Raises OSError where the file cannot be written."""
+    """A report that also goes to this file. Raises OSError."""
     if path is None:
         yield Report()
         return

@@ -1,6 +1,6 @@
-"""Rows of a file that say what an earlier row said, found when the file has been read.
+"""Finds repeated rows of a file after reading it.
 
-A row takes 8 bytes for each of its numbers and 8 for its line, whatever the file holds.
+A row takes 8 bytes for its line and for each of its numbers.
 """
 
 from array import array
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Rows:
-    """The numbers of the rows that were read."""
+    """The numbers of the rows read."""
 
     def __init__(self, width: int) -> None:
         self._columns = [array("q") for _ in range(width)]
@@ -23,9 +23,9 @@ class Rows:
             column.append(number)
 
     def repeated(self) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The line and the numbers of each row that an earlier row equals, in the order of lines."""
+        """The line and numbers of each repeated row, in file order."""
         columns = [np.frombuffer(column, dtype=np.int64) for column in self._columns]
-        order = np.lexsort(columns)  # equal rows stay in the order of their lines
+        order = np.lexsort(columns)  # stable: equal rows stay in file order
         is_same = np.ones(max(len(order) - 1, 0), dtype=bool)
         for column in columns:
             ordered = column[order]

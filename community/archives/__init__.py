@@ -1,4 +1,4 @@
-"""Archives of accounts that members bring from other sites: read, bounded, and published at their times.
+"""Archives that members bring from other sites.
 
 See docs/decisions.md: Imports point down.
 """

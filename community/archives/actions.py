@@ -1,4 +1,4 @@
-"""The verbs of imports of archives: begin one, and stop it."""
+"""Starting and stopping imports of archives."""
 
 import secrets
 import shutil
@@ -15,26 +15,24 @@ from community.archives.models import ArchiveImport, BroughtItem, State
 from storage.queue import enqueue
 
 ARCHIVE = "archive"
-"""The name of the uploaded file in its folder."""
+"""File name of the upload."""
 A_DAY = 5
-"""Archives that a user may bring in a day."""
+"""Maximum archives per user and day."""
 REPORTS = 20
-"""Imports of one user that are kept."""
+"""Finished imports kept per user."""
 CHUNK_BYTES = 1 << 20
 
 
 class BusyError(Exception):
-    """The user's last archive is still being imported."""
+    """The user's previous archive is still being imported."""
 
 
 class CapError(Exception):
-    """The user brought `A_DAY` archives within a day."""
+    """The user uploaded `A_DAY` archives within a day."""
 
 
 def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profile: bool = False) -> ArchiveImport:
-    """Keep an uploaded archive, and leave it to the workers. Raises BusyError, CapError, and OSError where the disk
-    takes no more.
-    """
+    """Store an uploaded archive and queue its import. Raises BusyError, CapError, and OSError if the disk is full."""
     recent = ArchiveImport.objects.filter(user=user, created_at__gt=Now() - timedelta(days=1))
     if recent.count() >= A_DAY:
         raise CapError
@@ -58,13 +56,13 @@ def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profi
 
 
 def cancel(*, user: User, import_id: int) -> bool:
-    """Stop a running import; True if it ran. What came in stays, and the worker at it ends with its next part."""
+    """Stop a running import. Return whether it ran. Imported posts stay. The worker stops at its next part."""
     running = ArchiveImport.objects.filter(user=user, pk=import_id, finished_at=None)
     return bool(running.update(state=State.CANCELLED, finished_at=Now()))
 
 
 def purge(*, user: User, limit: int) -> int:
-    """Remove what is known of the imports of a deleted account, at most `limit` posts; how many rows."""
+    """Delete the imports of a deleted account, and at most `limit` records of posts. Return the number of rows."""
     brought = BroughtItem.objects.filter(user=user).values_list("pk", flat=True)[:limit]
     gone: tuple[int, Any] = BroughtItem.objects.filter(pk__in=list(brought)).delete()
     imports: tuple[int, Any] = ArchiveImport.objects.filter(user=user).delete()
@@ -72,13 +70,13 @@ def purge(*, user: User, limit: int) -> int:
 
 
 def folder_of(name: str) -> Path:
-    """Where the files of an import lie."""
+    """The folder of an import's files."""
     place: Path = settings.IMPORTS_DIR / name
     return place
 
 
 def _keep(file: IO[bytes], path: Path) -> None:
-    """Have an upload under another name: a second name of its file where it has one on the same disk."""
+    """Copy an upload, or hard-link it if its file is on the same disk."""
     name = getattr(file, "temporary_file_path", None)
     if name is not None:
         try:

@@ -1,11 +1,9 @@
-"""Moving as a Django app."""
-
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class MovingConfig(AppConfig):
-    """The app of archives that members bring from other sites."""
+    """Archives from other sites."""
 
     name = "community.archives"
     label = "moving"

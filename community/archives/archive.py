@@ -1,11 +1,9 @@
-"""The files of an archive as Mastodon makes it, a zip or a tar.gz, unpacked into a folder under names of our own.
+"""Unpacks a Mastodon archive (zip or tar.gz) into a folder.
 
-An archive may hold anything. Known files alone are taken, each up to its bound; no name of the archive becomes a path,
-links and devices are passed over, and so are files that are encrypted or damaged. All that is unpacked and read is
-bounded as a whole, whatever the archive says of itself. It knows nothing of Django: a program with limits runs it
-(reading.py).
-
-See docs/decisions.md: Own code in place of a library.
+Archives are untrusted. Only known files are unpacked, each up to its limit, under names that we choose. Links, devices
+and encrypted or damaged files are skipped. Total bytes unpacked and read are bounded, whatever the archive says. The
+module does not import Django: a process with limits runs it (reading.py). See docs/decisions.md: Own code in place of a
+library.
 """
 
 import gzip
@@ -26,16 +24,16 @@ from urllib.parse import quote, unquote
 
 CHUNK_BYTES = 1 << 18
 MEMBERS = 100_000
-"""Files of an archive at most."""
+"""Maximum files in an archive."""
 DIRECTORY_BYTES = 16 << 20
-"""Bytes at most of the table of contents of a zip, which is read into memory."""
+"""Maximum size of a zip's table of contents, which is read into memory."""
 HEADER_BYTES = 1 << 14
-"""Bytes at most of an extended header of a tar, which is read into memory, and of all that are for the whole tar."""
+"""Maximum size of one extended tar header, and of all global ones. They are read into memory."""
 HEADERS = 4
-"""Extended headers of one file in a tar."""
+"""Maximum extended headers per file in a tar."""
 JSON_BYTES = 256 << 20
 LIST_BYTES = 16 << 20
-"""Bytes at most of a list beside the posts. A longer one is kept as a file that only says so."""
+"""Maximum size of a list. A longer list is marked as too long."""
 MEDIA = "media_attachments/"
 LISTS = frozenset(
     {
@@ -52,15 +50,15 @@ LISTS = frozenset(
 _NAMES = "|".join(map(re.escape, sorted({"outbox.json", "actor.json", *LISTS})))
 _TOP = re.compile(rf"(?:\./)?(?:[^/]+/)?(?:({_NAMES})|(avatar|header)\.[A-Za-z0-9]{{1,5}})")
 DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, gzip.BadGzipFile)
-"""The errors of a file in a zip that cannot be read."""
+"""Errors of unreadable files in a zip."""
 
 
 class ArchiveError(ValueError):
-    """The file is no archive that can be read; the message is one word, a key of models.FAILURES."""
+    """The archive cannot be read. The message is a key of models.FAILURES."""
 
 
 class Bounds(NamedTuple):
-    """Bytes at most: of all that is unpacked, of a file of JSON, and of a picture or video."""
+    """Maximum bytes: everything unpacked, a JSON file, and a picture or video."""
 
     total: int
     json: int
@@ -68,12 +66,12 @@ class Bounds(NamedTuple):
 
 
 def unpack(source: Path, folder: Path, bounds: Bounds) -> None:
-    """Unpack what is known into a folder that is there. Raises ArchiveError, and OSError where the disk is full."""
+    """Unpack known files into an existing folder. Raises ArchiveError, and OSError if the disk is full."""
     try:
         _unpack(source, folder, _Room(bounds))
     except (ArchiveError, OSError, MemoryError):
         raise
-    except Exception as error:  # the libraries raise what they like for damaged bytes
+    except Exception as error:  # the libraries raise anything for damaged bytes
         raise ArchiveError("damaged") from error
     if not (folder / "outbox.json").exists():
         raise ArchiveError("outbox")
@@ -95,9 +93,8 @@ def _unpack(source: Path, folder: Path, room: "_Room") -> None:
 
 
 def medium(folder: Path, url: str) -> Path | None:
-    """The unpacked file of an attachment by the address that its post names; None where there is none.
-
-    An address may have a query, and names in it may be quoted.
+    """The unpacked file of an attachment, by its address in the post, or None. The address may have a query and be
+    percent-encoded.
     """
     bare = re.split(r"[?#]", url, maxsplit=1)[0]
     plain = unquote(bare)
@@ -109,7 +106,7 @@ def medium(folder: Path, url: str) -> Path | None:
 
 
 def _target(name: str) -> str | None:
-    """The name under which a file of the archive is kept; None for one that is not taken."""
+    """The name of the unpacked file, or None to skip it."""
     name = name.replace("\\", "/")
     if "\0" in name or ".." in name.split("/") or len(name) > 1_000:
         return None
@@ -119,7 +116,7 @@ def _target(name: str) -> str | None:
 
 
 def _medium_name(name: str) -> str | None:
-    """A name of letters and digits for a picture or video, by its path from `MEDIA` on."""
+    """A safe name for a picture or video: a hash of its path after `MEDIA`."""
     before, known, rest = name.partition(MEDIA)
     if not known or not rest or (before and not before.endswith("/")):
         return None
@@ -134,20 +131,20 @@ def _longest(target: str, bounds: Bounds) -> int:
 
 
 class _Room:
-    """The bytes that may still be written, and read from a packed stream: beyond them is an ArchiveError."""
+    """Bytes that may still be written, and read from a packed stream. Above the limit, raises ArchiveError."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self.left = bounds.total
-        self._unread = bounds.total + (64 << 20)  # headers and padding besides
+        self._unread = bounds.total + (64 << 20)  # plus headers and padding
 
     def counted(self, stream: IO[bytes] | gzip.GzipFile) -> IO[bytes]:
-        """The stream, bounded as a whole."""
+        """The stream with a limit on its bytes."""
         return io.BufferedReader(_Counted(stream, self._unread), CHUNK_BYTES)
 
     def save(self, stream: IO[bytes], path: Path) -> None:
-        """Write a file, the first of its name; one that is longer than its kind may be is left out. Of a list stays a
-        file of NULs: too long a one, or one NUL for a damaged one.
+        """Write a file unless one of its name exists. A file above the limit of its kind is left out. A list leaves a
+        file of NULs instead: longer than allowed if it was too long, one NUL if it was damaged.
         """
         longest, size, is_whole = _longest(path.name, self._bounds), 0, True
         try:
@@ -174,17 +171,17 @@ class _Room:
 
 
 class _Counted(io.RawIOBase):
-    """A stream that ends with an error after so many bytes."""
+    """A stream that fails after a number of bytes."""
 
     def __init__(self, stream: IO[bytes] | gzip.GzipFile, most: int) -> None:
         self._stream, self._left = stream, most
 
     def readable(self) -> bool:
-        """True: the stream can only be read."""
+        """True."""
         return True
 
     def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # of the ways to write it
-        """The next bytes. Raises ArchiveError."""
+        """Read the next bytes. Raises ArchiveError."""
         try:
             part = self._stream.read(len(buffer))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -209,21 +206,21 @@ def _save(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, room: _Ro
     try:
         with archive.open(info) as stream:
             room.save(stream, path)
-    except DAMAGES:  # its header is not what the table of contents says
+    except DAMAGES:  # its header contradicts the table of contents
         return
 
 
 def _is_plain(info: zipfile.ZipInfo) -> bool:
-    """Whether a member is a file that can be read: no folder, no link, not encrypted, packed in the usual way."""
+    """True for a regular file, not encrypted, with a usual compression."""
     mode = info.external_attr >> 16
     is_file = not info.is_dir() and (not stat.S_IFMT(mode) or stat.S_ISREG(mode))
     return is_file and not info.flag_bits & 1 and info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def _check_directory(file: IO[bytes]) -> None:
-    """Raise ArchiveError for a zip whose table of contents is longer than is read into memory, or has too many entries.
+    """Raise ArchiveError if the table of contents is too long or has too many entries.
 
-    The library finds the record that says where the table is: another way to read it would find another record.
+    Use the library's own search for the end record. Another parser might find another record.
     """
     try:
         record: Any = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # what ZipFile calls
@@ -234,7 +231,7 @@ def _check_directory(file: IO[bytes]) -> None:
     length, place = record[zipfile._ECD_SIZE], record[zipfile._ECD_LOCATION]  # type: ignore[attr-defined]
     if length > DIRECTORY_BYTES:
         raise ArchiveError("large")
-    before = 76  # bytes of two more records, which a large zip has before this one
+    before = 76  # size of two more records that precede this one in a large zip
     file.seek(max(0, place - length - before))
     if file.read(length + before).count(b"PK\x01\x02") > MEMBERS:
         raise ArchiveError("large")
@@ -243,7 +240,7 @@ def _check_directory(file: IO[bytes]) -> None:
 
 # --- Tar -------------------------------------------------------------------------------------------------
 class _Member(tarfile.TarInfo):
-    """A member whose headers are bounded: the library reads them into memory whole, before it can be asked."""
+    """A member with bounded headers. The library reads them into memory before we see the member."""
 
     def _proc_member(self, tar: "_Tar") -> tarfile.TarInfo:
         if self.size < 0:
@@ -254,7 +251,7 @@ class _Member(tarfile.TarInfo):
             raise ArchiveError("large")
         if self.type in HEADER_TYPES:
             tar.count(self)
-        member: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]  # the hook for one's own members
+        member: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]  # the hook for subclasses
         if member.size < 0:
             raise ArchiveError("damaged")
         return member
@@ -262,7 +259,7 @@ class _Member(tarfile.TarInfo):
     def _sparse(self, *_args: object) -> None:
         raise ArchiveError("large")
 
-    # The map of a sparse file, in three formats: a list of any length.
+    # The map of a sparse file, in three formats, has any length.
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _sparse
 
 
@@ -278,8 +275,8 @@ HEADER_TYPES = frozenset(
 
 
 class _Tar(tarfile.TarFile):
-    """A tar whose extended headers are counted: the library reads those of a file by recursion, and keeps those of the
-    whole tar.
+    """A tar with a limit on extended headers. The library reads a file's headers by recursion, and keeps global ones in
+    memory.
     """
 
     tarinfo = _Member
@@ -291,7 +288,7 @@ class _Tar(tarfile.TarFile):
         return super().next()
 
     def count(self, header: tarfile.TarInfo) -> None:
-        """Count an extended header. Raises ArchiveError for one too many."""
+        """Count an extended header. Raises ArchiveError above the limit."""
         self._in_a_row += 1
         if header.type == tarfile.XGLTYPE:
             self._kept_bytes += header.size
@@ -310,7 +307,7 @@ def _untar(stream: IO[bytes], folder: Path, room: _Room) -> None:
 
 
 def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The members one by one; the library would remember them all. Raises ArchiveError for too many."""
+    """The members one by one. Drops the library's list of them. Raises ArchiveError for too many."""
     for _number in range(MEMBERS):
         member = archive.next()
         if member is None:

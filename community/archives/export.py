@@ -1,4 +1,4 @@
-"""Moving's part of a user's own data: the archives that they brought."""
+"""The user's imports of archives, for the export of their data."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,7 +13,7 @@ from community.archives.models import ArchiveImport
 
 
 class ImportRow(msgspec.Struct):
-    """An archive that the user uploaded, what it brought, and what it did not, each with why."""
+    """An uploaded archive: what it brought, and what was left out and why."""
 
     uploaded_at: datetime
     state: str
@@ -22,7 +22,7 @@ class ImportRow(msgspec.Struct):
     left_out: dict[str, int]
     notes: list[list[str]]
     lists: dict[str, Any] | None
-    """How far each list beside the posts came, by its name."""
+    """Progress of each list, by name."""
 
 
 def files(user: User) -> list[ExportFile]:

@@ -1,4 +1,4 @@
-"""The profile of an archive, for the parts of it that are empty here."""
+"""Fills empty parts of the profile from an archive."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ class _Actor(msgspec.Struct):
 
 
 def bring(row: ArchiveImport, folder: Path) -> None:
-    """Fill them, in the end; doing it again changes nothing."""
+    """Fill empty parts of the profile, at the end of an import. Can be repeated."""
     user = User.objects.active().filter(pk=row.user_id).first()
     if user is None or not row.takes_profile:
         return
@@ -40,7 +40,7 @@ def bring(row: ArchiveImport, folder: Path) -> None:
 
 
 def _actor(path: Path) -> _Actor:
-    """The actor of a file; an empty one where it is not there, too long, or something else."""
+    """The actor, or an empty one if the file is missing, too long or invalid."""
     try:
         data = path.read_bytes() if path.stat().st_size <= ACTOR_BYTES else b""
         return msgspec.json.decode(data, type=_Actor)
@@ -49,7 +49,7 @@ def _actor(path: Path) -> _Actor:
 
 
 def _words(user: User, folder: Path) -> int:
-    """Take name, bio and fields where the user has none; how many of them the site does not take."""
+    """Set name, bio and fields that are empty. Return how many the site refuses."""
     actor = _actor(folder / "actor.json")
     name = beginning(" ".join(actor.name.split()), NAME_LENGTH) if isinstance(actor.name, str) else ""
     bio = beginning(text_of(actor.summary), BIO_LENGTH) if isinstance(actor.summary, str) else ""
@@ -70,7 +70,7 @@ def _words(user: User, folder: Path) -> int:
 
 
 def _pairs(actor: _Actor) -> list[Pair]:
-    """The fields of an actor, as far as they fit."""
+    """The actor's profile fields, cut to the site's limits."""
     found = actor.attachment if isinstance(actor.attachment, list) else []
     named = [(one.get("name"), one.get("value")) for one in found if isinstance(one, dict)]
     texts = [
@@ -81,7 +81,7 @@ def _pairs(actor: _Actor) -> list[Pair]:
 
 
 def _faces(user: User, folder: Path) -> int:
-    """Take avatar and header where the user has none; how many of them the site does not take."""
+    """Set avatar and header if the user has none. Return how many the site refuses."""
     refused = 0
     for name, use, there in (("avatar", Use.AVATAR, user.avatar), ("header", Use.BANNER, user.banner)):
         path = folder / name

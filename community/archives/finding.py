@@ -1,7 +1,7 @@
-"""Where the posts of `outbox.json` stand, an OrderedCollection of ActivityPub, and the entries of such a list.
+"""Finds the posts in `outbox.json`, an OrderedCollection of ActivityPub, and the entries of such lists.
 
-The file is not read into memory. Time is bounded whatever it holds: the search ends after a number of entries, and
-after a number of brackets. It knows nothing of Django: a program with limits runs it (reading.py).
+The file is not read into memory. Limits on entries and brackets bound the time. The module does not import Django: a
+process with limits runs it (reading.py).
 """
 
 import mmap
@@ -13,29 +13,29 @@ from pathlib import Path
 from typing import IO, Any
 
 ITEMS = 50_000
-"""Items of an outbox that are read; the rest is left out."""
+"""Maximum items of an outbox that are imported."""
 COUNTED = 100_000
-"""Items of an outbox that are counted. Nothing behind them is looked at."""
+"""Items of an outbox are counted up to this number."""
 BRACKETS = 4_000_000
-"""Brackets of a file, and entries that are no object. A post of Mastodon has 30. These take 4 seconds."""
+"""Maximum brackets and non-object entries in a file. A post of Mastodon has 30 brackets. This many take 4 seconds."""
 LONGEST_BYTES = 1 << 20
-"""Bytes of an item."""
+"""Maximum size of an item."""
 DEEPEST = 64
 _KEY = re.compile(rb'"orderedItems"\s*+:\s*+\[')
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'
 _ENTRY = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
-# All that stands between two brackets, strings with brackets in them included.
+# Everything up to the next bracket. Strings may contain brackets.
 _BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+([\[\]{}])", re.DOTALL)
 _PUBLISHED = re.compile(rb'"published"\s*+:\s*+"([0-9TtZz:.+ -]{10,40})"')
 _LEAP = re.compile(r"(\d\d:\d\d):60(?!\d)")
 
 
 class OutboxError(ValueError):
-    """The file is no outbox; the message is one word, a key of models.FAILURES."""
+    """The file is not an outbox. The message is a key of models.FAILURES."""
 
 
 class Outbox:
-    """The items of an outbox, in the order of their times."""
+    """The items of an outbox, oldest first."""
 
     def __init__(self, path: Path, places: "array[int]") -> None:
         self._path, self._places = path, places
@@ -44,7 +44,7 @@ class Outbox:
         return len(self._places) // 2
 
     def items(self, first: int, count: int) -> list[bytes]:
-        """Items as they are written, from one place on."""
+        """Items as raw JSON, from a position on."""
         numbers = self._places[2 * first : 2 * (first + count)]
         with self._path.open("rb") as file:
             return [_read(file, begin, length) for begin, length in zip(numbers[::2], numbers[1::2], strict=True)]
@@ -56,7 +56,7 @@ def _read(file: IO[bytes], begin: int, length: int) -> bytes:
 
 
 def index(path: Path, most: int = ITEMS) -> int:
-    """Find the items of an outbox, and write the places of the first `most` beside it; how many there are, at most
+    """Find the items of an outbox, and write the positions of the first `most` to a file. Return their number, at most
     `COUNTED`. Raises OutboxError.
     """
     rows: list[tuple[float, int, int]] = []
@@ -76,7 +76,7 @@ def index(path: Path, most: int = ITEMS) -> int:
 
 
 def opened(path: Path) -> Outbox:
-    """An outbox that has been indexed."""
+    """An indexed outbox."""
     places = array("q")
     places.frombytes(_index_of(path).read_bytes())
     return Outbox(path, places)
@@ -87,7 +87,7 @@ def _index_of(path: Path) -> Path:
 
 
 def found(file: IO[bytes], brackets: int = BRACKETS) -> Iterator[tuple[int, int]]:
-    """Where each item of an OrderedCollection begins and ends. Raises OutboxError, also after so many brackets."""
+    """The begin and end of each item of an OrderedCollection. Raises OutboxError."""
     try:
         view: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except ValueError as error:  # it is empty
@@ -100,7 +100,7 @@ def found(file: IO[bytes], brackets: int = BRACKETS) -> Iterator[tuple[int, int]
         for _ in range(brackets):
             token = _BRACKET.match(view, at) if depth else _ENTRY.search(view, at)
             if token is None:
-                raise OutboxError("outbox")  # it breaks off
+                raise OutboxError("outbox")  # it is truncated
             at = token.end()
             sign = view[at - 1 : at]
             if not depth and view[token.start() : token.start() + 1] == b'"':
@@ -120,7 +120,7 @@ def found(file: IO[bytes], brackets: int = BRACKETS) -> Iterator[tuple[int, int]
 
 
 def moment(text: str) -> datetime | None:
-    """A time as a file writes it, with its zone; None where it is not one. A leap second is the second after it."""
+    """A timestamp with a zone, or None. A leap second becomes the next second."""
     try:
         written = datetime.fromisoformat(_LEAP.sub(r"\1:59", text.strip()))
         found = written + timedelta(seconds=1) if _LEAP.search(text) else written
@@ -130,7 +130,7 @@ def moment(text: str) -> datetime | None:
 
 
 def _time(item: bytes) -> float:
-    """When the item was said, by the clock of Unix; 0 where it does not say."""
+    """The item's Unix time, or 0 if unknown."""
     found = _PUBLISHED.search(item)
     said = moment(found[1].decode()) if found else None
     try:

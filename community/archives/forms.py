@@ -1,5 +1,3 @@
-"""The form of an archive."""
-
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
@@ -7,7 +5,7 @@ EVERYONE, SELF = "kept", "self"
 
 
 class ArchiveForm(forms.Form):
-    """An archive to bring in, and how."""
+    """The upload of an archive."""
 
     BUSY = _("Your last archive is still being imported. Wait until it is done, or stop it.")
     CAP = _("You may bring five archives in a day. Come back tomorrow.")

@@ -1,11 +1,9 @@
-"""Imports of archives: the row of `ArchiveImport` is the queue of record.
+"""Imports archives. Rows of `ArchiveImport` are the queue of record.
 
-A worker unpacks the archive, and then brings its posts part by part, oldest first: each part is one transaction that
-also notes how far it came, so a killed worker has done a part wholly or not at all. Pictures are uploaded before the
-part, under keys by which the next worker finds them again. The lists of the archive follow in the same way
-(listed.py), and the profile. One worker is at an import, by a lock on its folder, which the kernel gives back.
-
-See docs/decisions.md: Imports are rows with a cursor.
+A worker unpacks the archive, then imports its posts in parts, oldest first. Each part is one transaction that also
+stores the progress, so a killed worker has done a part completely or not at all. Media are uploaded before the part,
+with idempotency keys. The lists (listed.py) and the profile follow. A lock on the import's folder keeps other workers
+away; the kernel releases it if the worker dies. See docs/decisions.md: Imports are rows with a cursor.
 """
 
 import fcntl
@@ -38,28 +36,28 @@ from storage import claims
 from storage.queue import enqueue
 
 PART = 20
-"""Posts of one transaction."""
+"""Posts per transaction."""
 PARTS = 20
 SECONDS = 5.0
-"""Parts of one task, and seconds after which no further part begins: other tasks wait for the same workers."""
+"""Maximum parts per task, and seconds after which no further part starts. Other tasks need the workers too."""
 ATTEMPTS = 3
-"""An import that fails this often in a row ends where it is."""
+"""An import ends after this many failures in a row."""
 ORPHAN_SECONDS = 3600
-"""A folder without a row is an upload under way, until then."""
+"""A folder without a row may be an upload in progress for this long."""
 LOCK = "lock"
 
 
 class TakenError(Exception):
-    """Another worker is at the import."""
+    """Another worker has the import."""
 
 
 class StoppedError(Exception):
-    """The import was stopped meanwhile."""
+    """The import was stopped."""
 
 
 # --- One task --------------------------------------------------------------------------------------------
 def run(import_id: int) -> bool:
-    """Go on with an import; True if it has ended."""
+    """Continue an import. Return whether it ended."""
     row = ArchiveImport.objects.filter(pk=import_id, finished_at=None).first()
     if row is None:
         return False
@@ -84,7 +82,7 @@ def is_running(import_id: int) -> bool:
 
 
 def _claimed(row: ArchiveImport) -> bool:
-    """Count an attempt at an import that no worker was at lately; one that failed too often ends."""
+    """Count an attempt if no worker had the import lately. End it after too many failures."""
     if row.attempts >= ATTEMPTS:
         _end(row, "failed" if folder_of(row.folder).is_dir() else "gone")
         return False
@@ -93,7 +91,7 @@ def _claimed(row: ArchiveImport) -> bool:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[int]:
-    """Hold the lock on a folder: its handle. Raises TakenError, also where the folder is on another machine."""
+    """Lock a folder and yield the handle. Raises TakenError, also if the folder is on another machine."""
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
@@ -108,9 +106,7 @@ def _alone(folder: Path) -> Iterator[int]:
 
 
 def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
-    """Unpack the archive where that was not done, and bring its next posts, or what comes behind them; True if the
-    import has ended.
-    """
+    """Unpack the archive if needed, then import the next parts. Return whether the import ended."""
     if row.total is None:
         try:
             _prepare(row, folder, lock)
@@ -142,8 +138,8 @@ def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
 
 
 def _prepare(row: ArchiveImport, folder: Path, lock: int) -> None:
-    """Unpack, find the posts, and forget the archive. Raises ArchiveError and ReaderError."""
-    for path in folder.iterdir():  # of a worker that was killed
+    """Unpack, find the posts, and delete the archive. Raises ArchiveError and ReaderError."""
+    for path in folder.iterdir():  # left by a killed worker
         if path.name not in (ARCHIVE, LOCK):
             path.unlink()
     found = reader.read(folder / ARCHIVE, folder, lock)
@@ -162,22 +158,22 @@ def _end(row: ArchiveImport, failure: str = "") -> None:
 # --- One part --------------------------------------------------------------------------------------------
 @dataclass
 class _Part(Tally):
-    """The posts of a part that may come in, and what is noted of the part."""
+    """The importable posts of a part, and its counts."""
 
     posts: list[Post] = field(default_factory=list)
     media: dict[str, Shown] = field(default_factory=dict)
-    """By the origin of a post."""
+    """By the post's origin."""
     items: dict[str, Item] = field(default_factory=dict)
-    """Items that posts of the part reply to or quote, or that came in with it, by their origin."""
+    """By origin: items that were imported, or that posts of this part reply to or quote."""
 
 
 def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
-    """Bring a part of the posts, and note it in the same transaction. Raises StoppedError."""
+    """Import a part, and store the progress in the same transaction. Raises StoppedError."""
     raw = posts.items(row.done, PART)
     part = _read(row, raw)
     for post in part.posts:
         if post.media and not (post.parent and _parent(part, post) is None):
-            ArchiveImport.objects.filter(pk=row.pk).update(tried_at=Now())  # pictures take their time
+            ArchiveImport.objects.filter(pk=row.pk).update(tried_at=Now())  # pictures take time
             part.media[post.origin] = found = shown(row.user_id, folder, post)
             for why in found.left_out:
                 part.leave_out(why, post.address)
@@ -193,7 +189,7 @@ def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
 
 
 def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
-    """The import, which no one stops until the transaction ends, and its user. Raises StoppedError."""
+    """The import, locked against stopping, and its user. Raises StoppedError."""
     locked = ArchiveImport.objects.select_for_update().filter(pk=row.pk, finished_at=None).first()
     user = User.objects.active().filter(pk=row.user_id).first()
     if locked is None or user is None:
@@ -202,7 +198,7 @@ def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
 
 
 def _read(row: ArchiveImport, raw: list[bytes]) -> _Part:
-    """The posts of a part that did not come in before, and the items that they may reply to or quote."""
+    """The posts of a part that are new, and the items that they may reply to or quote."""
     part = _Part()
     for item in raw:
         try:
@@ -223,12 +219,12 @@ def _read(row: ArchiveImport, raw: list[bytes]) -> _Part:
 
 
 def _parent(part: _Part, post: Post) -> Item | Post | None:
-    """The item that a post replies to, or the post of this part that will be it."""
+    """The parent item, or the post of this part that will become it."""
     return part.items.get(post.parent) or next((one for one in part.posts if one.origin == post.parent), None)
 
 
 def _bring(row: ArchiveImport, user: User, part: _Part, post: Post) -> None:
-    """Publish a post at its time. Raises LeftOutError."""
+    """Publish a post at its original time. Raises LeftOutError."""
     parent = part.items.get(post.parent)
     if post.parent and parent is None:
         raise LeftOutError("reply")
@@ -273,7 +269,7 @@ def _content(post: Post, pictures: Shown | None) -> dict[str, object]:
 
 
 def _note(row: ArchiveImport, part: _Part, count: int) -> None:
-    """Write down how far the import came, in the transaction of the part."""
+    """Store the progress, in the part's transaction."""
     came = [part.media[origin] for origin in part.items if origin in part.media]
     row.done += count
     row.brought += part.brought
@@ -286,12 +282,12 @@ def _note(row: ArchiveImport, part: _Part, count: int) -> None:
 
 # --- One part of a list ----------------------------------------------------------------------------------
 def _next_list(row: ArchiveImport) -> Listed | None:
-    """The first list that has entries left."""
+    """The first unfinished list."""
     return next((kind for kind, progress in row.progress().items() if progress.done < progress.total), None)
 
 
 def _list_part(row: ArchiveImport, kind: Listed, lists: Lists) -> None:
-    """Bring a part of a list, and note it in the same transaction. Raises StoppedError."""
+    """Import a part of a list, and store the progress in the same transaction. Raises StoppedError."""
     with transaction.atomic():
         locked, user = _locked(row)
         progress = locked.progress()[kind]
@@ -308,12 +304,14 @@ LEFT = """
     SELECT FROM moving_archiveimport WHERE finished_at IS NULL
     UNION ALL SELECT FROM moving_archiveimport WHERE finished_at > now() - interval '2 minutes'
 """
-"""Imports that a sweep may find something to do for: of one that was stopped no worker may remove the files."""
+"""Rows that need a sweep. Recently ended imports count, because no worker may have removed the files of a stopped
+one.
+"""
 
 
 def sweep() -> int:
-    """Periodic: send to the workers what no worker is at, remove the files of imports that have ended, and forget old
-    reports; how many were to be sent.
+    """Periodic: queue imports that no worker has, remove files of ended imports, and delete old reports. Return how
+    many were queued.
     """
     sent = claims.sweep(ArchiveImport, "moving.run_import")
     _tidy()
@@ -321,11 +319,11 @@ def sweep() -> int:
 
 
 def _tidy() -> None:
-    """Remove the folders on this machine that no running import needs."""
+    """Remove folders on this machine that no running import needs."""
     place = folder_of("")
     folders = {path.name: path for path in place.iterdir()} if place.is_dir() else {}
     running = set(ArchiveImport.objects.filter(folder__in=folders, finished_at=None).values_list("folder", flat=True))
-    # By rows that say so, for the row of a folder may have come since those that run were asked for.
+    # Ask for ended rows too: the row of a folder may be newer than the first query.
     ended = set(
         ArchiveImport.objects.filter(folder__in=folders, finished_at__isnull=False).values_list("folder", flat=True)
     )

@@ -1,11 +1,8 @@
-"""The lists of an archive beside its posts: pins, likes and bookmarks, which name posts by their addresses, and the CSV
-files that members put into it, which name people.
+"""The lists of an archive: pins, likes and bookmarks, by addresses of posts, and CSV files of people that members add.
 
-A post is one of this site if the user brought it from the address that is named, or if the address is one of this site
-and the user may see the post there. What others brought is not asked: an archive says by itself which addresses its
-posts had, and a made-up one would draw the likes of a well-known post to itself.
-
-See docs/decisions.md: Imports are rows with a cursor.
+An address means a post of this site if the user imported the post from there, or if it is this site's own address and
+the user may see the post. Imports of other users do not count: archives are untrusted, and a forged one could attract
+the likes of a famous post. See docs/decisions.md: Imports are rows with a cursor.
 """
 
 from collections import Counter
@@ -45,42 +42,42 @@ CSV = {
     Listed.LISTS: Kind.LISTS,
 }
 FEATURED = 100
-"""Pins that are read; they are one part."""
+"""Maximum pins read. They are one part."""
 ENTRIES = 100_000
-"""Likes, and bookmarks, that are read."""
+"""Maximum likes or bookmarks imported."""
 COUNTED = 500_000
-"""Entries that are counted: no list of so many bytes has more addresses."""
+"""Entries are counted up to this number. A list of the allowed size has no more addresses."""
 BRACKETS = 1_000_000
-"""Brackets and entries of a list. An entry is an address, or a post with 30 brackets."""
+"""Maximum brackets and entries in a list. An entry is an address, or a post with 30 brackets."""
 TOGETHER = 200
-"""Addresses of one transaction."""
+"""Addresses per transaction."""
 ADDRESS_LENGTH = 500
-"""Characters of an address that are told."""
+"""Maximum characters of an address in the report."""
 EXPECTED = frozenset({"before", "direct", "already", "foreign", "elsewhere"})
-"""Reasons of which the report tells the number and no names."""
+"""Reasons that the report only counts."""
 Entry = str | Line
 
 
 class ListError(ValueError):
-    """The file is no such list; the message is a key of models.LIST_FAILURES."""
+    """The file is not a valid list. The message is a key of models.LIST_FAILURES."""
 
 
 class _Named(msgspec.Struct):
-    """A post that stands there in full."""
+    """A whole post as an entry."""
 
     id: str = ""
 
 
 @dataclass
 class Tally:
-    """How many posts or entries of a part came in, how many did not by reason, and the names of those."""
+    """Counts of imported entries, and of those left out by reason, with names."""
 
     brought: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[list[str]] = field(default_factory=list)
 
     def leave_out(self, why: str, name: str = "") -> None:
-        """Count what does not come in, and note its name where its user would not expect that."""
+        """Count an entry that is left out, and note its name unless the reason is expected."""
         self.left_out[why] += 1
         if name and why not in EXPECTED:
             self.notes.append([said(name, ADDRESS_LENGTH), why])
@@ -88,12 +85,10 @@ class Tally:
 
 @dataclass
 class _Part(Tally):
-    """The outcome of some entries."""
-
     requested: int = 0
 
     def count(self, is_new: bool) -> None:
-        """Count an entry that was done."""
+        """Count an entry that was done, or was so already."""
         if is_new:
             self.brought += 1
         else:
@@ -109,14 +104,14 @@ class Lists:
         self._entries: dict[Listed, list[Entry]] = {}
 
     def entries(self, kind: Listed) -> list[Entry]:
-        """The entries of a list, in the order of the file, each once; none where it is not there. Raises ListError."""
+        """The distinct entries of a list, in file order. Empty if there is no file. Raises ListError."""
         if kind not in self._entries:
             path = self._folder / FILES[kind]
             self._entries[kind] = _entries(path, kind) if path.is_file() else []
         return self._entries[kind]
 
     def found(self) -> dict[str, Any]:
-        """The `Progress` of each list that is there, as it is kept."""
+        """The `Progress` of each list in the archive, for storing."""
         return {kind.value: msgspec.to_builtins(progress) for kind in Listed if (progress := self._progress(kind))}
 
     def _progress(self, kind: Listed) -> Progress | None:
@@ -149,7 +144,7 @@ def _entries(path: Path, kind: Listed) -> list[Entry]:
 
 
 def _addresses(file: IO[bytes], most: int) -> Iterator[str]:
-    """The addresses of the first entries of a collection, each once; an empty one for each entry without one."""
+    """The distinct addresses of the first entries. An entry without an address gives an empty string."""
     seen = set()
     for begin, end in islice(finding.found(file, BRACKETS), most):
         file.seek(begin)
@@ -160,7 +155,7 @@ def _addresses(file: IO[bytes], most: int) -> Iterator[str]:
 
 
 def _count(path: Path) -> int:
-    """The entries of a collection, up to `COUNTED`. Raises ListError for one that breaks off before."""
+    """The number of entries, up to `COUNTED`. Raises ListError."""
     try:
         with path.open("rb") as file:
             return sum(1 for _ in islice(finding.found(file, BRACKETS), COUNTED))
@@ -178,8 +173,8 @@ def _address(entry: bytes) -> str:
 
 # --- Bringing --------------------------------------------------------------------------------------------
 def bring(user: User, kind: Listed, entries: Sequence[Entry], progress: Progress) -> list[list[str]]:
-    """Bring the next entries of a list in the caller's transaction, and count them; the names of those that do not come
-    in, each with why.
+    """Import the next entries of a list in the caller's transaction, and count them. Return names of those left out,
+    with reasons.
     """
     size = importing.PART if kind in CSV else FEATURED if kind == Listed.PINS else TOGETHER
     part, some = _Part(), entries[progress.done : min(progress.done + size, progress.total)]
@@ -195,7 +190,7 @@ def bring(user: User, kind: Listed, entries: Sequence[Entry], progress: Progress
 
 
 def _relate(user: User, kind: Kind, lines: Sequence[Line], part: _Part) -> None:
-    """Follow, block and mute, and fill lists, by the rule of lists that are uploaded by themselves."""
+    """Follow, block, mute and fill lists, by the rules for uploaded CSV files."""
     for line, outcome in importing.do(user=user, kind=kind, lines=lines):
         if outcome == "requested":
             part.requested += 1
@@ -206,7 +201,7 @@ def _relate(user: User, kind: Kind, lines: Sequence[Line], part: _Part) -> None:
 
 
 def _keep(user: User, kind: Listed, addresses: Sequence[str], part: _Part) -> None:
-    """Pin, like or bookmark the posts that are here."""
+    """Pin, like or bookmark posts of this site."""
     posts = _posts(user, addresses)
     known: list[str] = []
     for address in addresses:
@@ -231,7 +226,7 @@ def _absence(address: str) -> str:
 
 
 def _posts(user: User, addresses: Sequence[str]) -> dict[str, Item]:
-    """The posts of this site that these addresses name, as far as the user may see them."""
+    """The visible posts of this site at these addresses."""
     origins = {digest(address): address for address in addresses}
     numbers = {address: number for address in addresses if (number := item_id_at(address))}
     brought = BroughtItem.objects.filter(user=user, origin__in=origins, item__status=Status.PUBLISHED)
@@ -242,7 +237,7 @@ def _posts(user: User, addresses: Sequence[str]) -> dict[str, Item]:
 
 
 def _pin(user: User, posts: dict[str, Item], part: _Part) -> None:
-    """Pin own posts as far as there is room, the first of the file last: it is shown first, as it was there."""
+    """Pin the user's posts while there is room. The file's first post is pinned last, so it is shown first."""
     pinned = set(Pin.objects.filter(sender=user).values_list("item_id", flat=True))
     room = PINS - len(pinned)
     chosen: list[tuple[str, Item]] = []
@@ -258,7 +253,7 @@ def _pin(user: User, posts: dict[str, Item], part: _Part) -> None:
     for address, item in reversed(chosen):
         try:
             part.count(pin(item=item))
-        except PinCapError:  # the user pins at the same time
+        except PinCapError:  # the user pinned meanwhile
             part.leave_out("pins", address)
-        except ValueError:  # or hides it
+        except ValueError:  # or hid it
             part.leave_out("unpinnable", address)

@@ -1,10 +1,8 @@
-"""The HTML of posts of other sites as the text of this one: paragraphs, links, mentions and hashtags.
+"""HTML of posts from other sites as plain text: paragraphs, links, mentions and hashtags.
 
-A mention becomes `@name@host`, so it names nobody of this site unless the host is this site. The host is the one that
-was written, else the one of the link. Links stand in full: sites of ActivityPub shorten them for the eye. Takes time in
-proportion to the HTML.
-
-See docs/decisions.md: Own code in place of a library.
+A mention becomes `@name@host`, so it only names a user here if the host is this site. The host comes from the text,
+else from the link. Links are written in full, because ActivityPub sites shorten them. Runs in linear time. See
+docs/decisions.md: Own code in place of a library.
 """
 
 import html
@@ -15,22 +13,22 @@ from items.text import Kind, spans
 from web.strict_json import UNSTORABLE
 
 LONGEST = 200_000
-"""Characters of HTML that are read."""
+"""Maximum characters of HTML."""
 PARAGRAPHS = frozenset({"p", "ul", "ol", "blockquote", "pre", "div", "h1", "h2", "h3", "h4", "h5", "h6"})
 SILENT = frozenset({"script", "style", "template", "title", "head", "iframe", "object"})
-# Python's own parser takes quadratic time for some texts (`<a b=<a b=`). A tag ends before the next `<` here: sites of
-# ActivityPub write `&lt;` for it.
+# Python's own parser takes quadratic time for some inputs (`<a b=<a b=`). Here a tag ends before the next `<`:
+# ActivityPub sites write `&lt;`.
 _TAG = re.compile(r"""<(/?)([A-Za-z][A-Za-z0-9]*+)((?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+)>|<[!?][^<>]*+>""")
 _ATTRIBUTE = re.compile(r"""(?<![\w-])(href|class)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"']++))""", re.IGNORECASE)
 _NAME = re.compile(r"@([\w.-]+)(?:@([\w.:-]+))?")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _KEPT_SPACE = "\x01"
-"""Stands for a space of `<pre>` until the others are gone: no control character of the post itself is left then."""
+"""Stands for a space in `<pre>` while other spaces are collapsed. It is removed from the input first."""
 _CONTROLS = re.compile("[\x02-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class _Text:
-    """Collects text; `_link` are the words of the link that is open."""
+    """Collects text. `_link` is the text of an open link."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -39,7 +37,7 @@ class _Text:
         self._silent = self._pre = 0
 
     def read(self, said: str) -> str:
-        """The text of a piece of HTML."""
+        """Convert HTML to text."""
         done = 0
         for tag in _TAG.finditer(said):
             self._words(said[done : tag.start()])
@@ -78,7 +76,7 @@ class _Text:
             self._say(_linked(words, self._href, self._class.split()))
 
     def _words(self, said: str) -> None:
-        """Words, whose line feeds mean nothing in HTML, but in `<pre>`."""
+        """Add text. Line feeds only count in `<pre>`."""
         if not said or self._silent:
             return
         if self._pre:
@@ -92,14 +90,14 @@ class _Text:
 
 
 def text_of(said: str) -> str:
-    """The text of a piece of HTML; no character behind the first `LONGEST` is read."""
+    """The text of the first `LONGEST` characters of HTML."""
     text = _CONTROLS.sub("", UNSTORABLE.sub("", _Text().read(said[:LONGEST].replace(_KEPT_SPACE, ""))))
     lines = [line.strip(" ").rstrip(_KEPT_SPACE) for line in text.split("\n")]
     return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT_SPACE, " ")
 
 
 def _at_home(text: str, host: str) -> str:
-    """`text` with the host behind each name that stands without one: it names a user of that site."""
+    """`text` with the host added to names without one."""
     if not host or "@" not in text:
         return text
     return "".join(
@@ -109,7 +107,7 @@ def _at_home(text: str, host: str) -> str:
 
 
 def _linked(words: str, href: str, classes: list[str]) -> str:
-    """A link as text: a hashtag or a mention as such, the address of another, behind its words where they say more."""
+    """A link as text: a hashtag or mention, else its address, after its words if these say more."""
     words = words.strip()
     address = _address(href)
     if not address or "hashtag" in classes or words.startswith("#"):
@@ -126,7 +124,7 @@ def _linked(words: str, href: str, classes: list[str]) -> str:
 
 
 def _address(href: str) -> str:
-    """The address that a link leads to; nothing for one that is no address of the web."""
+    """The link's web address, or empty."""
     href = href.strip()
     try:
         parts = urlsplit(href)

@@ -1,4 +1,4 @@
-"""The pictures and videos of posts of an archive: each goes the way of an upload (media.actions)."""
+"""Media of an archive's posts. Each is uploaded as usual (media.actions)."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +15,11 @@ from web.letters import beginning
 
 Kept = TypeVar("Kept")
 TRIES = 24
-"""How often a file is tried while all decoders are busy, for `MEDIA_WAIT_SECONDS` each time."""
+"""Attempts per file while all decoders are busy. Each waits `MEDIA_WAIT_SECONDS`."""
 
 
 class Shown(NamedTuple):
-    """The media of a post that this site keeps, of one kind, and why others are left out (keys of
-    models.MEDIA_REASONS).
-    """
+    """The stored media of a post, of one kind, and why others are left out (keys of models.MEDIA_REASONS)."""
 
     type: str
     rows: list[MediaFile]
@@ -29,10 +27,8 @@ class Shown(NamedTuple):
 
 
 def shown(user_id: int, folder: Path, post: Post) -> Shown:
-    """Keep the media of a post, which nothing uses yet. The first decides on the kind: up to four pictures, or one
-    video. Raises media.files.StoreError, and BusyError after minutes.
-
-    A file that was kept before, by a worker that was killed, is found by its key.
+    """Store the media of a post: up to four pictures, or one video, as the first one decides. Files that a killed
+    worker stored are found by their key. Raises media.files.StoreError, and BusyError after minutes.
     """
     found = Shown(ItemType.IMAGE, [], [])
     for place, attachment in enumerate(post.media):
@@ -56,7 +52,7 @@ def shown(user_id: int, folder: Path, post: Post) -> Shown:
 
 
 def _fits(found: Shown, kind: Kind) -> bool:
-    """Whether one more of this kind goes with those that there are."""
+    """Whether another file of this kind may be added."""
     if not found.rows:
         return True
     return kind == Kind.IMAGE and found.type == ItemType.IMAGE and len(found.rows) < MEDIA_AN_ITEM
@@ -68,7 +64,7 @@ def _kept(user_id: int, file: IO[bytes], attachment: Attachment, key: str) -> Me
 
 
 def patiently(keep: Callable[[], Kept]) -> Kept:
-    """Try again while all decoders are busy. Raises BusyError after minutes."""
+    """Retry while all decoders are busy. Raises BusyError after minutes."""
     for _ in range(TRIES - 1):
         try:
             return keep()

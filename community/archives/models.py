@@ -1,4 +1,4 @@
-"""Imports of archives, and which posts they brought."""
+"""Imports of archives, and the posts that they brought."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -27,20 +27,20 @@ REASONS = {
     "unreadable": _("it cannot be read"),
     "many": _("more posts than one archive may bring"),
 }
-"""Why an item of an archive did not come in."""
+"""Why an item was left out."""
 MEDIA_REASONS = {
     "missing": _("its file is not in the archive, or too large"),
     "refused": _("this site does not take the file"),
     "more": _("a post has up to four pictures, or one video"),
 }
-"""Why a picture or video of a post did not."""
+"""Why a picture or video was left out."""
 PART_REASONS = {
     "updated": _("the time of its last change cannot be read, the post itself came in"),
     "id": _("it has no address of its own, the post itself came in"),
 }
-"""What a post lost on its way in."""
+"""What an imported post lost."""
 OTHER_REASONS = {
-    "bookmark": _("a bookmark of a post of another site"),  # as a version before counted them
+    "bookmark": _("a bookmark of a post of another site"),  # counted by an earlier version
     "profile": _("a part of the profile that this site does not take"),
 }
 LIST_REASONS = REFUSALS | {
@@ -52,12 +52,12 @@ LIST_REASONS = REFUSALS | {
     "unreadable": REASONS["unreadable"],
     "many": _("more than one archive may bring"),
 }
-"""Why an entry of a list beside the posts did not come in."""
+"""Why an entry of a list was left out."""
 LIST_FAILURES = FAULTS | {
     "unread": _("The file cannot be read."),
     "long": _("The file is larger than this site reads."),
 }
-"""Why no entry of such a list did."""
+"""Why a whole list was left out."""
 FAILURES = {
     "format": _("This is no archive: a zip or tar.gz file is needed."),
     "outbox": _("There is no list of posts in it (outbox.json), or not a whole one."),
@@ -69,11 +69,11 @@ FAILURES = {
 }
 """Why an import ended early."""
 NOTES = 500
-"""Items that did not come in of which an import keeps the address."""
+"""Maximum addresses of left-out items kept per import."""
 
 
 class State(models.TextChoices):
-    """How far an import is."""
+    """The state of an import."""
 
     RUNNING = "running", _("running")
     DONE = "done", _("done")
@@ -82,8 +82,8 @@ class State(models.TextChoices):
 
 
 class Listed(StrEnum):
-    """The lists beside the posts, in the order in which they are brought: a block comes before the follow that it
-    forbids, a follow before the list that it lets in, and both before the posts that they hide or show.
+    """The lists of an archive, in import order: a block before the follow that it forbids, a follow before the list
+    that needs it, and people before posts.
     """
 
     BLOCKS = "blocks"
@@ -107,8 +107,8 @@ LISTED = {
 
 
 class Progress(msgspec.Struct, omit_defaults=True):
-    """How far a list is: entries, those that were read, those that came in, those that wait for a person's word, and
-    how many did not come in by reason (keys of `LIST_REASONS`). `failure`: why none is read (a key of `LIST_FAILURES`).
+    """The progress of a list. `requested`: follow requests that wait for approval. `left_out`: counts by reason (keys
+    of `LIST_REASONS`). `failure`: why the list cannot be read (a key of `LIST_FAILURES`).
     """
 
     total: int
@@ -120,42 +120,41 @@ class Progress(msgspec.Struct, omit_defaults=True):
 
     @property
     def failure_words(self) -> str:
-        """Why none is read, in the reader's language."""
+        """Why the list cannot be read, in the reader's language."""
         return str(LIST_FAILURES.get(self.failure, ""))
 
     @property
     def counts(self) -> "list[Count]":
-        """How many entries did not come in, by reason."""
+        """How many entries were left out, by reason."""
         return [Count(str(LIST_REASONS.get(why, why)), times) for why, times in self.left_out.items()]
 
 
 class NamedProgress(NamedTuple):
-    """A list, as its member calls it, and how far it is."""
+    """A list's name in the reader's language, and its progress."""
 
     words: str
     progress: Progress
 
 
 class Count(NamedTuple):
-    """How much did not come in for one reason."""
+    """How many entries were left out for one reason."""
 
     why: str
     times: int
 
 
 class Note(NamedTuple):
-    """An item that did not come in: its address on the other site, and why."""
+    """A left-out item: its original address, and why."""
 
     address: str
     why: str
 
 
 class ArchiveImport(ClaimedRow):
-    """An uploaded archive, and how far the workers came with it (community.archives.importing).
+    """An uploaded archive and the progress of its import (community.archives.importing).
 
-    `folder` is where its files lie until it ends. `left_out` counts by reason, and `notes` are pairs of an address and
-    a reason, the first `NOTES`. `lists` are the `Progress` of each list beside the posts that is there; None until
-    they are looked for.
+    `folder` holds its files until it ends. `left_out` counts by reason. `notes` has the first `NOTES` pairs of address
+    and reason. `lists` has the `Progress` of each list, or None before they are read.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -189,49 +188,49 @@ class ArchiveImport(ClaimedRow):
 
     @property
     def failure_words(self) -> str:
-        """Why it ended early, in the reader's language."""
+        """Why the import ended early, in the reader's language."""
         return str(FAILURES.get(self.failure, ""))
 
     @property
     def counts(self) -> list[Count]:
-        """How much did not come in, by reason."""
+        """How much was left out, by reason."""
         known = REASONS | MEDIA_REASONS | PART_REASONS | OTHER_REASONS
         return [Count(str(known[why]), self.left_out[why]) for why in known if self.left_out.get(why)]
 
     def progress(self) -> dict[Listed, Progress]:
-        """How far each list beside the posts is, in their order."""
+        """The progress of each list, in import order."""
         lists = self.lists or {}
         return {kind: msgspec.convert(lists[kind], Progress) for kind in Listed if kind in lists}
 
     @property
     def listed(self) -> list[NamedProgress]:
-        """How far each list beside the posts is, with its name in the reader's language."""
+        """The progress of each list, with its name in the reader's language."""
         return [NamedProgress(str(LISTED[kind]), progress) for kind, progress in self.progress().items()]
 
     @property
     def entries(self) -> int:
-        """Entries of the archive and of its lists."""
+        """Entries of the archive and its lists."""
         return (self.total or 0) + sum(one.total for one in self.progress().values())
 
     @property
     def entries_read(self) -> int:
-        """Entries of the archive that were read."""
+        """Entries read so far."""
         return self.done + sum(one.done for one in self.progress().values())
 
     @property
     def has_left_out(self) -> bool:
-        """Whether something did not come in."""
+        """Whether anything was left out."""
         return bool(self.left_out) or any(one.left_out for one in self.progress().values())
 
     @property
     def noted(self) -> list[Note]:
-        """The first items that did not come in."""
+        """The first items left out."""
         known = LIST_REASONS | REASONS | MEDIA_REASONS | PART_REASONS
         return [Note(address, str(known.get(why, why))) for address, why in self.notes]
 
 
 class BroughtItem(models.Model):
-    """Which item came from which post of another site: no archive brings it again, also after its deletion."""
+    """The item of an imported post. It is not imported again, even after deletion."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     origin = models.CharField(max_length=64, help_text="SHA-256 of the post's address.")

@@ -1,7 +1,7 @@
-"""The posts of an archive, item by item (finding.py finds them in `outbox.json`).
+"""Parses the posts of an archive, one item at a time (finding.py finds them).
 
-An item may hold anything. Programs disagree on many keys, so each is read by itself: a key that cannot be read costs a
-part of the post, and its report names that part. What is no post is left out with its reason.
+Items are untrusted, and programs disagree on many keys. So each key is parsed alone: if one is unreadable, the post
+loses this part, and the report says so. Items that are not posts are left out with a reason.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ from web.strict_json import UNSTORABLE
 
 ATTACHMENTS = 20
 ADDRESSES = 10
-"""Addresses of one attachment: the same video in several sizes."""
+"""Addresses per attachment: the same video in several sizes."""
 OPTIONS = 50
 PUBLIC = frozenset({"https://www.w3.org/ns/activitystreams#Public", "as:Public", "Public"})
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 
 
 class LeftOutError(Exception):
-    """The item at `address` does not come in; `why` is a key of models.REASONS."""
+    """The item at `address` is left out. `why` is a key of models.REASONS."""
 
     def __init__(self, why: str, address: str = "") -> None:
         super().__init__(why)
@@ -36,9 +36,7 @@ class LeftOutError(Exception):
 
 
 class Attachment(NamedTuple):
-    """A picture or video of a post: its paths, of which the archive has one, what it shows in words, and the point that
-    matters.
-    """
+    """A picture or video of a post. The archive has the file under one of `paths`."""
 
     paths: tuple[str, ...]
     description: str
@@ -46,9 +44,8 @@ class Attachment(NamedTuple):
 
 
 class Post(NamedTuple):
-    """A post of the archive as this site would say it. `origin` is the digest of its address, `parent` that of what it
-    replies to, or empty, `quoted` that of what it quotes. `lost`: its parts that cannot be read, keys of
-    models.PART_REASONS.
+    """A post converted for this site. `origin`, `parent` and `quoted` are digests of addresses: its own, of the post
+    that it replies to, and of the one that it quotes, or empty. `lost`: unreadable parts, keys of models.PART_REASONS.
     """
 
     origin: str
@@ -74,7 +71,7 @@ class _Attachment(msgspec.Struct):
 
 
 class _Object(msgspec.Struct):
-    """A Note, a Question or an Article. Every key is of any type here."""
+    """A Note, Question or Article. Any key may have any type."""
 
     id: Any = ""
     type: Any = ""
@@ -103,7 +100,7 @@ class _Activity(msgspec.Struct):
 
 # --- Reading one -----------------------------------------------------------------------------------------
 def post_of(item: bytes) -> Post:
-    """The post that an item of the outbox is. Raises LeftOutError."""
+    """The post in an item. Raises LeftOutError."""
     if len(item) > LONGEST_BYTES:
         raise LeftOutError("size")
     try:
@@ -146,7 +143,7 @@ def post_of(item: bytes) -> Post:
 
 
 def _text(value: Any) -> str:
-    """A text, or the only one of a list; nothing for anything else."""
+    """A string, or the only string of a list, else empty."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return value if isinstance(value, str) else ""
@@ -161,7 +158,7 @@ def _is_true(value: Any) -> bool:
 
 
 def _words(note: _Object) -> str:
-    """The title of an article, the text, and the options of a poll."""
+    """The text, with an article's title and a poll's options."""
     text = text_of(_text(note.content) or _only(note.contentMap))
     title = " ".join(text_of(_text(note.name)).split()) if _text(note.type) == "Article" else ""
     parts = ("" if text.startswith(title) else title, text, _poll(note))
@@ -169,17 +166,17 @@ def _words(note: _Object) -> str:
 
 
 def _only(texts: Any) -> str:
-    """The text of a post that is there by its language alone."""
+    """The text, if it is in only one language."""
     return _text(next(iter(texts.values()))) if isinstance(texts, dict) and len(texts) == 1 else ""
 
 
 def digest(address: str) -> str:
-    """The digest under which a post is known."""
+    """The digest that identifies a post."""
     return hashlib.sha256(address.encode(errors="surrogatepass")).hexdigest()
 
 
 def _visibility(note: _Object, address: str) -> Visibility:
-    """The audience here, never a wider one: what is public but unlisted there is for followers here."""
+    """The audience here, never wider than there. Unlisted posts become posts for followers."""
     to, cc = _addresses(note.to), _addresses(note.cc)
     if to & PUBLIC:
         return Visibility.PUBLIC
@@ -198,7 +195,7 @@ def _language(said: Any) -> str:
 
 
 def _poll(note: _Object) -> str:
-    """The options of a poll, a line each; the votes stay behind."""
+    """The options of a poll, one per line, without votes."""
     for several in (note.oneOf, note.anyOf):
         named = [one.get("name") for one in _listed(several)[:OPTIONS] if isinstance(one, dict)]
         options = [option for name in named if (option := said(_text(name), 200))]
@@ -208,7 +205,7 @@ def _poll(note: _Object) -> str:
 
 
 def _listed(value: Any) -> list[Any]:
-    """A list as it is, and a single value as a list of one."""
+    """A list, or a value as a list of one."""
     return value if isinstance(value, list) else [value]
 
 
@@ -224,7 +221,7 @@ def _attachments(said: Any) -> Iterator[Attachment]:
 
 
 def _paths(said: Any) -> Iterator[str]:
-    """The addresses of a file: a text, a Link, or a list of them."""
+    """The addresses of a file: a string, a Link, or a list of them."""
     for one in _listed(said)[:ADDRESSES]:
         address = one.get("href") if isinstance(one, dict) else one
         if isinstance(address, str) and address:
@@ -240,5 +237,5 @@ def _focus(said: Any) -> tuple[float, float]:
 
 
 def said(text: str, longest: int) -> str:
-    """Words that can be kept, in one line."""
+    """Storable text on one line."""
     return " ".join(UNSTORABLE.sub("", text).split())[:longest]

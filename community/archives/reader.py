@@ -1,4 +1,4 @@
-"""The site's side of the program that unpacks archives (reading.py)."""
+"""Runs the process that unpacks archives (reading.py)."""
 
 import json
 import signal
@@ -12,32 +12,32 @@ from community.archives import archive, finding
 from community.archives.archive import ArchiveError, Bounds
 
 SECONDS, BYTES_A_SECOND = 20, 32 << 20
-"""Processor time of an archive: some seconds, and more by what may be unpacked."""
+"""CPU time per archive: a base, and more by the maximum unpacked size."""
 WAIT_FACTOR = 3
-"""The program may take this many times its processor time: others share the processors."""
+"""Maximum wall time as a multiple of the CPU time, because other processes need the CPUs too."""
 GRACE_SECONDS = 5
 TIMES_UP = frozenset({-signal.SIGXCPU, -signal.SIGALRM})
 
 
 class ReaderError(Exception):
-    """The program ended before it answered, or the disk is full: the same archive may be read later."""
+    """The process died without an answer, or the disk is full. The archive can be retried."""
 
 
 def bounds() -> Bounds:
-    """What an archive may unpack to."""
+    """Limits for unpacking an archive."""
     medium = max(settings.MEDIA_IMAGE_BYTES, settings.MEDIA_VIDEO_BYTES)
     return Bounds(settings.ARCHIVE_BYTES + archive.JSON_BYTES, archive.JSON_BYTES, medium)
 
 
 def seconds() -> int:
-    """Processor time that an archive may take."""
+    """Maximum CPU time per archive."""
     return int(SECONDS + bounds().total // BYTES_A_SECOND)
 
 
 def read(source: Path, folder: Path, lock: int) -> int:
-    """Unpack an archive into its folder, and find its posts: how many there are. Raises ArchiveError, ReaderError.
+    """Unpack an archive into its folder and return the number of posts. Raises ArchiveError and ReaderError.
 
-    The program inherits the `lock` on the folder: where this process is killed, no other begins before it has ended.
+    The process inherits the folder's `lock`. If this process is killed, no other can start before the child has ended.
     """
     wall = seconds() * WAIT_FACTOR
     job = {

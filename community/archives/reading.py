@@ -1,7 +1,7 @@
-"""The program that unpacks an archive and finds its posts: a process of its own, under limits (reader.py).
+"""The process that unpacks an archive and finds its posts, under limits (reader.py).
 
-It knows neither Django nor the site. The job comes as JSON on its standard input, and what became of it goes to its
-standard output. So an archive that a library cannot bear ends this program and nothing else.
+It imports neither Django nor the site. It reads the job as JSON from standard input, and writes the result to standard
+output. So an archive that crashes a library ends only this process.
 """
 
 import errno
@@ -18,11 +18,11 @@ from community.archives.finding import OutboxError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
 MEMORY_BYTES = 320 << 20
-"""Address space beside the outbox, which is mapped: the interpreter, and the table of contents of a zip."""
+"""Address space besides the memory-mapped outbox: the interpreter, and a zip's table of contents."""
 
 
 def confine(job: dict[str, Any]) -> None:
-    """Bound the process: what goes beyond gets MemoryError or OSError, or is ended by the kernel."""
+    """Limit the process. Beyond the limits it gets MemoryError or OSError, or the kernel kills it."""
     bounds = Bounds(*job["bounds"])
     for kind, most in (
         (resource.RLIMIT_AS, MEMORY_BYTES + bounds.json),
@@ -37,7 +37,7 @@ def confine(job: dict[str, Any]) -> None:
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """How many posts there are, or the `reason` why none is read: a key of models.FAILURES, or "full"."""
+    """The number of posts, or the `reason` of a failure: a key of models.FAILURES, or "full"."""
     folder = Path(job["folder"])
     try:
         unpack(Path(job["source"]), folder, Bounds(*job["bounds"]))
@@ -51,7 +51,7 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Do the one job."""
+    """Do one job."""
     job = json.loads(sys.stdin.buffer.readline())
     confine(job)
     print(json.dumps(answer(job)))

@@ -1,4 +1,4 @@
-"""Moving's receivers of the signals from below."""
+"""Receivers of signals from the packages below."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from community.archives import actions, export
 
 @receiver(account_purged)
 def forget_archives(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Remove what is known of a deleted account's imports, at most `limit`; returns their number."""
+    """Delete a deleted account's imports, at most `limit` rows. Return their number."""
     return actions.purge(user=user, limit=limit)
 
 
 @receiver(export_requested)
 def export_archives(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The file of the reader's imports, for their own data."""
+    """The file of the reader's imports, for the export of their data."""
     return export.files(reader)

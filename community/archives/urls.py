@@ -1,5 +1,3 @@
-"""The addresses of moving in."""
-
 from django.urls import path
 
 from community.archives import views

@@ -1,4 +1,4 @@
-"""The page on which members bring the archive of an account elsewhere."""
+"""The page where members upload an archive from another site."""
 
 from django.conf import settings
 from django.http import Http404, HttpResponse
@@ -14,16 +14,16 @@ from web.pages import INVALID, PageRequest, limited, show, wants_part
 from web.rest import MAX_POSITION
 
 LISTED = 5
-"""Imports of which the page tells."""
+"""Imports shown on the page."""
 NOTES_SHOWN = 100
-"""Items of an import that did not come in of which the page tells."""
+"""Left-out items shown per import."""
 
 
 @signed_in
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def archive(request: PageRequest, reader: User) -> HttpResponse:
-    """Bring an archive, see how far the last ones came, and what of them did not come in."""
+    """Upload an archive, and see the progress of the last ones and what was left out."""
     form = ArchiveForm(request.POST or None, request.FILES or None)
     if form.is_valid() and _begun(reader, form):
         return redirect("settings-archive")
@@ -41,7 +41,7 @@ def archive(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _begun(reader: User, form: ArchiveForm) -> bool:
-    """Leave the uploaded archive to the workers; a refusal stands above the form."""
+    """Queue the uploaded archive, or add an error to the form."""
     fields = form.cleaned_data
     try:
         with fields["file"].open("rb") as file:
@@ -64,7 +64,7 @@ def _begun(reader: User, form: ArchiveForm) -> bool:
 @signed_in
 @limited("write")
 def stop(request: PageRequest, reader: User, import_id: int) -> HttpResponse:
-    """Stop a running import; what came in stays."""
+    """Stop a running import. Imported posts stay."""
     if import_id > MAX_POSITION or not ArchiveImport.objects.filter(user=reader, pk=import_id).exists():
         raise Http404
     actions.cancel(user=reader, import_id=import_id)

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     help = "Make a small made-up community, with logins that are printed and kept in the data folder."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The number of users, whether a site with users is an error, and whether it gets pictures."""
+        """Add the options."""
         parser.add_argument("--users", type=int, default=60, help="How many users (default 60).")
         parser.add_argument("--if-empty", action="store_true", help="Do nothing, in silence, where there are users.")
         parser.add_argument(
@@ -28,14 +28,14 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make the community, and keep its logins in the data folder. Raises CommandError on a site with users."""
+        """Make the community, and store its logins in the data folder. Raises CommandError if there are users."""
         if not demo.SMALLEST <= options["users"] <= demo.LARGEST:
             raise CommandError(f"--users takes {demo.SMALLEST} to {demo.LARGEST}.")
         path = Path(settings.DATA_DIR) / FILE
         try:
             with transaction.atomic():
                 made = demo.make(size=options["users"], has_pictures=not options["no_pictures"])
-                # Before the commit: there are never users whose passwords are lost.
+                # Before the commit, so that passwords of existing users are never lost.
                 keep(path, made.logins)
         except demo.NotEmptyError:
             if options["if_empty"]:

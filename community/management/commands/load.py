@@ -23,7 +23,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The folder, a password for the users, their names, and the report."""
+        """Add the options."""
         parser.add_argument("dir", type=Path, help="The folder that holds the files.")
         parser.add_argument(
             "--password", help="Set this password for every imported user; without it none can sign in."
@@ -40,10 +40,7 @@ class Command(BaseCommand):
         parser.add_argument("--report", type=Path, help="Write every line that cannot be loaded to this CSV file.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Import the folder, and say how much it was.
-
-        Raises CommandError if a line is wrong; nothing is loaded then.
-        """
+        """Import the folder. Raises CommandError if a line is wrong, and loads nothing."""
         begin = time.monotonic()
         if options["password"] == "":
             raise CommandError("The password is empty.")
@@ -63,7 +60,7 @@ class Command(BaseCommand):
         self.suggest(record.pk, options["password"])
 
     def load(self, options: dict[str, Any]) -> Loaded:
-        """Load the data set. Raises CommandError for every way in which it cannot be."""
+        """Load the data set. Raises CommandError for every failure."""
         naming = Naming(options["names"] == "map", options["names_file"])
         try:
             with reporting(options["report"]) as report:
@@ -83,12 +80,12 @@ class Command(BaseCommand):
             raise CommandError("Stopped; nothing is half-loaded. Run it again.", returncode=130) from None
 
     def say(self, message: str) -> None:
-        """Print a line at once."""
+        """Print a line and flush."""
         self.stdout.write(message)
         self.stdout.flush()
 
     def suggest(self, record_id: int, password: str | None) -> None:
-        """Name the user whose home holds most."""
+        """Suggest logging in as the user with the most followees."""
         busiest = (
             ImportedUser.objects.filter(source=record_id)
             .select_related("user")
