@@ -1,4 +1,4 @@
-"""The Django app of runtime: its checks and commands."""
+"""Django app of runtime, with its checks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,19 +7,19 @@ from django.apps import AppConfig
 from django.core import checks
 
 ENVIRONMENT = "environment"
-"""The tag of the check that a start never leaves out."""
+"""Tag of checks that run at every start."""
 KEY_LENGTH, KEY_CHARACTERS = 32, 10
-"""The least length of a secret key, and how many characters of it differ at least."""
+"""Minimum length of a secret key, and minimum number of distinct characters."""
 TOKEN_LENGTH = 16
 
 
 class RuntimeConfig(AppConfig):
-    """The app of embedded servers, supervisor, logs, metrics and commands."""
+    """Embedded servers, supervisor, logs, metrics and commands."""
 
     name = "runtime"
 
     def ready(self) -> None:
-        """Register the check of the environment's variable names, and load what traces need."""
+        """Register the checks, and load traces."""
         from django.conf import settings
 
         from runtime import traces
@@ -30,7 +30,7 @@ class RuntimeConfig(AppConfig):
 
 
 def check_names(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Warn of variables that look like the site's and are none, as `up`, `check` and `migrate` begin."""
+    """Warn of unknown variables that begin like the site's."""
     from runtime import environment
 
     hint = "docs/settings.md lists all of them."
@@ -38,7 +38,7 @@ def check_names(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
 
 
 def check_secrets(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Refuse secrets that can be guessed, as `up`, `check` and `migrate` begin."""
+    """Refuse secrets that can be guessed."""
     from django.conf import settings
 
     found: list[checks.CheckMessage] = []

@@ -1,18 +1,18 @@
-"""Types of what commands are given: a value that cannot be is refused with a line, before anything is done."""
+"""Types for arguments of commands."""
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 
 
 def seconds(least: float, most: float) -> Callable[[str], float]:
-    """A type of argparse: seconds within these bounds."""
+    """An argparse type: seconds within these bounds."""
 
     def parsed(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
             value = float("nan")
-        if not least <= value <= most:  # true of what is no number, too
+        if not least <= value <= most:  # also true of NaN
             raise ArgumentTypeError(f"{text!r} is no number of seconds from {least:g} to {most:,.0f}")
         return value
 

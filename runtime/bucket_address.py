@@ -1,10 +1,8 @@
-"""How a setting names a bucket: `s3://key:secret@host/bucket[?endpoint=…&public=…&region=…&style=…]`.
+"""Parses the address of a bucket: `s3://key:secret@host/bucket[?endpoint=…&public=…&region=…&style=…]`.
 
-Key and secret are spelled as in every address, so a `/` in them is `%2F`. `endpoint` is the origin of the store's API
-where that is not `https://host`, `public` the address from which browsers fetch files, `style` is `path` or `virtual`.
-settings.py imports this module: standard library only.
-
-See docs/decisions.md: Own code in place of a library.
+A `/` in key or secret is written `%2F`. `endpoint` is the origin of the store's API if not `https://host`. `public` is
+the address from which browsers fetch files. `style` is `path` or `virtual`. settings.py imports this module: standard
+library only. See docs/decisions.md: Own code in place of a library.
 """
 
 import re
@@ -22,7 +20,7 @@ AMAZON = re.compile(r"s3[.-]([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 
 
 class BucketAddress(NamedTuple):
-    """A bucket of an S3-compatible store, and how to come to it."""
+    """A bucket of an S3-compatible store."""
 
     key: str
     secret: str
@@ -33,14 +31,14 @@ class BucketAddress(NamedTuple):
     style: str
     """Where requests name the bucket: in the path, or (`virtual`) in the host."""
     public: str
-    """The address of the files for browsers, without a slash at its end; empty: the site sends them."""
+    """Address of the files for browsers, without a trailing slash. Empty: the site sends them."""
 
     def __repr__(self) -> str:
         return f"<the bucket {self.name} at {self.endpoint}>"
 
 
 def parse(url: str) -> BucketAddress:
-    """Raises ValueError, which says what is wrong with the address and repeats nothing of its secrets."""
+    """Raises ValueError with what is wrong, but without any part of the secrets."""
     parts = _split(url)
     key, secret = (unquote(each or "") for each in (parts.username, parts.password))
     if not key or not secret:
@@ -68,7 +66,7 @@ def parse(url: str) -> BucketAddress:
 
 
 def origin(public: str) -> str:
-    """Scheme and host of a public address; empty for none."""
+    """Scheme and host of a public address, or empty."""
     found = PUBLIC.fullmatch(public)
     return found[1] if found else ""
 

@@ -1,6 +1,6 @@
-"""How a setting names a Redis Cluster: `redis+cluster://[user:password@]host:port[,host:port…][/0][?options]`.
+"""Parses the address of a Redis Cluster: `redis+cluster://[user:password@]host:port[,host:port…][/0][?options]`.
 
-`rediss+cluster` speaks TLS. Name several nodes: a process can start while one of them answers. settings.py imports this
+`rediss+cluster` uses TLS. Name several nodes, so that a process can start while some are down. settings.py imports this
 module: standard library only.
 """
 
@@ -11,25 +11,25 @@ SCHEMES = {"redis+cluster": "redis", "rediss+cluster": "rediss"}
 
 
 class ClusterAddress(NamedTuple):
-    """The nodes that a setting names, and the address of the first without its host."""
+    """The nodes, and the first node's address without its host."""
 
     nodes: tuple[tuple[str, int], ...]
     parts: SplitResult
 
     def url_of(self, host: str, port: int) -> str:
-        """The address of one node, as redis-py takes it."""
+        """One node's address for redis-py."""
         credentials, at, _ = self.parts.netloc.rpartition("@")
         name = f"[{host}]" if ":" in host else host
         return self.parts._replace(netloc=f"{credentials}{at}{name}:{port}", path="").geturl()
 
 
 def names_cluster(url: str) -> bool:
-    """Whether the scheme of the address `url` names a Redis Cluster."""
+    """Whether this is the address of a Redis Cluster."""
     return url.partition("://")[0] in SCHEMES
 
 
 def parse(url: str) -> ClusterAddress:
-    """Raises ValueError with what is wrong with the address."""
+    """Raises ValueError with what is wrong."""
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
         raise ValueError(f"a cluster is named by {' or '.join(SCHEMES)}")

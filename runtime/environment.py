@@ -1,7 +1,7 @@
-"""The site's environment: it is checked as a whole before anything starts, and every wrong variable is told at once.
+"""Reads and checks the environment before anything starts. Reports all wrong variables at once.
 
-The values of settings that may hold a secret are never shown. A name that begins as the site's do and is not known is
-a warning, with the nearest known name.
+Values that may hold a secret are never shown. An unknown name that begins like the site's is a warning, with the
+nearest known name.
 """
 
 import os
@@ -18,11 +18,11 @@ from runtime.options import BASE_DIR, INTERNAL, RULE, VARIABLES, Options
 
 PREFIX = "FEEDSITE_"
 SHOWN = 60
-"""Characters of a wrong value that a message repeats."""
+"""Characters of a wrong value in a message."""
 
 
 class OptionsError(RuntimeError):
-    """The environment holds values that are not allowed. `lines` has a sentence for each."""
+    """The environment has wrong values. `lines` has a sentence for each."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
@@ -30,8 +30,8 @@ class OptionsError(RuntimeError):
 
 
 def read(folder: Path = BASE_DIR) -> Options:
-    """The settings of this process. The file FEEDSITE_ENV_FILE, or `.env` in the folder, adds to the environment what
-    is not set there. Raises OptionsError.
+    """The settings of this process. FEEDSITE_ENV_FILE, or `.env` in the folder, adds variables that are not set. Raises
+    OptionsError.
     """
     named = os.environ.get("FEEDSITE_ENV_FILE", "").strip()
     path = Path(named) if named else folder / ".env"
@@ -39,20 +39,20 @@ def read(folder: Path = BASE_DIR) -> Options:
         for name, value in read_file(path).items():
             os.environ.setdefault(name, value)
     options = checked()
-    if options.small:  # the keeper of the embedded servers, which runs without packages, reads these two
+    if options.small:  # the keeper runs without packages, and reads only these two
         os.environ |= {"FEEDSITE_SMALL": "1", "FEEDSITE_FEEDS_MEMORY": options.feeds_memory}
     return options
 
 
 def read_file(path: Path) -> dict[str, str]:
-    """The variables of a file of lines NAME=value. Raises OptionsError."""
+    """The variables in a file of NAME=value lines. Raises OptionsError."""
     try:
         with path.open(encoding="utf-8") as file:
             lines = list(parse_stream(file))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise OptionsError([f"The file of variables {path} cannot be read: {reason}."]) from error
-    # A line may hold a secret, so its number stands for it.
+    # Name only the number of a line: it may hold a secret.
     wrong = [each.original.line for each in lines if each.error or (each.key and each.value is None)]
     if wrong:
         raise OptionsError([f"Line {number} of {path} is not NAME=value." for number in wrong])
@@ -60,7 +60,7 @@ def read_file(path: Path) -> dict[str, str]:
 
 
 def checked() -> Options:
-    """The settings of the environment as it is. Raises OptionsError."""
+    """The settings from the environment. Raises OptionsError."""
     try:
         return Options()
     except ValidationError as error:
@@ -71,7 +71,7 @@ def checked() -> Options:
 
 
 def _refusal(place: str, errors: Sequence[Any]) -> str:
-    """The sentence that refuses the value of one setting. `place` is its variable or its field."""
+    """The error message for one setting. `place` is its variable or field."""
     if errors[0]["type"] == RULE:
         return str(errors[0]["msg"])
     name = next(variable for variable, field in VARIABLES.items() if place in (variable, field))
@@ -86,7 +86,7 @@ def _refusal(place: str, errors: Sequence[Any]) -> str:
 
 
 def allowed(field: FieldInfo) -> str:
-    """The allowed values of a setting, which complete the sentence "It must be …"."""
+    """The allowed values of a setting, as the end of "It must be …"."""
     if field.title:
         return field.title
     types = (field.annotation, *get_args(field.annotation))
@@ -103,11 +103,11 @@ def allowed(field: FieldInfo) -> str:
 
 
 class Unknown(NamedTuple):
-    """A variable that begins as the site's do and that the site does not read."""
+    """An unknown variable that begins like the site's."""
 
     name: str
     nearest: str
-    """The most similar known name. Empty if none is similar."""
+    """The most similar known name, or empty."""
 
     def __str__(self) -> str:
         near = f"; the nearest name is {self.nearest}" if self.nearest else ""
@@ -115,7 +115,7 @@ class Unknown(NamedTuple):
 
 
 def unknown(environ: Mapping[str, str] = os.environ) -> Iterator[Unknown]:
-    """The variables that begin as the site's do and that it does not read, by name."""
+    """Unknown variables that begin like the site's, by name."""
     known = {name.removeprefix(PREFIX): name for name in VARIABLES}
     for name in sorted(environ.keys() - VARIABLES.keys() - INTERNAL):
         if name.startswith(PREFIX):

@@ -1,6 +1,6 @@
-"""`python -m runtime.keeper FOLDER NAME...`: the background process that has the servers of a data folder as children.
+"""`python -m runtime.keeper FOLDER NAME...`: runs the servers of a data folder in the background.
 
-It runs for `up` and for every command that needs the servers (runtime/embedded.py).
+`up` and every command that needs the servers start it (runtime/embedded.py).
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from runtime.supervisor import ProgramError, Supervisor, Terminal
 
 
 def main(data_dir: Path, names: Sequence[str]) -> None:
-    """Standard output says `ready` or why not, once, and is then closed."""
+    """Write `ready` or the reason of a failure to standard output once, then close it."""
     if os.fork():
-        os._exit(0)  # the caller waits for our word, not for our end
+        os._exit(0)  # the caller waits for our answer, not for our end
     os.chdir("/")
     answer = os.dup(1)
     os.dup2(2, 1)  # the log
@@ -39,12 +39,12 @@ def main(data_dir: Path, names: Sequence[str]) -> None:
 
 
 def keep(home: Home, names: Sequence[str], report: Callable[[str], None]) -> None:
-    """Run the servers until SIGTERM, or until no process holds a lease; `report` hears when they answer. Raises
-    ProgramError when they do not.
+    """Run the servers until SIGTERM, or until no process holds a lease. `report` is called when they answer. Raises
+    ProgramError if they do not.
     """
     with lock_file(home, "keeper") as lock, lock_file(home, "lease") as lease:
         if not wait_for(lambda: try_lock(lock, fcntl.LOCK_EX), 0.3):
-            return  # another keeper is at it; the caller sees its servers answer
+            return  # another keeper runs them; the caller sees them answer
         home.make()
         os.truncate(lock, 0)
         os.pwrite(lock, json.dumps({"pid": os.getpid(), "servers": list(names)}).encode(), 0)
@@ -59,7 +59,7 @@ def keep(home: Home, names: Sequence[str], report: Callable[[str], None]) -> Non
 
         supervisor = Supervisor(servers, say=Terminal("text", "keeper"), stops_together=True, most_signals=math.inf)
         try:
-            # The lease is kept until the end: newcomers wait until the servers are down.
+            # Keep the lease until the end, so that new processes wait until the servers are down.
             supervisor.run(
                 is_up=all_answer, announce=lambda: report("ready"), is_over=lambda: try_lock(lease, fcntl.LOCK_EX)
             )

@@ -1,10 +1,8 @@
-"""Lines of the log: for people, or as JSON for machines, each with the id of its request.
+"""Log lines as text or JSON, each with the id of its request.
 
-A request has an id: the one that came with it, if it looks like one, else a new one. It is in the answer's header, in
-every line that is logged on the way, and in those of the tasks that the request sent. Queries, headers and bodies are
-not logged.
-
-See docs/decisions.md: Own code in place of a library.
+The id comes from the request's header if it is valid, else it is new. It is in the answer's header, and in every log
+line of the request and of the tasks that it sends. Queries, headers and bodies are never logged. See docs/decisions.md:
+Own code in place of a library.
 """
 
 import json
@@ -26,26 +24,26 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 task_name: ContextVar[str] = ContextVar("task_name", default="")
 
 KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "about"}
-"""Attributes that every record has; the others are what `extra` named."""
+"""Attributes of every record. Others come from `extra`."""
 
 
 def chosen_id(given: str) -> str:
-    """The id of a request that came with `given`."""
+    """The request's id: `given` if valid, else a new one."""
     return given if SANE.fullmatch(given) else f"{random.getrandbits(64):016x}"
 
 
 class AboutFilter(logging.Filter):
-    """Gives every record `about`: the request and the task that it belongs to, for the plain format."""
+    """Adds `about` to records, for the plain format."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Give the record `about`: the ids of its request and task. Every record passes."""
+        """Set `about` to the ids of the request and task. Every record passes."""
         about = " ".join(filter(None, (request_id.get(), task_name.get())))
         record.about = f" [{about}]" if about else ""
         return True
 
 
 class Outage:
-    """An outage of PostgreSQL, as this process meets it: told once when it begins, and once when it is over."""
+    """Outages of PostgreSQL in this process. Logged once at the begin and once at the end."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,7 +51,7 @@ class Outage:
         self._left_out = 0
 
     def begins(self) -> bool:
-        """Whether this is the first news of it. Others are counted."""
+        """Whether the outage is new. Repeats are counted."""
         with self._lock:
             is_first = self._since is None
             if is_first:
@@ -63,7 +61,7 @@ class Outage:
         return is_first
 
     def ends(self) -> None:
-        """PostgreSQL gave this process a session."""
+        """PostgreSQL answers this process again."""
         if self._since is None:
             return
         with self._lock:
@@ -79,12 +77,10 @@ outage = Outage()
 
 
 class OutageFilter(logging.Filter):
-    """Lets one line of an outage of PostgreSQL pass, without its traceback. Each request, task and question that fails
-    meanwhile would be one more.
-    """
+    """Passes one line per outage of PostgreSQL, without traceback. Every failing request and task would log one."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is no news of an outage, or the first."""
+        """False for repeated records of one outage."""
         told = [record.exc_info[1] if record.exc_info else None]
         told += [each for each in record.args or () if isinstance(each, BaseException)]
         cause = next((cause for error in told if error and (cause := cause_away(error))), None)
@@ -99,12 +95,12 @@ class OutageFilter(logging.Filter):
 
 
 AWAY = ("08", "57P", "25006", "25P03", "25P04")
-"""The beginnings of the codes of errors by which PostgreSQL says that it cannot serve just now."""
+"""Beginnings of SQLSTATEs that say that PostgreSQL cannot serve now."""
 
 
 def cause_away(error: BaseException) -> BaseException | None:
-    """The error of psycopg that says that PostgreSQL is away, among the causes of an error."""
-    import psycopg  # which the supervisor, that has this module too, does without
+    """The psycopg error among the causes of an error that says that PostgreSQL is away."""
+    import psycopg  # the supervisor uses this module without psycopg
 
     for _ in range(5):
         if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
@@ -117,14 +113,12 @@ def cause_away(error: BaseException) -> BaseException | None:
 
 
 class RefusalFilter(logging.Filter):
-    """Leaves out Django's line on an answer 404 or 503, which the access log has.
-
-    Takes the traceback off its line on a request that was refused, or that a server failed which is away: the answer
-    is meant, and the line names the address. Of an outage it names the cause, too.
+    """Drops Django's line for an answer 404 or 503, which the access log has. Removes the traceback from lines of
+    expected errors (refused requests, outages). For an outage, the line names the cause.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Take the traceback from records of answers other than 500."""
+        """Remove the traceback unless the status is 500."""
         status = getattr(record, "status_code", 500)
         if record.name == "django.request" and status in (404, 503) and not record.exc_info:
             return False
@@ -137,8 +131,8 @@ class RefusalFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: `at` (UTC), `level`, `logger`, `message`; `request_id` and `task` where there are some;
-    `error` (the traceback); and what `extra` named.
+    """One JSON object per line: `at` (UTC), `level`, `logger`, `message`, optionally `request_id`, `task`, `error` (the
+    traceback), and what `extra` names.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -156,7 +150,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             fields["error"] = self.formatException(record.exc_info)
         for name, value in vars(record).items():
-            # Django names the request in `extra`; it would be written with its address and query.
+            # Skip the request that Django adds: it would be written with its address and query.
             if name not in KNOWN and name not in fields and isinstance(value, str | int | float | bool):
                 fields[name] = value
         return json.dumps(fields, ensure_ascii=False, default=str)
@@ -165,14 +159,14 @@ class JsonFormatter(logging.Formatter):
 # --- Tasks -----------------------------------------------------------------------------------------------
 @before_task_publish.connect
 def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
-    """A task belongs to the request that sent it."""
+    """Add the request's id to the task's message."""
     if about := request_id.get():
         headers["request_id"] = about
 
 
 @task_prerun.connect
 def take_over(task: Any, **kwargs: Any) -> None:
-    """Take the request's id from the task that begins, so that its lines name both."""
+    """Set the request's id and the task's name when a task begins."""
     given = task.request.get("request_id") or (task.request.headers or {}).get("request_id")
     request_id.set(given if isinstance(given, str) and SANE.fullmatch(given) else "")
     task_name.set(task.name)
@@ -180,6 +174,6 @@ def take_over(task: Any, **kwargs: Any) -> None:
 
 @task_postrun.connect
 def let_go(**kwargs: Any) -> None:
-    """Forget the request's id and the task, which has ended."""
+    """Clear both when the task ends."""
     request_id.set("")
     task_name.set("")

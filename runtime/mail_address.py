@@ -1,10 +1,9 @@
-"""How a setting names where letters go: a mail server, a folder, or the log.
+"""Parses where letters go: a mail server, a folder, or the log.
 
-`smtp://` speaks plainly (a relay on this machine or network), `smtp+tls://` by STARTTLS, `smtps://` by TLS from the
-first byte. User and password are spelled as in every address, so an `@` in them is `%40`. `filemail:///DIR` writes
-each letter into a file, `console://` into the log. settings.py imports this module: standard library only.
-
-See docs/decisions.md: Own code in place of a library.
+`smtp://` is unencrypted (a relay on this machine or network), `smtp+tls://` uses STARTTLS, `smtps://` TLS from the
+first byte. An `@` in user or password is written `%40`. `filemail:///DIR` writes each letter into a file, `console://`
+into the log. settings.py imports this module: standard library only. See docs/decisions.md: Own code in place of a
+library.
 """
 
 from typing import NamedTuple
@@ -15,7 +14,7 @@ FOLDER, LOG = "filemail", "console"
 
 
 class MailAddress(NamedTuple):
-    """Where letters go. Of a server `host` is set, of a folder `folder`, of the log neither."""
+    """Where letters go. A server has `host`, a folder has `folder`, the log neither."""
 
     scheme: str
     host: str = ""
@@ -29,13 +28,13 @@ class MailAddress(NamedTuple):
 
     @property
     def backend(self) -> str:
-        """The class of Django's connection."""
+        """Django's class for it."""
         kinds = {FOLDER: "django.core.mail.backends.filebased.EmailBackend", LOG: "accounts.mail.console.EmailBackend"}
         return kinds.get(self.scheme, "django.core.mail.backends.smtp.EmailBackend")
 
 
 def parse(url: str) -> MailAddress:
-    """Raises ValueError, which says what is wrong with the address and repeats nothing of its secrets."""
+    """Raises ValueError with what is wrong, but without any part of the secrets."""
     if "#" in url or "?" in url:
         raise ValueError("it holds a # or ?, which are written as %23 and %3F")
     try:
@@ -64,7 +63,7 @@ def parse(url: str) -> MailAddress:
 
 
 def site_url(hosts: list[str], is_https: bool, port: int) -> str:
-    """The address of a site that is not told its own: its first host that is a name, which no request can choose."""
+    """The default address of the site: the first allowed host that is a name. No request can choose it."""
     name = next((each.lstrip(".") for each in hosts if each != "*"), "localhost")
     if is_https:
         return f"https://{name}"

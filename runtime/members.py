@@ -1,4 +1,4 @@
-"""Commands that destroy data refuse on a site with members."""
+"""Stops destructive commands on a site with members."""
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import CommandError

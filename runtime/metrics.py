@@ -1,13 +1,12 @@
-"""The site's counters and timers, and `/metrics`, where Prometheus reads them.
+"""The site's metrics, and `/metrics` for Prometheus.
 
-A metric is one line below; the counting code calls it: `discover_excluded.labels("seen").inc()`. Names end in their
-unit. A label has few values: every one of them is kept for good.
+A metric is one line below, used like `discover_excluded.labels("seen").inc()`. Names end in their unit. A label needs
+few values, because each is kept forever.
 
-The site is several processes. Where PROMETHEUS_MULTIPROC_DIR names a folder (`up` does, and empties it first) every
-process counts in files of its own there, and `/metrics` of any process adds them up. Without it a process counts for
-itself, in memory.
+If PROMETHEUS_MULTIPROC_DIR is set (`up` does, and empties the folder), each process counts in its own files there, and
+`/metrics` of any process adds them up. Otherwise a process counts in memory.
 
-Requests are one histogram, whose count is the counter of requests: each observation is a write into a file.
+Requests have only a histogram; its count is the number of requests. Each observation writes to a file.
 """
 
 import ipaddress
@@ -42,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 # --- Processes -------------------------------------------------------------------------------------------
 def _share() -> None:
-    """Count in files, if there is to be a folder; before the first metric is made."""
+    """Count in files if there is a folder. Must run before the first metric is created."""
     try:
         Path(os.environ[FOLDER]).mkdir(mode=0o700, parents=True, exist_ok=True)
         slots.mine()
@@ -65,8 +64,8 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def _counter(name: str, text: str, *labels: str, at_start: Sequence[str] = ()) -> Counter:
-    """`at_start` are the values of its one label that are there from the start: what Prometheus meets at 20 for the
-    first time has not increased for it.
+    """`at_start`: values of the only label that exist from the start. Otherwise Prometheus would first see 20, which is
+    no increase.
     """
     counter = Counter(name, text, labels, registry=registry)
     for value in at_start:
@@ -80,12 +79,12 @@ def _seconds(name: str, text: str, *labels: str) -> Histogram:
 
 
 def _latest(name: str, text: str, *labels: str) -> Gauge:
-    """A gauge of the newest observation of all processes."""
+    """A gauge of the newest value of all processes."""
     return Gauge(name, text, labels, registry=registry, multiprocess_mode="mostrecent")
 
 
 def _living(name: str, text: str, *labels: str) -> Gauge:
-    """The sum over the processes that live."""
+    """The sum over living processes."""
     return Gauge(name, text, labels, registry=registry, multiprocess_mode="livesum")
 
 
@@ -131,9 +130,9 @@ SERVERS = (
     "filters",
     "opensearch",
 )
-"""The names of breakers (storage.breaker)."""
+"""Names of breakers (storage.breaker)."""
 
-# Requests (web.requests), and the servers behind them.
+# Requests (web.requests) and their servers.
 http_seconds = _seconds("feedsite_http_seconds", "What one request took.", "route", "method", "status")
 http_failures = _counter(
     "feedsite_http_failures_total", "Requests that were answered 500 and above, not counting /readyz."
@@ -165,7 +164,7 @@ breaker_open_until = _latest(
     "feedsite_breaker_open_until_seconds", "Unix time until which a process leaves the server alone.", "server"
 )
 
-# Timelines: counted where it happens.
+# Timelines.
 LAG = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 delivery_seconds = Histogram(
     "feedsite_delivery_seconds",
@@ -191,7 +190,7 @@ oracle_differences = _counter(
     at_start=("floor", "order", "missing", "extra"),
 )
 
-# Gauges that a task samples (operation.gauges); /metrics asks no server.
+# Gauges that a task samples (operation.gauges). /metrics queries no server.
 deliveries_pending = _latest("feedsite_deliveries_pending", "Deliveries that are not complete.")
 deliveries_parked = _latest("feedsite_deliveries_parked", "Deliveries that were given up.")
 delivery_oldest = _latest("feedsite_delivery_oldest_seconds", "Age of the oldest delivery that is not complete.")
@@ -207,7 +206,7 @@ live_sessions = _latest("feedsite_live_sessions", "Live sessions.", "state")
 live_lineups_behind = _latest("feedsite_live_lineups_behind", "Hosts whose change the queue has not brought to Redis.")
 live_lineup_lag_seconds = _latest("feedsite_live_lineup_lag_seconds", "Age of the oldest of these changes.")
 
-# Looked at when /metrics is asked: each machine has its own.
+# Read when /metrics is requested, because it differs per machine.
 disk_free = _latest("feedsite_disk_free_ratio", "Free share of the disk that has the data folder.")
 
 
@@ -215,16 +214,16 @@ disk_free = _latest("feedsite_disk_free_ratio", "Free share of the disk that has
 @never_cache
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Everything counted, as Prometheus reads it; `may_read` says for whom."""
+    """All metrics for Prometheus. `may_read` decides who may read them."""
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def may_read(request: HttpRequest) -> bool:
-    """Whether the request has the token (FEEDSITE_METRICS_TOKEN), or comes from this very machine, past every proxy.
+    """Whether the request has FEEDSITE_METRICS_TOKEN, or comes directly from this machine.
 
-    A request passed on by a proxy comes from the machine's own address too, if the proxy runs there; it is known by the
-    headers that proxies set, whatever they say. A page of another site, open in a browser on this machine, may lead
-    its own name here: without the token the Host must be an address of this machine, or a name of the site.
+    A proxy on this machine sends requests from a local address too. Its headers give it away, whatever they say. A
+    website open in a browser on this machine may point its own name here. So without the token the Host must be a local
+    address, or a name of the site.
     """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if settings.METRICS_TOKEN and scheme.lower() == "bearer":
@@ -246,21 +245,19 @@ def _is_loopback(address: str) -> bool:
 
 
 def exposition() -> bytes:
-    """The sum over all processes in Prometheus' text format; without a folder this process's counts."""
+    """All processes' metrics in Prometheus' text format. Without a folder, only this process's."""
     return generate_latest(_everybody())
 
 
 def samples() -> Iterator[tuple[str, dict[str, str], float]]:
-    """The sum over all processes as names, labels and values."""
+    """Names, labels and values, summed over all processes."""
     for family in _everybody().collect():
         for sample in family.samples:
             yield sample.name, dict(sample.labels), sample.value
 
 
 def samples_in(folder: Path) -> Iterator[tuple[str, dict[str, str], float]]:
-    """The sum over the processes that count in a folder, as names, labels and values; for a process that counts nothing
-    there.
-    """
+    """The same for the processes that count in a folder, for a process that does not count there."""
     files = [str(path) for path in folder.glob("*.db") if path.stat().st_size]
     for family in multiprocess.MultiProcessCollector.merge(files):  # type: ignore[no-untyped-call]
         for sample in family.samples:
@@ -279,7 +276,7 @@ def _everybody() -> CollectorRegistry:
 
 
 class _Files(multiprocess.MultiProcessCollector):
-    """The files of the folder that have something in them: one that the disk had no room for is empty."""
+    """The folder's non-empty files. A file without disk space is empty."""
 
     def collect(self) -> Iterable[Metric]:
         files = [str(path) for path in Path(self._path).glob("*.db") if path.stat().st_size]

@@ -1,4 +1,4 @@
-"""Databases older than version 0.2.0, which has each app's tables in one migration and knows none of those before."""
+"""Refuses databases older than version 0.2.0. This version squashed each app's migrations."""
 
 from collections.abc import Collection
 
@@ -7,11 +7,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.recorder import MigrationRecorder
 
 _FIRST = ("accounts", "0001_initial")
-"""A migration that every older database has, and no later one."""
+"""A migration that every older database has, and no newer one."""
 
 
 def is_older(applied: Collection[tuple[str, str]]) -> bool:
-    """Whether a database with these migrations, by app and name, is older than version 0.2.0."""
+    """Whether a database with these migrations is older than version 0.2.0."""
     return _FIRST in applied
 
 

@@ -1,7 +1,7 @@
-"""The types of the site's settings (runtime/options.py).
+"""Types of the site's settings (runtime/options.py).
 
-`title` completes the sentence "It must be …". A validator raises ValueError. Its message may be shown, also for a
-secret. An empty text means that the setting is not set, so every validator accepts it.
+`title` completes "It must be …". Validators raise ValueError; the message may be shown, even for a secret. Every
+validator accepts an empty text, which means "not set".
 """
 
 import re
@@ -47,7 +47,7 @@ def _address(schemes: Iterable[str], check: Callable[[str], object]) -> AfterVal
 
 
 def _own_address(text: str) -> str:
-    """`localhost` becomes 127.0.0.1: granian takes no names."""
+    """`localhost` becomes 127.0.0.1, because granian takes no names."""
     try:
         return text and str(ip_address("127.0.0.1" if text == "localhost" else text))
     except ValueError:
@@ -89,7 +89,7 @@ def _check_redis(url: str) -> None:
     if parts.scheme in ("unix", "redis+socket"):
         if not parts.path.strip("/"):
             raise ValueError("it names no socket")
-    elif not re.fullmatch(r"/?[0-9]*", parts.path):  # redis-py would take database 0
+    elif not re.fullmatch(r"/?[0-9]*", parts.path):  # redis-py would use database 0
         raise ValueError("its database is no number")
     elif not parts.hostname:
         raise ValueError("it names no host")
@@ -119,7 +119,7 @@ def _check_backups(place: str) -> str:
 
 
 _REDIS = ("redis", "rediss", "unix")
-# `repr=False` marks a setting that may hold a secret: its value is never shown.
+# `repr=False`: the setting may hold a secret, so its value is never shown.
 Postgresql = Annotated[
     str,
     _address(("postgresql", "postgres"), _check_postgresql),
@@ -236,7 +236,7 @@ Sender = Annotated[
 def _zone(text: str) -> ZoneInfo:
     try:
         return ZoneInfo(text)
-    except (KeyError, OSError) as error:  # no file of this name, or a folder
+    except (KeyError, OSError) as error:  # no such file, or a folder
         raise ValueError from error
 
 

@@ -1,12 +1,11 @@
-"""The settings that the site reads from its environment, as one class of pydantic-settings.
+"""The site's settings, read from the environment by pydantic-settings.
 
-`runtime.environment.read` makes the object and refuses wrong values. feedsite/settings.py gives the values to Django.
-`up`, which has no Django, reads them from here. `manage.py document_settings` writes `.env.example` and
-docs/settings.md from this class.
+`runtime.environment.read` creates the object and refuses wrong values. feedsite/settings.py passes the values to
+Django. `up` reads them here, without Django. `manage.py document_settings` generates `.env.example` and
+docs/settings.md.
 
-What an operator of one site would not change is a constant: in feedsite/settings.py, or in the module that uses it.
-
-Reading them takes 0.12 s at the start of a process. msgspec would be faster, but tells one error at a time.
+Anything that an operator would not change is a constant, in feedsite/settings.py or in the module that uses it. Reading
+takes 0.12 s at the start of a process. msgspec is faster, but reports only one error at a time.
 """
 
 import os
@@ -52,9 +51,9 @@ from runtime.option_kinds import (
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-"""Processors that this process may use. macOS tells only those of the whole machine."""
+"""Processors that this process may use. macOS only tells those of the machine."""
 YEAR_SECONDS = 31_536_000
-"""Seconds. The least age with which the lists of browsers accept a site."""
+"""Minimum age with which browsers' preload lists accept a site."""
 
 
 def option(
@@ -67,15 +66,15 @@ def option(
     example: str = "",
     name: str | None = None,
 ) -> Any:
-    """One setting, between `ge` and `le`. The documents show `otherwise` in place of a default that says nothing, and
-    `example` as a value for `.env.example`. `name` is the variable if it is not named as the field.
+    """One setting, between `ge` and `le`. Documents show `otherwise` instead of an unhelpful default, and `example` in
+    `.env.example`. `name` is the variable if it differs from the field.
     """
     shown: dict[str, Any] = {"otherwise": otherwise, "example": example}
     return Field(default, description=text, ge=ge, le=le, json_schema_extra=shown, validation_alias=name)
 
 
 def broken(sentence: str) -> PydanticCustomError:
-    """The error of a rule between settings. The sentence is told as it is."""
+    """The error of a rule between settings, with this message."""
     return PydanticCustomError(RULE, "{sentence}", {"sentence": sentence})
 
 
@@ -101,7 +100,7 @@ SECTIONS = {
     "backup_to": ("Backups", ""),
     "played_store_url": ("Played history", ""),
 }
-"""The first setting of each section of the documents → title and text of the section."""
+"""Sections of the documents, by their first setting: title and text."""
 
 
 # One or two lines a setting.
@@ -312,11 +311,11 @@ class Options(BaseSettings):
 
     @property
     def metrics_folder(self) -> Path:
-        """Where the programs count under `up` (runtime.metrics)."""
+        """Folder of the metrics of all programs under `up` (runtime.metrics)."""
         return self.servers.home.run / "metrics"
 
     # --- Rules between settings ------------------------------------------------------------------------------
-    # A setting that is wrong by itself is missing in `info.data`. What follows from it is not told.
+    # An invalid setting is missing in `info.data`. Errors that follow from it are not reported.
     @field_validator("level_2_cap", "level_3_cap")
     @classmethod
     def _caps_rise(cls, cap: int, info: ValidationInfo) -> int:
@@ -367,7 +366,7 @@ class Options(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _without_spaces(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """A variable without a value counts as not set. A secret key may begin or end with a space."""
+        """Drop variables without a value. A secret key may begin or end with a space."""
         texts = {name: value if name == "secret_key" else value.strip() for name, value in values.items()}
         return {name: value for name, value in texts.items() if value.strip()}
 
@@ -393,15 +392,15 @@ SMALL_VALUES = {
     "media_megapixels": 12,
     "stream_cap": 1000,
 }
-"""The defaults with `FEEDSITE_SMALL=1`."""
+"""Defaults with `FEEDSITE_SMALL=1`."""
 SMALL_MEANS = (
     "a small machine (FEEDSITE_SMALL=1): one process serves pages and one works off tasks, the feeds server has 64 MB, "
     "pictures up to 12 megapixels are taken, one at a time, and 1,000 streams"
 )
-"""What `up` says about them at its start."""
+"""Printed by `up`."""
 VARIABLES = {
     str(field.validation_alias or f"FEEDSITE_{name.upper()}"): name for name, field in Options.model_fields.items()
 }
 """Variable → field of `Options`."""
 INTERNAL = frozenset({"FEEDSITE_SUPERVISED"})
-"""Names that the site's programs give each other."""
+"""Variables set by the site's own programs."""

@@ -1,4 +1,4 @@
-"""Ports on which the site listens. manage.py looks at them before its environment exists: standard library only."""
+"""Reserves ports. manage.py uses it before the virtual environment exists: standard library only."""
 
 import contextlib
 import errno
@@ -7,16 +7,15 @@ from collections.abc import Iterator
 
 
 class PortError(RuntimeError):
-    """The site cannot listen there. The message is one line for the person at the terminal."""
+    """The site cannot listen there. The message is one line for the terminal."""
 
 
 @contextlib.contextmanager
 def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None]:
-    """Keep the port for a program of this site. Raises PortError when it is taken.
+    """Keep the port for a program of this site. Raises PortError if it is taken.
 
-    granian binds with SO_REUSEPORT, so two sites that start at the same time would both succeed, and share the
-    visitors. A bound socket that does not listen lets granian in beside it, and shows the next site's probe that
-    the port is taken.
+    granian binds with SO_REUSEPORT, so two sites could start at once and share the visitors. A socket that is bound but
+    does not listen admits granian, but makes the next site's probe fail.
     """
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -1,9 +1,7 @@
 """`python -m runtime.preloaded granian … feedsite.wsgi:application`: granian, with the site loaded before it forks.
 
-Memory that is loaded before a fork is one copy for the parent and all its children, until one of them writes to it. The
-garbage collector would, at its first round, so it is told to leave these objects alone (`gc.freeze`).
-
-See docs/decisions.md: Programs load the site before they fork.
+Memory loaded before a fork is shared until somebody writes to it. The garbage collector would write to it, so these
+objects are hidden from it (`gc.freeze`). See docs/decisions.md: Programs load the site before they fork.
 """
 
 import gc
@@ -17,8 +15,8 @@ from runtime import shedding
 
 
 def load(target: str) -> ModuleType:
-    """Import the application's module and its addresses, and keep the collector off them."""
-    gc.disable()  # a round half-way would leave holes that every child fills for itself
+    """Import the application and its views, and hide them from the garbage collector."""
+    gc.disable()  # a collection in between would leave holes that every child fills separately
     module = import_module(target.partition(":")[0])
     load_pages()
     share()
@@ -27,7 +25,7 @@ def load(target: str) -> ModuleType:
 
 
 def queue(module: ModuleType) -> None:
-    """Have requests wait in a queue of the site."""
+    """Let requests wait in the site's queue."""
     from django.conf import settings
 
     shedding.install(module, threads=settings.WEB_THREADS, seconds=settings.WEB_WAIT_SECONDS)
@@ -35,26 +33,24 @@ def queue(module: ModuleType) -> None:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Whether a line of granian is to be written. Its threads are many because they are doors alone
-    (runtime/shedding.py), and docs/scaling.md says what the sysctl does.
-    """
+    """Whether to log a line of granian. Its threads only queue requests (runtime/shedding.py), so many are fine."""
     return not str(record.msg).startswith(("Configuration allows spawning up to", "Workers respawn is configured, but"))
 
 
 def load_pages() -> None:
-    """Import what the first requests would: the addresses with their views, and the catalogues of texts."""
+    """Import what the first requests would: addresses with their views, and catalogues."""
     from django.conf import settings
     from django.urls import get_resolver
     from django.utils import translation
 
-    get_resolver()._populate()  # for the language of the moment, and it imports all
+    get_resolver()._populate()  # for the current language; it imports everything
     for code, _ in settings.LANGUAGES:
         translation.activate(code)
     translation.deactivate()
 
 
 def share() -> None:
-    """Have all objects of now left alone by the collector, in this process and in those that it forks."""
+    """Hide all current objects from the garbage collector, also in forked processes."""
     gc.collect()
     gc.freeze()
 

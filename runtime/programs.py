@@ -1,4 +1,4 @@
-"""The programs of the site: `up` supervises them all, systemd and compose start each by `manage.py program`."""
+"""The programs of the site. `up` runs all of them, systemd and compose run each by `manage.py program`."""
 
 import fcntl
 import os
@@ -10,22 +10,22 @@ from runtime.embedded import Home, lock_file, try_lock
 from runtime.options import Options
 
 NAMES = ("web", "stream", "grpc", "beat", "worker")
-"""In the order in which they are stopped: no new requests, no new tasks, and then the tasks at work."""
+"""In stop order: first no new requests, then no new tasks, then running tasks end."""
 LOCK = "program"
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
 TOO_LARGE_SECONDS = 30
-"""How often granian looks whether a process of web has outgrown its bound."""
+"""How often granian checks the memory of web's processes."""
 
 
 def mark_program(home: Home) -> None:
-    """Have this process hold a lock until it ends: it becomes a program that `up` does not supervise."""
+    """Hold a lock until this process ends: it is a program without `up`."""
     handle = os.open(home.run / f"{LOCK}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    os.set_inheritable(handle, True)  # the program takes this process's place
+    os.set_inheritable(handle, True)  # the program replaces this process
     fcntl.flock(handle, fcntl.LOCK_SH)
 
 
 def programs_run(home: Home) -> bool:
-    """Whether a program of this data folder runs that `up` does not supervise."""
+    """Whether a program of this data folder runs without `up`."""
     if not (home.run / f"{LOCK}.lock").exists():
         return False
     with lock_file(home, LOCK) as lock:
@@ -33,7 +33,7 @@ def programs_run(home: Home) -> bool:
 
 
 class Place(NamedTuple):
-    """Where the programs listen; no gRPC where its port is 0."""
+    """Where the programs listen. No gRPC if its port is 0."""
 
     host: str
     port: int
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """A program as it is started. `command` are the words behind `python -m`."""
+    """How to start a program. `command` follows `python -m`."""
 
     name: str
     command: list[str]
@@ -50,17 +50,17 @@ class Definition(NamedTuple):
 
 
 def place(options: Options) -> Place:
-    """Where they listen if nothing looks for free ports: the stream behind PORT."""
+    """The default ports. The stream's is the one after PORT."""
     return Place(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
 
 
 def programs(options: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
-    """All of them, as this environment has them; `together` on one machine, where a worker has beat as its child.
+    """All programs with this environment. `together`: on one machine the worker runs beat as its child.
 
-    See docs/decisions.md: Programs load the site before they fork.
-    See docs/decisions.md: Requests queue in the site, not in granian.
+    See docs/decisions.md: Programs load the site before they fork. See docs/decisions.md: Requests queue in the site,
+    not in granian.
     """
-    # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
+    # Beat and worker log only warnings by default. A line per task would bury everything else.
     level = options.log_level or "WARNING"
     # Celery warns root of pickles, which this site does not accept.
     warnings = [os.environ.get("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
@@ -68,10 +68,10 @@ def programs(options: Options, at: Place, *, together: bool = False) -> Iterator
         METRICS: os.environ.get(METRICS) or str(options.metrics_folder),
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": ",".join(filter(None, warnings)),
-        # glibc gives every thread an arena of its own, up to eight a core, and none is given back.
+        # glibc gives each thread its own arena, up to eight per core, and never frees them.
         "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "2",
     }
-    # Celery would run Django's checks in each program, which load every page; `prepare` and `migrate` have run them.
+    # Celery would run Django's checks in each program and load every page. `prepare` and `migrate` have run them.
     quiet = environ | {"FEEDSITE_LOG_LEVEL": level, "CELERY_SKIP_CHECKS": "1"}
     granian = "runtime.preloaded granian"
     respawn = "--respawn-failed-workers --respawn-interval 0.5"
@@ -82,7 +82,7 @@ def programs(options: Options, at: Place, *, together: bool = False) -> Iterator
     web += f" {respawn} --workers-kill-timeout 3 feedsite.wsgi:application"
     yield Definition("web", web.split(), environ)
 
-    # Every open stream, and a few more that are told that it is full.
+    # All streams, and some more that are told that it is full.
     stream = f"runtime.stream_server --host {at.host} --port {at.stream} --most {options.stream_cap + 100}"
     yield Definition("stream", [*stream.split(), "feedsite.asgi:application"], environ)
 

@@ -1,6 +1,6 @@
-"""How often one caller may do one thing: the rates of the site and their defaults.
+"""The rates of the site and their defaults: how often one caller may do something.
 
-`FEEDSITE_RATES` replaces single ones (runtime/options.py). web/rates.py counts the calls.
+`FEEDSITE_RATES` overrides them (runtime/options.py). web/rates.py counts calls.
 """
 
 import re
@@ -57,7 +57,7 @@ RATES = {
 
 @lru_cache
 def parse_rate(text: str) -> tuple[int, int]:
-    """Calls and seconds of a rate such as `20/hour`. Raises ValueError."""
+    """Calls and seconds of a rate like `20/hour`. Raises ValueError."""
     calls, _, period = text.partition("/")
     if not re.fullmatch(r"0*[1-9][0-9]{0,9}", calls) or period not in PERIODS:
         raise ValueError

@@ -1,7 +1,7 @@
-"""`setup`: what a public site on servers of its own needs before its first start: the file of variables with its keys,
-and its role and database in PostgreSQL. docs/install.md has the steps around it.
+"""`setup`: prepares a public site with its own servers: the file of variables with keys, and PostgreSQL's role and
+database.
 
-It has no Django: there is nothing to read its settings from yet.
+docs/install.md has the other steps. It runs without Django, because there are no settings yet.
 """
 
 import argparse
@@ -23,7 +23,7 @@ ABOUT = (
     "database in PostgreSQL. See docs/install.md."
 )
 USER = "feedsite"
-"""The user of the system under which the programs run, and by default the role and the database."""
+"""The system user of the programs, and the default role and database."""
 DOMAIN_ASKED = "The site's domain (feeds.example.org): "
 MAIL_ASKED = "The mail server (smtp+tls://user:password@mail.example.org:587; empty: letters go to the log): "
 NOT_MADE = """\
@@ -32,11 +32,11 @@ The role and the database are not made yet. Have a superuser of PostgreSQL run t
 
 
 class SetupError(RuntimeError):
-    """The site cannot be prepared. The message is one line for the person at the terminal."""
+    """The site cannot be prepared. The message is one line for the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is not given is asked for at a terminal, or has a default."""
+    """Missing ones have a default, or are asked for at the terminal."""
     parser.add_argument("--domain", help="the site's host name")
     parser.add_argument("--mail", help="FEEDSITE_EMAIL_URL")
     parser.add_argument("--file", type=Path, default=Path("/etc/feedsite.env"), help="the file of variables")
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run `setup` with the arguments of its command line. Raises SetupError and OptionsError."""
+    """Run `setup`. Raises SetupError and OptionsError."""
     parser = argparse.ArgumentParser(prog="manage.py setup", description=ABOUT)
     add_arguments(parser)
     asked = parser.parse_args(arguments)
@@ -92,19 +92,19 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def answer(question: str) -> str:
-    """What the person at the terminal says; nothing where there is none."""
+    """The answer of a person at the terminal, or empty without one."""
     return input(question).strip() if sys.stdin.isatty() else ""
 
 
 def database_url(name: str, password: str, place: str) -> str:
-    """The address of the site's database. A place with a slash is the folder of a socket."""
+    """The address of the site's database. If `place` has a slash, it is a socket's folder."""
     if place.startswith("/"):
         return f"postgresql://{name}:{password}@/{name}?host={quote(place)}"
     return f"postgresql://{name}:{password}@{place}/{name}"
 
 
 def check(variables: Mapping[str, str]) -> None:
-    """Raise OptionsError for values that no program would start with."""
+    """Raise OptionsError for values with which no program would start."""
     for name in [name for name in os.environ if name.startswith(environment.PREFIX)]:
         del os.environ[name]
     os.environ.update(variables)
@@ -112,7 +112,7 @@ def check(variables: Mapping[str, str]) -> None:
 
 
 def write(path: Path, variables: Mapping[str, str]) -> None:
-    """Write the file, readable by root and the site's user alone. Raises SetupError."""
+    """Write the file, readable only by root and the site's user. Raises SetupError."""
     lines = "".join(f"{name}={value}\n" for name, value in variables.items() if value)
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w") as file:
@@ -125,7 +125,7 @@ def write(path: Path, variables: Mapping[str, str]) -> None:
 
 
 def role_and_database(name: str, password: str) -> list[str]:
-    """The statements that make them. CREATEDB is for `restore --check`."""
+    """Statements that create both. `restore --check` needs CREATEDB."""
     quoted = '"' + name.replace('"', '""') + '"'
     return [
         f"CREATE ROLE {quoted} LOGIN CREATEDB PASSWORD '{password}'",
@@ -134,8 +134,8 @@ def role_and_database(name: str, password: str) -> list[str]:
 
 
 def run_statements(statements: Sequence[str], superuser: str | None) -> bool:
-    """Whether they were run: by the address of a superuser, or as the user postgres where this is root. Raises
-    SetupError if PostgreSQL refused them.
+    """Whether the statements could be run: by a superuser's address, or as root by the user postgres. Raises SetupError
+    if PostgreSQL refused them.
     """
     if superuser:
         psql, shown = ["psql", "--dbname", superuser], "the superuser"
@@ -143,7 +143,7 @@ def run_statements(statements: Sequence[str], superuser: str | None) -> bool:
         psql, shown = ["runuser", "--user", "postgres", "--", "psql", "--dbname", "postgres"], "the user postgres"
     else:
         return False
-    # By its standard input: the password is in no list of processes.
+    # By standard input, so that the password is in no list of processes.
     done = subprocess.run(  # noqa: S603 (ours)
         [*psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"],
         input="".join(f"{each};\n" for each in statements),
@@ -159,7 +159,7 @@ def run_statements(statements: Sequence[str], superuser: str | None) -> bool:
 
 
 def has_user(name: str) -> bool:
-    """Whether the system has such a user."""
+    """Whether the system has this user."""
     with contextlib.suppress(KeyError):
         return bool(pwd.getpwnam(name))
     return False

@@ -1,19 +1,16 @@
-"""The queue in which requests wait for a thread of web. Requests that have waited for too long are shed: answered 503.
+"""Queues requests for the threads of web. Requests that wait too long are shed: answered 503.
 
-granian would queue them itself, where nothing says how long they wait: at twice the capacity of a machine it holds up
-to a thousand requests, and each waits for many seconds for an answer that its client no longer wants. So the threads
-that granian calls are doors here. A door takes a request when it comes, notes the time and queues it; the threads that
-answer are this module's. A request that a thread comes to after `seconds` is refused before anything of it was begun.
-A door refuses what is late as well, should no thread come: all may wait for a frozen server.
+granian would queue them without a limit on the wait. At twice a machine's capacity it holds up to a thousand requests
+for many seconds, and answers clients that have left. So granian's threads are only doors here: a door notes the time,
+queues the request, and returns. This module's threads answer. A request that waited for more than `seconds` is refused
+untouched. Doors also refuse late requests, because all threads may be waiting for a frozen server.
 
-granian drops the body of a request when its call returns. So the door of a request with a body stays until that is
-answered, and at most `HELD` of them do: the request that would take the last door is refused at once.
+granian drops a request's body when its call returns, so the door of a request with a body waits for the answer. At most
+`HELD` doors wait. The request that would take the last door is refused at once.
 
-Questions about health (`web.health`) are not shed: a busy process is no dead one. Of those that are late, `PROBES_LATE`
-wait on; strangers may ask them too.
-
-See docs/decisions.md: Requests queue in the site, not in granian.
-See docs/decisions.md: Own code in place of a library.
+Health checks (`web.health`) are not shed, because a busy process is not dead. Only `PROBES_LATE` late ones stay,
+because strangers can send them too. See docs/decisions.md: Requests queue in the site, not in granian. See
+docs/decisions.md: Own code in place of a library.
 """
 
 import logging
@@ -29,18 +26,18 @@ logger = logging.getLogger(__name__)
 
 Scope = dict[str, Any]
 Runner = Callable[[Any, Scope], Any]
-"""Answers the request of a scope by granian's protocol, whichever thread calls it."""
+"""Answers a request by granian's protocol, from any thread."""
 
 HELD = 32
-"""Requests with bodies that wait or are answered at a time, by process."""
+"""Maximum queued or running requests with bodies per process."""
 DOORS = HELD + 1
-"""Threads of granian, which it starts as they are needed, and ends when they are idle."""
+"""Maximum threads of granian. It starts them as needed, and ends idle ones."""
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 PROBES_LATE = 8
 
 
 class Waiting(NamedTuple):
-    """A request that waits; `since` by time.monotonic(). `done` is set when it is answered, where a door waits."""
+    """A queued request. `since` is time.monotonic(). `done` is set for a waiting door when it is answered."""
 
     since: float
     protocol: Any
@@ -49,12 +46,12 @@ class Waiting(NamedTuple):
 
     @property
     def is_probe(self) -> bool:
-        """Whether it asks about health."""
+        """Whether it is a health check."""
         return self.scope.get("PATH_INFO") in PROBES
 
 
 class Queue:
-    """Requests in the order in which they came, and the threads that answer them, which start with the first."""
+    """Requests in order of arrival, and the threads that answer them. The first request starts a thread."""
 
     def __init__(self, answer: Runner, refuse: Runner, *, threads: int, seconds: float) -> None:
         self.answer, self.refuse = answer, refuse
@@ -64,7 +61,7 @@ class Queue:
         self.changed = threading.Condition(threading.Lock())
 
     def take(self, protocol: Any, scope: Scope) -> None:
-        """The door: queue a request, and refuse those that are late."""
+        """The door: queue a request, and refuse late ones."""
         now = time.monotonic()
         done = threading.Event() if has_body(scope) else None
         new = Waiting(now, protocol, scope, done)
@@ -87,7 +84,7 @@ class Queue:
         self.changed.notify()
 
     def _late(self, now: float) -> list[Waiting]:
-        """Take those out that have waited for too long."""
+        """Remove requests that waited too long."""
         late: list[Waiting] = []
         probes: list[Waiting] = []
         while self.waiting and now - self.waiting[0].since > self.seconds:
@@ -118,10 +115,10 @@ class Queue:
             if each.done:
                 with self.changed:
                     self.held -= 1
-            del each  # its connection may end
+            del each  # so that its connection can end
 
     def _run(self, runner: Runner, each: Waiting) -> None:
-        """Answer by a runner. An error of the application itself is a 500, unless its answer has begun."""
+        """Answer by a runner. An error of the application gives 500, unless its answer has begun."""
         try:
             if runner is self.refuse:
                 from runtime import metrics
@@ -142,9 +139,9 @@ def has_body(scope: Scope) -> bool:
 
 
 def install(module: ModuleType, *, threads: int, seconds: float) -> None:
-    """Have granian's processes of web answer by a queue; `module.refused` is the application that refuses.
+    """Make granian's web processes use a queue. `module.refused` is the application that refuses.
 
-    granian has no setting for it. Raises AttributeError where its version has another inside.
+    granian has no setting for this. Raises AttributeError if granian's internals have changed.
     """
     mp: Any = import_module("granian.server.mp")
     wrap = mp._wsgi_call_wrap

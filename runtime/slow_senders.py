@@ -1,14 +1,12 @@
-"""Connections of web whose bodies do not come are closed.
+"""Closes connections of web whose request bodies do not arrive.
 
-granian has no time limit for bodies, and nothing interrupts a read that waits. So the connection is closed under it:
-the read ends, and its thread is free. granian does not say which connection a request came by, but the kernel knows how
-much each has brought and got. While a read takes longer than `SECONDS`, the connections to the site that have brought
-less than `ENOUGH` in that time, and got nothing, are closed. Idle ones may be among them, which clients open again, and
-one whose answer takes as long.
+granian has no timeout for bodies, and nothing can interrupt a waiting read. Closing the connection ends the read and
+frees its thread. granian does not tell which connection a request uses, but the kernel counts bytes per connection.
+When a read takes longer than `SECONDS`, this closes connections on which the client sent fewer than `ENOUGH` bytes in
+that time and got nothing. That may hit idle connections, which clients reopen, and one whose answer takes as long.
 
-Only Linux says so. Elsewhere, and on a Unix socket, the proxy bounds its clients (deploy/).
-
-See docs/decisions.md: Requests queue in the site, not in granian.
+Linux only. Elsewhere, and on a Unix socket, the proxy limits its clients (deploy/). See docs/decisions.md: Requests
+queue in the site, not in granian.
 """
 
 import fcntl
@@ -30,23 +28,23 @@ logger = logging.getLogger(__name__)
 
 SECONDS = 30.0
 ENOUGH = 64 * 1024
-"""Bytes that a connection has to bring in `SECONDS`."""
+"""Bytes that a connection must send in `SECONDS`."""
 OPEN_FILES = Path("/proc/self/fd")
 TCP_INFO = struct.Struct("=24xI92xQQ8xI")
-"""Of Linux's struct tcp_info: packets under way, bytes that arrived there and here, bytes that were not sent yet."""
+"""From Linux's struct tcp_info: packets in flight, bytes acknowledged by the peer, bytes received, bytes unsent."""
 
 
 class Traffic(NamedTuple):
-    """The bytes of a connection so far."""
+    """A connection's bytes so far."""
 
     got: int
     brought: int
     is_busy: bool
-    """Whether the site is at work for it: bytes wait here to be sent or read."""
+    """Whether bytes wait here to be sent or read."""
 
     @classmethod
     def of(cls, connection: socket.socket) -> "Traffic":
-        """The traffic of a connection now. Raises OSError."""
+        """The current traffic of a connection. Raises OSError."""
         info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size)
         under_way, got, brought, unsent = TCP_INFO.unpack(info)
         unread = int.from_bytes(fcntl.ioctl(connection, termios.FIONREAD, bytes(4)), sys.byteorder)
@@ -55,14 +53,14 @@ class Traffic(NamedTuple):
 
 @dataclass
 class Seen:
-    """A connection, and since when it has had no more traffic than this."""
+    """A connection, and since when it has had too little traffic."""
 
     since: float
     traffic: Traffic
 
 
 class SlowSenders:
-    """The reads of bodies of this process, and a thread that looks after them, which starts with the first."""
+    """The body reads of this process, and a thread that checks them. The first read starts it."""
 
     def __init__(self, seconds: float = SECONDS, enough: int = ENOUGH) -> None:
         self.seconds, self.enough = seconds, enough
@@ -73,7 +71,7 @@ class SlowSenders:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """A read of a body, or of a part of it, that has to bring `enough` in time."""
+        """A read of a body, or part of one, that must bring `enough` bytes in time."""
         read = object()
         with self._lock:
             self._reads[read] = time.monotonic()
@@ -95,7 +93,7 @@ class SlowSenders:
                 logger.exception("Slow senders are not looked for")
 
     def look(self, now: float) -> None:
-        """Note the traffic of all connections, and close the slow ones if a read is late. Raises OSError."""
+        """Record the traffic of all connections, and close slow ones if a read is late. Raises OSError."""
         with self._lock:
             oldest = min(self._reads.values(), default=None)
         if oldest is None:
@@ -104,7 +102,7 @@ class SlowSenders:
         with _connections() as connections:
             before, self._seen = self._seen, {}
             for name, connection in connections.items():
-                with suppress(OSError):  # it ended meanwhile
+                with suppress(OSError):  # it has ended
                     seen = self._seen[name] = self._noted(before.get(name), Traffic.of(connection), now)
                     if now - max(oldest, seen.since) >= self.seconds:
                         connection.shutdown(socket.SHUT_RDWR)
@@ -118,11 +116,11 @@ class SlowSenders:
 
 @contextmanager
 def _connections() -> Iterator[dict[Any, socket.socket]]:
-    """The connections to the ports on which this process listens, by descriptor and peer. Raises OSError."""
+    """Connections to this process's listening ports, by descriptor and peer. Raises OSError."""
     with ExitStack() as stack:
         connected, ports = {}, set()
         for file in OPEN_FILES.iterdir():
-            with suppress(OSError):  # it was closed meanwhile, or is no socket of TCP
+            with suppress(OSError):  # it was closed, or is no TCP socket
                 if not str(file.readlink()).startswith("socket:"):
                     continue
                 one = stack.enter_context(socket.socket(fileno=os.dup(int(file.name))))

@@ -1,12 +1,9 @@
-"""`python -m runtime.stream_server --host H --port P --most N feedsite.asgi:application`: uvicorn, for open lines.
+"""`python -m runtime.stream_server --host H --port P --most N feedsite.asgi:application`: uvicorn for open connections.
 
-uvicorn holds a connection in a third of the memory that granian takes, and a socket in a seventh. What it lacks for
-strangers stands here: bounds for requests and their time, for what a socket says and for connections, and an order of
-stopping in which the application ends its connections first. Another instance may listen on the same port
-(`SO_REUSEPORT`).
-
-See docs/decisions.md: uvicorn serves open connections.
-See docs/decisions.md: Own code in place of a library.
+Per connection uvicorn needs a third of granian's memory, per WebSocket a seventh. This module adds what uvicorn lacks
+for the public internet: limits on requests, their time, messages and connections. It also lets the application end its
+connections first when it stops. Another instance may share the port (`SO_REUSEPORT`). See docs/decisions.md: uvicorn
+serves open connections. See docs/decisions.md: Own code in place of a library.
 """
 
 import argparse
@@ -30,25 +27,25 @@ from websockets.exceptions import InvalidState
 from websockets.protocol import State
 
 REQUEST_SECONDS = 20
-"""How long a client may take to say a request."""
+"""Maximum time for sending a request."""
 READ_BYTES = 4_096
-"""Bytes read of a client before others have their turn. asyncio reads 256 KB: 43,000 of the smallest frames."""
+"""Bytes read from a client per turn. asyncio's 256 KB would be up to 43,000 tiny frames."""
 MESSAGE_BYTES, FRAGMENTS = 16_384, 64
-"""A client's longest message, and its parts."""
+"""Maximum size and number of fragments of a client's message."""
 SAID_BYTES, SAID_SECONDS = 262_144, 60.0
-"""A client that says more in so many seconds is cut off: frames that are no message cost as much as others."""
+"""Bytes per period that a client may send. Frames that are no messages also cost time."""
 BACKLOG, ACCEPTED = 2_048, 16
-"""Connections that may wait to be accepted, and that are accepted at once."""
+"""Connections waiting to be accepted, and accepted at once."""
 REFUSED = 1_000
-"""Connections beyond the most, which the application may answer; those beyond these are cut."""
+"""Connections above the maximum that the application still refuses politely. More are cut."""
 OWN_FILES, MIN_ROOM = 200, 100
-"""Files that the process has open besides (servers, libraries, logs), and the fewest connections worth a start."""
+"""Other open files of the process (servers, libraries, logs), and the minimum of connections for a start."""
 TICK_SECONDS = 1.0
-"""How often the header `Date` is made."""
+"""How often the header `Date` is updated."""
 END_SECONDS = 1
-"""How long clients may take to notice that their connections have ended."""
+"""How long clients have to notice the end of their connections."""
 GONE_SECONDS = 60
-"""How long a peer may acknowledge nothing, or take nothing, of what is written to it."""
+"""Maximum time without an acknowledgement from the peer."""
 PROBES = {
     "SO_KEEPALIVE": (socket.SOL_SOCKET, 1),
     "TCP_KEEPIDLE": (socket.IPPROTO_TCP, 30),
@@ -56,24 +53,24 @@ PROBES = {
     "TCP_KEEPCNT": (socket.IPPROTO_TCP, 3),
     "TCP_USER_TIMEOUT": (socket.IPPROTO_TCP, GONE_SECONDS * 1000),
 }
-"""Options by which the kernel finds peers that are gone without a word, as a phone out of reach or a proxy whose
-machine died. Probes after 30 quiet seconds keep the tables of routers fresh, too.
+"""Socket options that let the kernel find silently lost peers: a phone out of reach, a proxy whose machine died. Probes
+after 30 quiet seconds also keep entries in routers' tables.
 """
 
 
 class Request(H11Protocol):
-    """A connection until it is a socket. uvicorn waits for ever for the rest of a request."""
+    """A connection before it becomes a WebSocket. Adds a timeout, because uvicorn waits forever for a request."""
 
     waiting: asyncio.TimerHandle | None = None
 
     def __init__(self, *words: Any, **named: Any) -> None:
         super().__init__(*words, **named)
         self.most = self.limit_concurrency or 0
-        # uvicorn would count connections that say nothing, and refuse questions about health for them.
+        # uvicorn would count silent connections, and refuse health checks because of them.
         self.limit_concurrency = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
+        """Start the timeout."""
         super().connection_made(transport)
         transport.max_size = READ_BYTES  # type: ignore[attr-defined]
         if len(self.connections) > self.most + REFUSED:
@@ -81,12 +78,12 @@ class Request(H11Protocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop the timeout."""
         super().connection_lost(exc)
         self._wait(is_wanted=False)
 
     def data_received(self, data: bytes) -> None:
-        """Read on. No request of this process has a body: one that goes on after the answer is cut."""
+        """Parse. Requests here have no bodies: cut one that goes on after its answer."""
         super().data_received(data)
         is_answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
         if is_answered and self.transport.get_protocol() is self:
@@ -95,7 +92,7 @@ class Request(H11Protocol):
             self._watch()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, and let the application say no more. After its answer there is nothing to say."""
+        """Refuse invalid HTTP, and silence the application. If an answer has been sent, close."""
         try:
             super().send_400_response(msg)
         except h11.LocalProtocolError:
@@ -117,14 +114,14 @@ class Request(H11Protocol):
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """A socket. uvicorn bounds messages and not what else a client says, and leaves a request to open one that its
-    library cannot read unanswered and open.
+    """A WebSocket. uvicorn limits messages, but not other data, and neither answers nor closes an unreadable
+    handshake.
     """
 
     said, said_since = 0, 0.0
 
     def data_received(self, data: bytes) -> None:
-        """Read on, but nothing before the socket is open."""
+        """Parse. Data before the socket is open ends the connection."""
         is_early = self.handshake_initiated and self.conn.state is State.CONNECTING
         if is_early or self._says_too_much(data):
             self.transport.abort()
@@ -144,7 +141,7 @@ class Socket(WebSocketsSansIOProtocol):
         return self.said > SAID_BYTES
 
     def shutdown(self) -> None:
-        """End, whatever the client has done to it already."""
+        """End in any state."""
         try:
             super().shutdown()
         except (AssertionError, InvalidState):
@@ -152,14 +149,14 @@ class Socket(WebSocketsSansIOProtocol):
 
 
 class Server(uvicorn.Server):
-    """At the end it takes no new connections, has the application end those that are open, and stops."""
+    """Stops accepting first, then lets the application end its connections."""
 
     loop: asyncio.AbstractEventLoop
     turn: asyncio.Event | None = None
 
     async def main_loop(self) -> None:
-        """Wait for the end. uvicorn looks for it ten times a second, a sixth of what the whole site takes at rest; each
-        second the header `Date` is made anew.
+        """Wait for the end. uvicorn would check ten times a second, a sixth of the site's CPU time at rest. Each second
+        the header `Date` is updated.
         """
         self.loop, self.turn = asyncio.get_running_loop(), asyncio.Event()
         while not await self.on_tick(0):
@@ -167,13 +164,15 @@ class Server(uvicorn.Server):
                 await asyncio.wait_for(self.turn.wait(), TICK_SECONDS)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End at once."""
+        """Wake the loop at once."""
         super().handle_exit(sig, frame)
         if self.turn is not None:
-            self.loop.call_soon_threadsafe(self.turn.set)  # a loop that waits is not woken by the signal itself
+            self.loop.call_soon_threadsafe(self.turn.set)  # a signal alone does not wake the loop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """asyncio accepts as many at once as may wait, and without file descriptors it tells of each that fails."""
+        """Set the backlog separately. asyncio accepts a whole backlog at once, and logs each failure without file
+        descriptors.
+        """
         await super().startup(sockets)
         for each in sockets or []:
             each.listen(BACKLOG)
@@ -187,9 +186,8 @@ class Server(uvicorn.Server):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that shares its port, bound and not listening; connections inherit its options. Raises OSError.
-
-    Systems that lack an option go without.
+    """A bound socket with SO_REUSEPORT that does not listen yet. Connections inherit its options. Options that the
+    system lacks are skipped. Raises OSError.
     """
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
@@ -203,7 +201,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def room(most: int) -> int:
-    """How many of `most` connections fit into the files that the system lets the process have; it asks for them."""
+    """How many of `most` connections the limit of open files allows. Raises the soft limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + REFUSED + OWN_FILES
     files = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -213,7 +211,7 @@ def room(most: int) -> int:
 
 
 def config(application: str, most: int) -> uvicorn.Config:
-    """`most`: connections that the application takes; it refuses more by itself, up to `REFUSED`."""
+    """`most`: connections for the application. It refuses up to `REFUSED` more itself."""
     return uvicorn.Config(
         application,
         loop="asyncio",
@@ -221,10 +219,10 @@ def config(application: str, most: int) -> uvicorn.Config:
         ws=Socket,
         ws_max_size=MESSAGE_BYTES,
         ws_ping_interval=None,
-        ws_per_message_deflate=False,  # a compressor takes 30 KB a socket
+        ws_per_message_deflate=False,  # a compressor takes 30 KB per socket
         lifespan="on",
         log_config=None,
-        log_level="error",  # warnings are of clients; addresses, which hold tokens, are information
+        log_level="error",  # warnings are about clients; info lines have addresses with tokens
         access_log=False,
         proxy_headers=False,  # the site has its own rule (web/proxy.py)
         server_header=False,
@@ -238,20 +236,20 @@ NO_ERRORS = ("without completing response", "without completing handshake", "Inv
 
 
 def is_told(record: logging.LogRecord) -> bool:
-    """Whether a line of uvicorn's is logged: a client that is dropped because it reads too slowly, that says what is no
-    text, or that is refused a socket, is no error.
+    """Whether to log a line of uvicorn. Not an error: dropping a client that reads too slowly, sends invalid text, or
+    is refused a socket.
     """
     said = str(record.msg)
     return not any(words in said for words in NO_ERRORS)
 
 
 def end(number: int, frame: object) -> None:
-    """End the process. Its threads may wait for PostgreSQL, and are not waited for."""
+    """End the process without waiting for threads, which may wait for PostgreSQL."""
     os._exit(0)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
-    """Read the words of the command line. Exits with 2 where they are wrong."""
+    """Parse the command line. Exits with 2 on errors."""
     parser = argparse.ArgumentParser(prog="runtime.stream_server")
     parser.add_argument("application")
     parser.add_argument("--host", required=True)
@@ -261,7 +259,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def main(words: Sequence[str]) -> None:
-    """Serve until SIGTERM or SIGINT, at which uvicorn stops and then raises the signal again."""
+    """Serve until SIGTERM or SIGINT. uvicorn stops, then raises the signal again."""
     asked = arguments(words)
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, end)

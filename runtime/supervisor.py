@@ -1,13 +1,11 @@
-"""What starts the site's processes, restarts those that die, and stops them in order: programs and embedded servers.
+"""Starts, restarts and stops processes: the site's programs and the embedded servers.
 
-`up` runs one supervisor for the programs. The keeper (runtime/keeper.py) runs one for the embedded servers, which
-commands use without `up`. The supervisor imports neither Django nor a library: it waits most of its life, and its
-imports stay in memory.
+`up` runs one supervisor for programs, the keeper (runtime/keeper.py) another for embedded servers. It imports neither
+Django nor a library: it mostly waits, and imports stay in memory.
 
-In an upgrade a program that listens gets a successor on the same port (SO_REUSEPORT), and stops when that one listens.
-So no connection is refused, and a version that does not start leaves the old one running. Meanwhile both take memory.
-
-See docs/decisions.md: Own code in place of a library.
+In an upgrade, a listening program gets a successor on the same port (SO_REUSEPORT), and stops when that one listens. So
+no connection is refused, and a version that does not start leaves the old one running. Both need memory meanwhile. See
+docs/decisions.md: Own code in place of a library.
 """
 
 import contextlib
@@ -26,22 +24,22 @@ from pathlib import Path
 from runtime.embedded import Child, ServerError, die_with_parent, wait_for
 
 TAG = "FEEDSITE_SUPERVISED"  # in the environment of every program, so that a later supervisor finds leftovers
-BACK_OFF_SECONDS = (0.2, 10.0)  # seconds before the second and before the late restarts of a child that keeps dying
-STEADY_SECONDS = 30.0  # seconds after which a child counts as sound again
-GRACE_SECONDS = 4.0  # seconds a program gets to stop by itself
+BACK_OFF_SECONDS = (0.2, 10.0)  # seconds before the second and before late restarts of a child that keeps dying
+STEADY_SECONDS = 30.0  # seconds after which a child counts as healthy again
+GRACE_SECONDS = 4.0  # seconds for a program to stop by itself
 NEXT = signal.SIGUSR1  # asks for a restart of all programs, one after another
 TURN = ("worker", "beat", "web", "stream", "grpc")
-"""The order of a restart: what a new page enqueues finds a worker that knows it."""
-TURN_SECONDS = 90.0  # in which a program that is started anew listens
+"""Order of a restart. A worker must know the tasks that new pages enqueue, so it is first."""
+TURN_SECONDS = 90.0  # seconds for a new program to listen
 SETTLED_SECONDS = 3.0  # seconds after which a program without a port counts as started
 
 
 class ProgramError(RuntimeError):
-    """A child does not start at all. The message is one line for the person at the terminal."""
+    """A child does not start. The message is one line for the terminal."""
 
 
 class Program(Child):
-    """One of the site's programs. What it writes comes through a pipe."""
+    """One of the site's programs. Its output comes through a pipe."""
 
     stop_seconds = GRACE_SECONDS
 
@@ -56,7 +54,7 @@ class Program(Child):
         self.unfinished_line = b""
 
     def start(self) -> None:
-        """Start the program in a process group of its own. Raises OSError."""
+        """Start the program in its own process group. Raises OSError."""
         self.process = subprocess.Popen(
             self.command,
             cwd=self.folder,
@@ -64,7 +62,7 @@ class Program(Child):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor only
+            start_new_session=True,  # Ctrl-C only reaches the supervisor
             preexec_fn=die_with_parent(signal.SIGTERM),
         )
         assert self.process.stdout is not None  # noqa: S101 (for the type checker)
@@ -72,15 +70,15 @@ class Program(Child):
         self.started_at = time.monotonic()
 
     def last_words(self) -> str:
-        """Where to read why it ended."""
+        """Points to its output above."""
         return "its last words stand above"
 
 
 class Supervisor:
-    """Runs children until SIGTERM, SIGINT or SIGHUP. `tend` is called about once a second meanwhile, and `say` gets
-    each line for the terminal with the name of its program.
+    """Runs children until SIGTERM, SIGINT or SIGHUP. Calls `tend` about once a second, and `say` for each line of
+    output.
 
-    Without threads: a child dies with the thread that started it, and forking with threads about is unsafe.
+    Without threads: a child dies with the thread that started it, and forking with threads is unsafe.
     """
 
     def __init__(
@@ -112,9 +110,9 @@ class Supervisor:
     def run(
         self, *, is_up: Callable[[], bool], announce: Callable[[], None], is_over: Callable[[], bool] = lambda: False
     ) -> None:
-        """Run to a signal, or until `is_over`. `announce` is called once, when `is_up`.
+        """Run until a signal, or until `is_over`. Call `announce` once when `is_up`.
 
-        Raises ProgramError, after everything is stopped, when a child dies again and again before that.
+        Raises ProgramError, after stopping everything, if a child keeps dying before that.
         """
         up = False
         with self._woken_by_signals():
@@ -136,7 +134,7 @@ class Supervisor:
                 self._stop_all()
 
     def ask_turn(self, number: int, frame: object) -> None:
-        """The handler of the signal that asks for a restart by turns."""
+        """Signal handler: request a restart by turns."""
         self.turns_asked += 1
 
     def _on_signal(self, number: int, frame: object) -> None:
@@ -144,7 +142,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def _woken_by_signals(self) -> Iterator[None]:
-        """Inside the block signals are counted, and each ends the wait for lines at once."""
+        """Count signals inside the block. Each interrupts the wait for output."""
         reading, writing = socket.socketpair()
         with reading, writing:
             reading.setblocking(False)
@@ -161,16 +159,16 @@ class Supervisor:
                     signal.signal(each, handler)
 
     def _seconds(self) -> float:
-        """Seconds until there is something to do, if no signal and no line comes."""
+        """Seconds until something is due."""
         now = time.monotonic()
         return min([1.0, *(max(0.0, each.retry_at - now) for each in self.children if each.process is None)])
 
     # --- One after another -------------------------------------------------------------------------------
     def restart_by_turns(self) -> str:
-        """Start every program anew, of the code that is on the disk now; `done`, or `failed: ` with the reason.
+        """Restart every program with the code now on the disk. Return `done`, or `failed: ` with the reason.
 
-        A program that listens is followed by an instance beside it, and stopped when that one listens too: no
-        connection is refused. Where the new instance does not come, the old one goes on, and so do all after it.
+        A program that listens keeps running until its new instance listens, so no connection is refused. If the new
+        instance fails, the old one continues, and so do all programs after it.
         """
         try:
             following = {program.name: program for program in self.anew()}
@@ -182,7 +180,7 @@ class Supervisor:
             began = time.monotonic()
             try:
                 failure = self._turn(program, following.get(program.name))
-            except OSError as error:  # no memory, no processes left; what has ended is started again as ever
+            except OSError as error:  # no memory or processes left; ended programs are restarted as usual
                 failure = f"cannot be started: {error}"
             if failure:
                 return f"failed: {program.name} {failure}"
@@ -190,7 +188,7 @@ class Supervisor:
         return "done"
 
     def _turn(self, program: Child, new: Program | None) -> str:
-        """Have a program followed by the new one; why it was not, or nothing."""
+        """Replace a program with the new one. Return an error or empty."""
         if new is None:
             return "is none of the programs of the version on the disk"
         if program.port:
@@ -202,7 +200,9 @@ class Supervisor:
         return "ended at once, and is tried again" if new.has_ended() else ""
 
     def _follow(self, program: Child, new: Program) -> str:
-        """Start the new program beside one, and stop that when the new one listens; why not, or nothing."""
+        """Start the new program beside the old one, and stop that once the new one listens. Return an error or
+        empty.
+        """
         self._start(new)
         self.pass_until(lambda: new.has_ended() or listens(new), TURN_SECONDS)
         if new.has_ended() or not listens(new):
@@ -214,11 +214,11 @@ class Supervisor:
         return ""
 
     def _replace(self, program: Child, new: Program) -> None:
-        """Keep the new program instead."""
+        """Keep the new program in the list."""
         self.children = [new if each is program else each for each in self.children]
 
     def pass_until(self, condition: Callable[[], bool], seconds: float) -> None:
-        """Look after the children until the condition holds, the time is over or a signal comes."""
+        """Tend the children until the condition holds, the time is over, or a signal comes."""
         deadline = time.monotonic() + seconds
         while not condition() and time.monotonic() < deadline and not self.signals:
             self._restart_the_dead(give_up=False)
@@ -231,7 +231,7 @@ class Supervisor:
             self.selector.register(child.process.stdout, selectors.EVENT_READ, child)
 
     def _stop(self, child: Child, signals: float = 1) -> None:
-        """Have a child end; by force after its time, and at once when more than so many signals have come."""
+        """Stop a child: by force after its time, or at once after more than `signals` signals."""
         child.ask_to_stop()
         deadline = time.monotonic() + child.stop_seconds
         while not child.has_ended() and time.monotonic() < deadline and self.signals <= signals:
@@ -240,7 +240,7 @@ class Supervisor:
 
     # --- All of them -------------------------------------------------------------------------------------
     def _tend_if_due(self) -> None:
-        """Call `tend` if it was not for a second."""
+        """Call `tend` at most once a second."""
         if time.monotonic() > self.tended_at + 1:
             self.tend()
             self.tended_at = time.monotonic()
@@ -264,21 +264,21 @@ class Supervisor:
             if now >= child.retry_at:
                 try:
                     self._start(child)
-                except (OSError, ServerError) as error:  # no memory, no processes left
+                except (OSError, ServerError) as error:  # no memory or processes left
                     if give_up:
                         raise ProgramError(f"{child.name} cannot be started: {error}") from error
                     self.say(f"{child.name} cannot be started: {error}")
                     child.retry_at = now + BACK_OFF_SECONDS[1]
 
     def _relay(self, seconds: float) -> None:
-        """Print what the programs wrote, each line under its program's name. A signal ends the wait."""
+        """Print the programs' output line by line. A signal ends the wait."""
         for key, _ in self.selector.select(seconds):
             chunk = os.read(key.fd, 65536)
             if not isinstance(program := key.data, Program):
                 continue  # a signal came
             if not chunk:
                 self.selector.unregister(key.fileobj)
-                time.sleep(0.01)  # it has closed its output and is about to end
+                time.sleep(0.01)  # it closed its output and is about to end
                 continue
             *lines, program.unfinished_line = (program.unfinished_line + chunk).split(b"\n")
             for line in lines:
@@ -295,7 +295,7 @@ class Supervisor:
         return child.clear()
 
     def _stop_all(self) -> None:
-        """Stop one child after the other, in their order; one more signal stops them all by force."""
+        """Stop the children in order. One more signal kills all."""
         signals = max(self.signals, self.most_signals)
         if self.stops_together:
             for child in self.children:
@@ -306,23 +306,21 @@ class Supervisor:
 
 
 class Terminal:
-    """Lines for the person or the machine that reads the supervisor's output, in the format of the site's log. Lines
-    without a program are the supervisor's own.
-    """
+    """Prints lines in the site's log format. Lines without a program are the supervisor's."""
 
     def __init__(self, log_format: str, own_name: str = "up") -> None:
         self.is_json = log_format == "json"
         self.own_name = own_name
 
     def __call__(self, line: str, name: str = "") -> None:
-        """Write one line; a terminal that is gone is no reason to stop."""
+        """Print one line. A closed terminal is ignored."""
         with contextlib.suppress(OSError, ValueError):
             name = name or self.own_name
             print(relayed(line, name) if self.is_json else f"{name:>6} | {line}", file=sys.stdout, flush=True)
 
 
 def relayed(line: str, program: str) -> str:
-    """A line that a program wrote, as one JSON object: its own with `program` added, or one with it as message."""
+    """A program's line as one JSON object. Plain lines become its message."""
     try:
         fields = json.loads(line)
     except ValueError:
@@ -339,7 +337,7 @@ def listens(program: Child) -> bool:
         return False
     sockets = listening(program.port)
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
             if os.getpgid(int(folder.name)) == program.process.pid:
                 held = {str(each.readlink()) for each in (folder / "fd").iterdir()}
                 if sockets & held:
@@ -348,7 +346,7 @@ def listens(program: Child) -> bool:
 
 
 def listening(port: int) -> set[str]:
-    """The listening sockets of a port, as /proc names them among a process's files."""
+    """The port's listening sockets, as /proc names them in a process's files."""
     found = set()
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
@@ -360,7 +358,7 @@ def listening(port: int) -> set[str]:
 
 
 def end_leftovers(tag: str) -> None:
-    """Stop the programs that a killed supervisor left. The caller holds the lock that says there is none."""
+    """Stop programs that a killed supervisor left. The caller holds the lock against other supervisors."""
     leftovers = tagged(tag)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in leftovers:
@@ -372,11 +370,11 @@ def end_leftovers(tag: str) -> None:
 
 
 def tagged(tag: str) -> list[int]:
-    """The living processes that have the tag in their environment."""
+    """Living processes with the tag in their environment."""
     wanted = f"{TAG}={tag}".encode()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
             if wanted in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
     return found

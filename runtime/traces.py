@@ -1,14 +1,12 @@
-"""Traces of requests and tasks by OpenTelemetry: off by default (`FEEDSITE_TRACES`), and an extra.
+"""OpenTelemetry traces of requests and tasks. Off by default (`FEEDSITE_TRACES`), and an extra.
 
-A request is a trace, and so is a task that no request sent; what they ask of PostgreSQL, Redis, OpenSearch and the
-workers are spans of it. Spans say routes, tasks, verbs and tables. No text, name, address, key or token is in them, so
-a collector may stand elsewhere; `tests/runtime/test_traces.py` looks for those in all that is sent. The context that a
-caller sends along is not taken: strangers would choose which requests are sampled, and write into traces.
+A request is a trace, and so is a task that no request sent. Calls to PostgreSQL, Redis, OpenSearch and workers are
+spans. Spans name routes, tasks, verbs and tables. They contain no text, name, address, key or token, so a collector may
+be elsewhere; `tests/runtime/test_traces.py` checks this. A caller's trace context is ignored: strangers could choose
+which requests are sampled, and write into traces.
 
-Modules are loaded before a program forks; the exporter and its thread begin with the first span of each process. A
-span that is off costs one call.
-
-See docs/decisions.md: Own code in place of a library.
+Modules are loaded before a program forks. The exporter's thread starts with the first span of a process. When off, a
+span costs one call. See docs/decisions.md: Own code in place of a library.
 """
 
 import logging
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HEADER = "traceparent"
-"""The header of a task's message that says to which span the task belongs (W3C Trace Context)."""
+"""Header of a task's message with its parent span (W3C Trace Context)."""
 INSTALL = "python -m pip install --require-hashes --only-binary=:all: -r requirements/traces.lock"
 VERB = re.compile(r"\s*(\w+)")
 TABLE = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?(\w+)')
@@ -42,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class Tracing:
-    """The spans of this process. Making it raises ImportError where the extra is not installed."""
+    """The spans of this process. Raises ImportError if the extra is not installed."""
 
     def __init__(self) -> None:
         from opentelemetry import trace
@@ -54,13 +52,13 @@ class Tracing:
 
         self.trace, self.sdk, self.export, self.exporter = trace, sdk, export, trace_exporter
         self.resources, self.context = resources, tracecontext.TraceContextTextMapPropagator()
-        # While a collector is away each try would be a line: one is left for each batch that is given up.
+        # Without a collector each retry would log a line. This leaves one per lost batch.
         logging.getLogger(trace_exporter.__name__).setLevel(logging.ERROR)
         self.lock = threading.Lock()
         self.provider: Any = None
 
     def tracer(self) -> "Tracer":
-        """The tracer of this process; the first call starts its exporter, as the OTEL_* variables have it."""
+        """This process's tracer. The first call starts its exporter, configured by the OTEL_* variables."""
         with self.lock:
             if self.provider is None:
                 named = {"service.name": "feedsite", "service.version": VERSION}
@@ -72,12 +70,12 @@ class Tracing:
         return tracer
 
     def is_recording(self) -> bool:
-        """Whether this thread is within a span that will be sent."""
+        """Whether this thread is in a span that will be sent."""
         return self.trace.get_current_span().is_recording()
 
     @contextmanager
     def span(self, name: str, kind: str, context: "Context | None" = None) -> Generator["Span"]:
-        """A span around the block. Of an error it says the class: messages have values of the statement in them."""
+        """A span around the block. It records only an error's class: messages contain values from statements."""
         span = self.tracer().start_span(name, context, self.trace.SpanKind[kind])
         with self.trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
             try:
@@ -92,7 +90,7 @@ _tracing: Tracing | None = None
 
 
 def prepare(*, is_wanted: bool) -> None:
-    """Load what traces need, before the program forks. Without the extra the site goes on, and says what to install."""
+    """Load the modules for traces before the program forks. Without the extra, log how to install it."""
     global _tracing
     if not is_wanted or _tracing is not None:
         return
@@ -109,19 +107,19 @@ def is_on() -> bool:
 
 # --- Spans -------------------------------------------------------------------------------------------------
 def span(name: str) -> AbstractContextManager["Span | None"]:
-    """A span of a call to another server, within one of a request or task; None where there is none to be in."""
+    """A span of a call to another server, or None outside a span."""
     if _tracing is None or not _tracing.is_recording():
         return OFF
     return _tracing.span(name, "CLIENT")
 
 
 def request() -> AbstractContextManager["Span | None"]:
-    """The span of a request, which `answered` describes."""
+    """The span of a request. `answered` describes it."""
     return OFF if _tracing is None else _begun(_tracing, "request", "SERVER")
 
 
 def answered(span: "Span", *, method: str, route: str, status: int, source: str | None) -> None:
-    """Say what the request was, once that is known: by the pattern of its address, never the address."""
+    """Describe the request when it is known. Uses the address's pattern, never the address."""
     span.update_name(f"{method} {route}")
     span.set_attributes({"http.request.method": method, "http.route": route, "http.response.status_code": status})
     if source:
@@ -131,7 +129,7 @@ def answered(span: "Span", *, method: str, route: str, status: int, source: str 
 
 
 def task(name: str, sent_by: Any) -> AbstractContextManager["Span | None"]:
-    """The span of a task, in the trace of the span that its message names, if it names one."""
+    """The span of a task, in the trace of the span in its message, if any."""
     if _tracing is None:
         return OFF
     carrier = {HEADER: sent_by} if isinstance(sent_by, str) else {}
@@ -139,7 +137,7 @@ def task(name: str, sent_by: Any) -> AbstractContextManager["Span | None"]:
 
 
 class TracedTask(Task[Any, Any]):
-    """A task that runs within a span of its own."""
+    """A task with its own span."""
 
     abstract = True
 
@@ -154,7 +152,7 @@ class TracedTask(Task[Any, Any]):
 def _begun(
     tracing: Tracing, name: str, kind: str, context: "Context | None" = None
 ) -> AbstractContextManager["Span | None"]:
-    """A span that may be the first of its process: a wrong OTEL_* variable is told once, and costs no request."""
+    """A span that may be the first of its process. A wrong OTEL_* variable is logged once and turns traces off."""
     global _tracing
     try:
         tracing.tracer()
@@ -166,7 +164,7 @@ def _begun(
 
 
 def bound(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function, with its spans in the current one of this thread when another thread calls it."""
+    """The function with this thread's span, for calls from another thread."""
     if _tracing is None or not _tracing.is_recording():
         return function
     trace, current = _tracing.trace, _tracing.trace.get_current_span()
@@ -180,7 +178,7 @@ def bound(function: Callable[..., Result]) -> Callable[..., Result]:
 
 @before_task_publish.connect
 def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
-    """A task belongs to the span that sent it."""
+    """Add the current span to the task's message."""
     if _tracing is not None:
         _tracing.context.inject(headers)
 
@@ -188,7 +186,7 @@ def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
 # --- Names -------------------------------------------------------------------------------------------------
 @lru_cache(1024)
 def summary(query: str) -> str:
-    """The verb of a statement and the first of the site's tables in it: no value can be in that."""
+    """The verb of a statement and its first table. They contain no values."""
     verb = VERB.match(query)
     table = next((name for name in TABLE.findall(query) if name in _tables()), "")
     return " ".join(filter(None, (verb[1].upper() if verb else "", table)))

@@ -1,7 +1,7 @@
-"""`up`: the whole site, from an empty folder to the address in the browser.
+"""`up`: runs the whole site, starting from an empty folder.
 
-This process stays for as long as the site runs, so it has no Django: `manage.py prepare`, a process of its own that
-ends, does all that needs it. It begins while the servers start, and fills an empty site beside the programs.
+This process lives as long as the site, so it does not load Django. `manage.py prepare` does what needs Django, in a
+process that ends. It starts beside the servers, and fills an empty site beside the programs.
 """
 
 import argparse
@@ -29,26 +29,24 @@ ABOUT = (
     "made."
 )
 MORE_PORTS = 20
-"""How many ports after the site's are tried for the stream process."""
+"""Ports tried for the stream process after the site's."""
 ROOM_MB, NEW_ROOM_MB = 40, 300
-"""Megabytes that are to be free on the disk of the data folder: for two segments of PostgreSQL's log, or for all of a
-new site.
-"""
+"""Free megabytes required on the disk: for two WAL segments, or for a whole new site."""
 DISK_SECONDS = 60.0
-"""In which the version on the disk says which its programs are."""
+"""Maximum seconds for the version on the disk to list its programs."""
 
 
 class UpError(RuntimeError):
-    """The site does not start. The message is one line for the person at the terminal."""
+    """The site does not start. The message is one line for the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The option to fill an empty database."""
+    """Add the option."""
     parser.add_argument("--demo", action="store_true", help="Fill an empty database with demo users, wherever it is.")
 
 
 def main(options: Options, arguments: Sequence[str]) -> None:
-    """Run `up` with the arguments of its command line."""
+    """Run `up`."""
     parser = argparse.ArgumentParser(prog="manage.py up", description=ABOUT)
     add_arguments(parser)
     Up(options).run(demo=parser.parse_args(arguments).demo)
@@ -65,18 +63,16 @@ class Up:
         self.is_stopping = False
 
     def run(self, *, demo: bool) -> None:
-        """Start servers and programs, and keep them until SIGTERM or Ctrl-C. Raises UpError, PortError or
-        ServerError.
-        """
+        """Run servers and programs until SIGTERM or Ctrl-C. Raises UpError, PortError or ServerError."""
         options = self.options
-        # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
+        # Until the supervisor takes over, SIGTERM works like Ctrl-C.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
-        signal.signal(NEXT, self.supervisor.ask_turn)  # which is done when the site is up
+        signal.signal(NEXT, self.supervisor.ask_turn)  # done once the site is up
         check_room(options.servers)
         with contextlib.suppress(KeyboardInterrupt), only_one_site(options.servers.home):
             end_leftovers(str(options.data_dir))
-            shutil.rmtree(options.metrics_folder, ignore_errors=True)  # the counts are of the last run
+            shutil.rmtree(options.metrics_folder, ignore_errors=True)  # counts of the last run
             with (
                 reserved_port(options.host, options.port),
                 stream_port(options) as stream,
@@ -92,14 +88,14 @@ class Up:
                     self.supervise(Place(options.host, options.port, stream, grpc), process)
 
     def on_signal(self, number: int, frame: object) -> None:
-        """Interrupt what runs. Where that is lost, in a callback or a destructor, it is remembered."""
+        """Interrupt what runs. Remember the signal, because a callback or destructor may swallow the exception."""
         self.is_stopping = True
         raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def preparing(self, *, demo: bool) -> Iterator["subprocess.Popen[str]"]:
-        """The process that brings database and static files up to date. It writes what it is at and an empty line, when
-        the programs may start. Then it may fill the database, and the lines that tell how to come in are its last.
+        """The process of `prepare`. It prints its progress, then an empty line when the programs may start. Then it may
+        fill the database. Its last lines say how to sign in.
         """
         words = [sys.executable, str(self.options.base_dir / "manage.py"), "prepare", *(["--demo"] if demo else [])]
         process = subprocess.Popen(  # noqa: S603 (ourselves)
@@ -107,14 +103,14 @@ class Up:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # a Ctrl-C in the terminal reaches this process only
+            start_new_session=True,  # Ctrl-C only reaches this process
             preexec_fn=die_with_parent(signal.SIGTERM),
         )
         with process, ended(process):
             yield process
 
     def wait_for_tables(self, process: "subprocess.Popen[str]") -> None:
-        """Return when the programs may start. Raises SystemExit if the process failed, which it has told of."""
+        """Return when the programs may start. Raises SystemExit if the process failed. It has printed the reason."""
         assert process.stdout is not None  # noqa: S101 (for the type checker)
         for line in iter(process.stdout.readline, "\n"):
             if not line:
@@ -122,7 +118,7 @@ class Up:
             self.say(line.rstrip("\n"))
 
     def supervise(self, at: Place, process: "subprocess.Popen[str]") -> None:
-        """Run the programs until they are to end. Raises UpError if one does not start."""
+        """Run the programs until they shall end. Raises UpError if one does not start."""
         self.supervisor.children = supervised(self.options, at)
         self.supervisor.anew = lambda: supervised_of_disk(self.options, at)
         name = own_name(self.options.allowed_hosts)
@@ -138,20 +134,20 @@ class Up:
             raise UpError(str(error)) from error
 
     def tell_of_turns(self, line: str) -> None:
-        """Say how a restart by turns goes, on the terminal and to the command that waits for it."""
+        """Report the progress of a restart, on the terminal and to the waiting command."""
         self.say(line)
         with contextlib.suppress(OSError), turns_file(self.options.servers.home).open("a") as file:
             file.write(f"{line}\n")
 
     def tend_servers(self) -> None:
-        """Have the embedded servers looked after; an error is shown, and the next call tries again."""
+        """Tend the embedded servers. On an error, print it and try again at the next call."""
         try:
             self.options.servers.tend()
         except (ServerError, OSError) as error:
             self.say(str(error))
 
     def announce(self, at: Place, process: "subprocess.Popen[str]") -> None:
-        """Tell on the terminal where the site and its gRPC are, and how to come in."""
+        """Print the site's address, gRPC's, and how to sign in."""
         shown = reachable(at.host)
         self.say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{at.port}/  (Ctrl-C stops it)")
         if at.grpc:
@@ -164,9 +160,7 @@ class Up:
 # --- Before anything starts ------------------------------------------------------------------------------
 @contextlib.contextmanager
 def ended(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """Have a child end after the block, and return when it has. After an interrupt `with` alone waits for a quarter of
-    a second.
-    """
+    """Stop a child after the block and wait. After an interrupt, `with` alone waits only a quarter of a second."""
     try:
         yield
     finally:
@@ -179,7 +173,7 @@ def ended(process: "subprocess.Popen[str]") -> Iterator[None]:
 
 
 def check_room(servers: Servers) -> None:
-    """Raises UpError where the disk of the data folder has no room for the site to begin."""
+    """Raise UpError if the disk has too little space."""
     folder = servers.home.data_dir
     is_new = "postgres" in servers.names and not (folder / "postgres").exists()
     needed = NEW_ROOM_MB if is_new else ROOM_MB
@@ -191,7 +185,7 @@ def check_room(servers: Servers) -> None:
 
 @contextlib.contextmanager
 def only_one_site(home: Home) -> Iterator[None]:
-    """Hold the data folder for this site. Raises UpError when another `up` has it."""
+    """Lock the data folder. Raises UpError if another `up` has it."""
     home.make()
     with lock_file(home, "up") as lock:
         if not try_lock(lock, fcntl.LOCK_EX):
@@ -202,7 +196,7 @@ def only_one_site(home: Home) -> Iterator[None]:
 
 
 def running_site(home: Home) -> int | None:
-    """The process of the `up` that has this data folder; None where none runs."""
+    """The pid of this data folder's `up`, or None."""
     if not (home.run / "up.lock").exists():
         return None
     with lock_file(home, "up") as lock:
@@ -212,13 +206,13 @@ def running_site(home: Home) -> int | None:
 
 
 def turns_file(home: Home) -> Path:
-    """Where a restart by turns is told of."""
+    """Where the progress of a restart is written."""
     return home.run / "turns"
 
 
 @contextlib.contextmanager
 def stream_port(options: Options) -> Iterator[int]:
-    """Keep a port for the stream: FEEDSITE_STREAM_PORT, or the next free one after the site's. Raises PortError."""
+    """Reserve FEEDSITE_STREAM_PORT, or the next free port after the site's. Raises PortError."""
     if asked := options.stream_port:
         with reserved_port(options.host, asked, "FEEDSITE_STREAM_PORT"):
             yield asked
@@ -236,7 +230,7 @@ def stream_port(options: Options) -> Iterator[int]:
 
 @contextlib.contextmanager
 def grpc_port(options: Options) -> Iterator[int]:
-    """Keep FEEDSITE_GRPC_PORT; 0 where there is to be no gRPC. Raises PortError."""
+    """Reserve FEEDSITE_GRPC_PORT, or yield 0 without gRPC. Raises PortError."""
     if not options.grpc_port:
         yield 0
         return
@@ -246,9 +240,7 @@ def grpc_port(options: Options) -> Iterator[int]:
 
 # --- The programs that run -------------------------------------------------------------------------------
 def supervised(options: Options, at: Place, found: Sequence[Definition] = ()) -> list[Program]:
-    """The programs (those `found`, or this version's), each tagged with the site that it is of; pages lead browsers to
-    the stream's port.
-    """
+    """The programs (`found`, or this version's), tagged with this site. Pages use the stream's port."""
     tags = tags_of(options, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
     return [
@@ -264,8 +256,8 @@ def supervised(options: Options, at: Place, found: Sequence[Definition] = ()) ->
 
 
 def supervised_of_disk(options: Options, at: Place) -> list[Program]:
-    """The programs as the code on the disk has them: that of another version, after an upgrade (operation/upgrade.py).
-    Raises ProgramError where it does not say which they are.
+    """The programs of the code on the disk, which an upgrade may have changed (operation/upgrade.py). Raises
+    ProgramError.
     """
     command = [sys.executable, str(options.base_dir / "manage.py"), "program"]
     try:
@@ -279,7 +271,7 @@ def supervised_of_disk(options: Options, at: Place) -> list[Program]:
 
 
 def tags_of(options: Options, at: Place) -> dict[str, str]:
-    """Variables by which a program belongs to this site."""
+    """Variables that assign a program to this site."""
     tags = {TAG: str(options.data_dir), METRICS: str(options.metrics_folder), "FEEDSITE_STREAM_PORT": str(at.stream)}
     return tags | {"PORT": str(at.port), "FEEDSITE_HOST": at.host, "FEEDSITE_GRPC_PORT": str(at.grpc)}
 
@@ -295,7 +287,7 @@ def answers(host: str, port: int, name: str) -> bool:
 
 
 def own_name(allowed_hosts: Sequence[str]) -> str:
-    """A name that the site answers to: any other is refused, and logged as an error."""
+    """A name that the site accepts. Others are refused and logged as errors."""
     name = next(iter(allowed_hosts), "*")
     return "localhost" if name == "*" else name.removeprefix(".")
 

@@ -1,4 +1,4 @@
-"""`bench`: the benchmarks, in a data folder of their own."""
+"""`bench`: the benchmarks, in their own data folder."""
 
 import subprocess
 import sys
@@ -11,13 +11,13 @@ from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
-    """Hand over to `python -m benchmarks`, which starts servers of its own: this site's take no part."""
+    """Runs `python -m benchmarks`, which starts its own servers."""
 
     help = "Measure the site against peers and limits, on servers of its own."
     requires_system_checks: list[str] = []  # the benchmarks run in other processes
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The benchmarks' names and options."""
+        """Add the options."""
         parser.add_argument(
             "name",
             nargs="*",

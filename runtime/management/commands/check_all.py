@@ -1,4 +1,4 @@
-"""`check_all`: every check, and the tests of every run, as CI runs them."""
+"""`check_all`: all checks and the usual tests, as in CI."""
 
 import os
 import subprocess
@@ -19,17 +19,15 @@ Amount = Literal["fast", "usual", "all"]
 
 
 class Command(BaseCommand):
-    """Run all checks, also after one has failed, and say at the end which did.
-
-    They run with a data folder and an environment of their own: nothing of the site at hand, neither its
-    servers nor its settings, takes part.
+    """Runs all checks, even after a failure, and reports failures at the end. Does not use this site's servers or
+    settings.
     """
 
     help = "Run every check, and the tests of every run. What follows -- goes to pytest."
     requires_system_checks: list[str] = []  # one of the checks below
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The options of a short and of a long run, and arguments for pytest."""
+        """Add the options."""
         amount = parser.add_mutually_exclusive_group()
         amount.add_argument("--fast", action="store_true", help="Leave out the tests marked slow.")
         amount.add_argument(
@@ -55,27 +53,26 @@ class Command(BaseCommand):
 
 
 class Check(NamedTuple):
-    """A program that finds faults by its exit code."""
+    """A program that reports by its exit code."""
 
     name: str
     command: list[str]
     more: Mapping[str, str] = MappingProxyType({})
-    """Variables that its environment has besides."""
+    """Additional environment variables."""
     is_loud: bool = False
-    """Whether what it prints is wanted while it runs: that of others is printed when they have ended."""
+    """True to print its output while it runs. Other output is printed at the end."""
 
 
 class Result(NamedTuple):
     """The outcome of a check."""
-
     name: str
     passed: bool
     seconds: float
 
 
 def run_all(every: list[Check], environ: dict[str, str]) -> list[Result]:
-    """Run the quiet checks one after the other, and beside them the loud ones: the tests leave processors idle while
-    they wait, and the longest of the others uses one processor only.
+    """Run quiet checks one after another, in parallel with the loud ones. Tests often wait, and the longest quiet check
+    uses only one processor.
     """
     with ThreadPoolExecutor(1) as beside:
         quiet = [beside.submit(run, check, environ) for check in every if not check.is_loud]
@@ -88,7 +85,7 @@ def run_all(every: list[Check], environ: dict[str, str]) -> list[Result]:
 
 
 def run(check: Check, environ: dict[str, str]) -> Result:
-    """Run a check to its end, and print what it says: while it runs, or all of it then."""
+    """Run a check and print its output."""
     began = time.monotonic()
     heading = f"\n=== {check.name} ==="
     if check.is_loud:
@@ -108,23 +105,23 @@ def run(check: Check, environ: dict[str, str]) -> Result:
 
 
 MARKS = {"fast": "not slow and not long", "usual": "not long", "all": ""}
-"""Which tests a run has; all of them run at their full size only in the last (tests/support/effort.py)."""
+"""The tests of each amount. Only "all" runs them at full size (tests/support/effort.py)."""
 
 
 def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
-    """All of them, in the order in which they begin. `folder` is where the checks may leave files."""
+    """All checks in order. They may leave files in `folder`."""
     scripts = Path(sys.executable).parent
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]
-    # One more than processors, for they wait for servers now and then. Each further one costs more than it fills: with
-    # five on two processors the browsers take a third more of their time than with two, and a fifth longer.
+    # One more than processors, because workers often wait for servers. More workers cost more than they gain: with five
+    # on two processors, browser tests take a third more CPU time than with two, and a fifth longer.
     workers = ["-n", str(min(6, len(os.sched_getaffinity(0)) + 1))]
     tests = [*module, "pytest", *workers, "-m", MARKS[amount], *pytest]
     https = {"FEEDSITE_HTTPS": "1"}
     more = {"TEST_EVERYTHING": "1"} if amount == "all" else {}
     coverage: list[Check] = []
     if amount == "all":
-        # coverage begins with each Python that has these: the processes of pytest, and the programs that tests start.
+        # Every Python with these variables measures coverage: pytest's processes, and programs that tests start.
         file = {"COVERAGE_FILE": str(folder / "coverage")}
         more |= file | {"COVERAGE_PROCESS_START": str(settings.BASE_DIR / "pyproject.toml")}
         coverage = [
@@ -144,11 +141,11 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
 
 
 COMPILING = {"PYTHONDONTWRITEBYTECODE"}
-"""Without it each of the hundreds of processes that tests start compiles the sources anew."""
+"""Would make each of the hundreds of processes in tests compile the sources again."""
 
 
 def clean_environ(folder: Path) -> dict[str, str]:
-    """The environment without this site's settings; the place of the virtual environment stays."""
+    """The environment without this site's settings, but with the path of the virtual environment."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -12,7 +12,7 @@ BEGIN, END = "<!-- layout: written by `manage.py document_layout` -->", "<!-- en
 
 
 class Command(BaseCommand):
-    """`document_layout`: writes the table of packages."""
+    """Writes the table of packages."""
 
     help = "Write the table of packages and their floors into docs/architecture.md."
     requires_system_checks: list[str] = []
@@ -24,21 +24,21 @@ class Command(BaseCommand):
 
 
 def drawn_into(page: str) -> str:
-    """The page with the current table between its two marks."""
+    """The page with the current table."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{table()}{END}{after}"
 
 
 def floors() -> list[list[str]]:
-    """The packages of each floor, from the roof down, as the contract of import-linter has them."""
+    """The packages of each floor, top first, from import-linter's contract."""
     contract = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
     (layers,) = contract["tool"]["importlinter"]["contracts"]
     return [[name.strip() for name in floor.split("|")] for floor in layers["layers"]]
 
 
 def table() -> str:
-    """A row for each package: its floor, and the first line of its docstring."""
+    """One row per package: its floor and the first line of its docstring."""
     rows = ["| floor | package | holds |\n|---:|---|---|\n"]
     all_floors = floors()
     for number, floor in enumerate(all_floors):

@@ -1,4 +1,4 @@
-"""`document_settings`: writes the documents that are made from the settings (runtime/options.py)."""
+"""`document_settings`: generates documents from the settings (runtime/options.py)."""
 
 import textwrap
 from typing import Any
@@ -55,7 +55,7 @@ A first site needs none of them. A public one needs these:
 
 
 class Command(BaseCommand):
-    """`document_settings`: writes the documents of the settings."""
+    """Generates the documents of the settings."""
 
     help = "Write .env.example and docs/settings.md from the settings."
     requires_system_checks: list[str] = []
@@ -67,7 +67,7 @@ class Command(BaseCommand):
 
 
 def documents() -> dict[str, str]:
-    """The text of each file, by its path in the project."""
+    """The text of each file by path."""
     return {".env.example": _example(), "docs/settings.md": _page()}
 
 
@@ -109,13 +109,13 @@ def _row(*cells: str) -> str:
 
 
 def _shown(field: FieldInfo) -> tuple[str, str]:
-    """What the documents say in place of the default, and the example."""
+    """The documented default and the example."""
     shown: Any = field.json_schema_extra
     return shown["otherwise"], shown["example"]
 
 
 def _default(field: FieldInfo) -> str:
-    """The default, as the variable would have it."""
+    """The default as a variable's value."""
     if isinstance(field.default, bool):
         return str(int(field.default))
     if isinstance(field.default, float):

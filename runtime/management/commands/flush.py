@@ -1,4 +1,4 @@
-"""`flush`, which spares a site with members."""
+"""`flush`, which refuses on a site with members."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from runtime.members import refuse_with_members
 
 
 class Command(FlushCommand):
-    """Django's `flush` removes every row of the database."""
+    """Django's `flush` deletes every row of the database."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError where there are members."""
+        """Raises CommandError if there are members."""
         refuse_with_members(connections[options["database"]], "flush")
         super().handle(*args, **options)

@@ -1,4 +1,4 @@
-"""`messages`: bring the catalogues in locale/ up to the code, begin new ones, and compile them."""
+"""`messages`: update the catalogues in locale/, begin new ones, and compile them."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -18,7 +18,7 @@ NOT_OURS = [".venv", "var", "tests", "docs", "benchmarks", "locale", "web/static
 
 
 class File(makemessages.BuildFile):
-    """A file as Python, for xgettext. Django knows its own templates (templates/django); this knows the pages, too."""
+    """A file as Python for xgettext. Django reads templates/django; this also reads Jinja2 pages."""
 
     def preprocess(self) -> None:
         """Write the texts of a page as calls."""
@@ -32,29 +32,28 @@ class File(makemessages.BuildFile):
 
 
 class Extract(makemessages.Command):
-    """Django's `makemessages`, for Jinja2's pages, too."""
+    """Django's `makemessages`, extended to Jinja2 pages."""
 
     build_file_class = File
 
 
 class Command(BaseCommand):
-    """Needs GNU gettext; the site itself does not, for the compiled catalogues are kept beside the sources.
+    """Needs GNU gettext. The site does not, because compiled catalogues are in the repository.
 
-    It writes into the folder that it is called in. A new text has an empty translation, and one that only
-    resembles a known text is marked fuzzy: both are for people to finish, and tests/runtime/test_messages.py says
-    so until they have.
+    Writes into the current folder. New texts have no translation, and similar ones are marked fuzzy. People must
+    complete both, or tests/runtime/test_messages.py fails.
     """
 
     help = "Extract the texts of the code into locale/ (needs GNU gettext), and compile the catalogues."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The options to compile only, and to begin a language."""
+        """Add the options."""
         parser.add_argument("--compile", action="store_true", help="Only compile.")
         parser.add_argument("--new", metavar="CODE", help="Begin a catalogue, such as `ar` or `pt-br`.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Collect the texts of all languages but English, and compile the catalogues."""
+        """Extract the texts for all languages but English, and compile the catalogues."""
         codes = [code for code, _ in settings.LANGUAGES if code != settings.LANGUAGE_CODE]
         if options["new"]:
             if options["new"] not in LANG_INFO or options["new"] == settings.LANGUAGE_CODE:

@@ -1,4 +1,4 @@
-"""`migrate`, which never stands in the way of readers for long.
+"""`migrate` without blocking readers for long.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -21,19 +21,18 @@ from runtime.members import refuse_with_members
 from runtime.older_database import refuse_older
 
 PAUSE_SECONDS = 2.0
-"""Seconds between two tries, in which those who waited behind the first are served."""
+"""Pause between two attempts, so that queries that waited behind the first one run."""
 
 
 class Command(MigrateCommand):
-    """`migrate` that gives up a lock soon and tries again.
+    """`migrate` with a short lock timeout and retries.
 
-    DDL that waits behind a long query makes every reader behind it wait too. Applied migrations stay; a migration that
-    did not get its lock is rolled back, and begun anew. A migration that is not atomic (an index built concurrently)
-    must be written so that it can be begun anew.
+    DDL that waits for a long query blocks all later readers. A migration without its lock is rolled back and retried;
+    applied ones stay. A non-atomic migration (a concurrent index) must be repeatable.
     """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Django's own options, and those of the waits, in seconds."""
+        """Django's options, and the waits in seconds."""
         super().add_arguments(parser)
         parser.add_argument(
             "--lock-timeout", type=seconds(0.001, 3600), default=1, help="Seconds to wait for a lock (default 1)."
@@ -49,7 +48,7 @@ class Command(MigrateCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Leaves the connection's own patience as it found it: others go on with it where the command is called."""
+        """Restores the connection's `lock_timeout` at the end, for callers that continue to use it."""
         connection = connections[options["database"]]
         self._connect(connection, time.monotonic() + options["wait"])
         refuse_older(connection)
@@ -69,7 +68,7 @@ class Command(MigrateCommand):
                 cursor.execute("SELECT set_config('lock_timeout', %s, false)", [before])
 
     def _connect(self, connection: BaseDatabaseWrapper, until: float) -> None:
-        """Raises OperationalError where PostgreSQL does not answer `until` (of time.monotonic())."""
+        """Raises OperationalError if PostgreSQL does not answer `until` (of time.monotonic())."""
         while True:
             try:
                 connection.ensure_connection()
@@ -99,18 +98,18 @@ class Command(MigrateCommand):
 
 
 def _goes_back(connection: BaseDatabaseWrapper, app: str, name: str) -> bool:
-    """Whether to go to this migration of the app takes tables or columns away."""
+    """Whether migrating to this migration drops tables or columns."""
     executor = MigrationExecutor(connection)
     try:
         goal = None if name == "zero" else executor.loader.get_migration_by_prefix(app, name).name
     except (AmbiguityError, KeyError):
-        return False  # Django says so
+        return False  # Django reports it
     return any(is_backwards for _, is_backwards in executor.migration_plan([(app, goal)]))
 
 
 def _need_nothing(connection: BaseDatabaseWrapper) -> None:
-    """Raises CommandError where there are migrations to apply: a session behind a pooler keeps no `lock_timeout`, and
-    would hand its own to other clients.
+    """Raise CommandError if there are migrations to apply. Behind a pooler a session does not keep `lock_timeout`, and
+    it would affect other clients.
     """
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):

@@ -1,4 +1,4 @@
-"""`prepare`: database and static files of this version, before the programs start."""
+"""`prepare`: brings database and static files to this version before the programs start."""
 
 import hashlib
 import os
@@ -21,21 +21,18 @@ from runtime.embedded import START_SECONDS, wait_for
 
 
 class Command(BaseCommand):
-    """All that `up` needs Django for; it ends before the site is told to be up.
-
-    What it has done for the same files, the same database and the same static files it does not do again.
-    """
+    """Everything that `up` needs Django for. Skips what it has already done for the same files and database."""
 
     help = "Bring database and static files up to this version, as `up` does before it starts the programs."
     requires_system_checks: list[str] = []  # below
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The option to fill an empty database."""
+        """Add the option."""
         parser.add_argument("--demo", action="store_true", help="Fill an empty database with demo users.")
 
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
-        """Migrate and collect the static files, and write an empty line. Then fill an empty database, and write the
-        lines that tell how to come in: the logins that were made now, or a link for the first administrator.
+        """Migrate, collect static files, and write an empty line. Then fill an empty database, and write how to sign
+        in: new logins, or a link for the first administrator.
         """
         settings.SERVERS.home.make()
         record, files = settings.SERVERS.home.run / "prepared", of_files()
@@ -63,12 +60,12 @@ class Command(BaseCommand):
         call_command("account", "first-admin", "--if-wanted", stdout=self.stdout)
 
     def tell(self, line: str) -> None:
-        """Write the line for `up`, which waits for it."""
+        """Write a line for `up`, which waits for it."""
         self.stdout.write(line)
         self.stdout.flush()
 
     def collect(self) -> None:
-        """Collect the static files. Raises CommandError where they cannot be written."""
+        """Collect the static files. Raises CommandError."""
         try:
             call_command("collectstatic", interactive=False, verbosity=0)
         except OSError as error:
@@ -78,7 +75,7 @@ class Command(BaseCommand):
 
 
 def of_files() -> str:
-    """A hash that changes with the settings and with any file of any app."""
+    """A hash of the settings and of all files of all apps."""
     folders = {str(settings.BASE_DIR / "feedsite"), *(config.path for config in apps.get_app_configs())}
     return digest(
         f"{path} {found.st_size} {found.st_mtime_ns}" for folder in sorted(folders) for path, found in files_in(folder)
@@ -86,7 +83,7 @@ def of_files() -> str:
 
 
 def files_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files below a folder, but what Python compiles."""
+    """The files below a folder, except __pycache__."""
     for entry in sorted(os.scandir(folder), key=lambda each: each.name):
         if entry.is_dir():
             if entry.name != "__pycache__":
@@ -96,7 +93,7 @@ def files_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def of_results() -> str:
-    """A hash that changes with the migrations that a database has, and when, and with the collected static files."""
+    """A hash of the applied migrations with their times, and of the collected static files."""
     applied = MigrationRecorder(connection).applied_migrations()
     manifest = Path(settings.STATIC_ROOT) / "staticfiles.json"
     return digest(
@@ -108,5 +105,5 @@ def of_results() -> str:
 
 
 def digest(lines: Iterable[str]) -> str:
-    """The hash of lines of text."""
+    """A hash of lines."""
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""`program NAME`: one program of the site, for a supervisor that is not `up`."""
+"""`program NAME`: runs one program of the site, without `up`."""
 
 import json
 import os
@@ -14,17 +14,17 @@ from runtime.programs import NAMES, mark_program, place, programs
 
 
 class Command(BaseCommand):
-    """The program takes this process's place, so that signals and the exit code are its own."""
+    """The program replaces this process, so signals and exit code are its own."""
 
     help = "Run one program of the site (web, stream, grpc, beat or worker) as this environment has it."
     requires_system_checks: list[str] = []  # the program has its own
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The program's name."""
+        """Add the name."""
         parser.add_argument("name", choices=NAMES, nargs="?", help="without it, those of `up` are told as JSON")
 
     def handle(self, *args: Any, name: str | None, **options: Any) -> None:
-        """Become the program: its command replaces this process. Without a name, tell the programs of `up`."""
+        """Replace this process with the program. Without a name, print the programs of `up` as JSON."""
         family = settings.OPTIONS
         if name is None:
             self.stdout.write(json.dumps(list(programs(family, place(family), together=True))))

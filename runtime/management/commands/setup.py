@@ -1,4 +1,4 @@
-"""`setup` in the list of commands. `manage.py setup` runs runtime/setup.py without Django."""
+"""Lists `setup` as a command. `manage.py setup` runs runtime/setup.py without Django."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,15 +9,15 @@ from runtime import setup
 
 
 class Command(BaseCommand):
-    """Write the file of variables, and make role and database."""
+    """Write the file of variables, and create role and database."""
 
     help = setup.ABOUT
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The options of `setup`."""
+        """Add the options."""
         setup.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError: this process has settings already."""
+        """Raises CommandError, because this process already has settings."""
         raise CommandError("Run it by manage.py.")

@@ -1,4 +1,4 @@
-"""`up` in the list of commands. `manage.py up` runs runtime/up.py without Django."""
+"""Lists `up` as a command. `manage.py up` runs runtime/up.py without Django."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -10,15 +10,15 @@ from runtime import up
 
 
 class Command(BaseCommand):
-    """Start the servers, bring the database up to date, and run the programs until Ctrl-C."""
+    """Start the servers, update the database, and run the programs until Ctrl-C."""
 
     help = up.ABOUT
-    requires_system_checks: list[str] = []  # `prepare` has them
+    requires_system_checks: list[str] = []  # `prepare` runs them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The option of `up`."""
+        """Add the option."""
         up.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the site, in a process that has Django in its memory."""
+        """Run the site in a process with Django."""
         up.Up(settings.OPTIONS).run(demo=options["demo"])
