@@ -61,6 +61,9 @@ PROXY = HTTPS if env.proxy is None else env.proxy
 # Links in letters begin with it: no header of a request decides it.
 SITE_URL = env.url.rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.port)
 
+# Only tests set it: web.outbound may then ask servers of this machine, on any port.
+OUTBOUND_TO_LOOPBACK = False
+
 # The processes that `up` starts, and the address where it listens.
 HOST, PORT = env.host, env.port
 WEB_THREADS = env.web_threads

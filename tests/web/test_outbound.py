@@ -1,0 +1,387 @@
+"""Requests to servers that members choose: nothing inside is asked, and no server holds the site up."""
+
+import gzip
+import ssl
+import time
+import zlib
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.far_servers import (  # noqa: F401
+    FarServer,
+    answer,
+    certificate,
+    dripping,
+    far,
+    moved,
+    names,
+    raw,
+    running,
+)
+from web import outbound
+
+HTML = ("text/html",)
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A second for a request; it may take no more."""
+    monkeypatch.setattr(outbound, "SECONDS", 1.0)
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < 4.0
+
+
+@pytest.mark.parametrize(
+    ("address", "wanted"),
+    [
+        ("93.184.216.34", True),
+        ("2606:2800:220:1::1", True),
+        ("::ffff:93.184.216.34", True),
+        ("64:ff9b::5db8:d822", True),
+        ("0.0.0.1", False),
+        ("10.0.0.1", False),
+        ("100.64.0.1", False),
+        ("127.0.0.1", False),
+        ("169.254.169.254", False),
+        ("172.16.0.1", False),
+        ("192.0.0.192", False),
+        ("168.63.129.16", False),
+        ("192.168.0.1", False),
+        ("198.18.0.1", False),
+        ("203.0.113.1", False),
+        ("224.0.0.1", False),
+        ("239.1.1.1", False),
+        ("240.0.0.1", False),
+        ("255.255.255.255", False),
+        ("::", False),
+        ("::1", False),
+        ("::127.0.0.1", False),
+        ("::ffff:127.0.0.1", False),
+        ("::ffff:169.254.169.254", False),
+        ("64:ff9b::7f00:1", False),
+        ("64:ff9b::a9fe:a9fe", False),
+        ("64:ff9b:1::7f00:1", False),
+        ("2002:7f00:1::", False),
+        ("2002:5db8:d822::", False),
+        ("2001:0:4136:e378:8000:63bf:3fff:fdd2", False),
+        ("2001:db8::1", False),
+        ("fc00::1", False),
+        ("fd00:ec2::254", False),
+        ("fe80::1", False),
+        ("fe80::1%1", False),
+        ("fec0::1", False),
+        ("ff02::1", False),
+    ],
+)
+def test_public_addresses(address: str, wanted: bool) -> None:
+    assert outbound.is_public(ip_address(address)) == wanted
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/",
+        "http://127.1/",
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://0177.0.0.1/",
+        "http://0/",
+        "http://localhost/",
+        "http://[::1]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://[fe80::1%25lo]/",
+        "http://93.184.216.34:22/",
+        "http://93.184.216.34:6379/",
+        "http://name:password@93.184.216.34/",
+        "ftp://93.184.216.34/",
+        "file:///etc/passwd",
+        "gopher://93.184.216.34/",
+        "//93.184.216.34/",
+        "93.184.216.34",
+        "http:///",
+        "http://[",
+        "http://a b/",
+        "",
+    ],
+)
+def test_refused_addresses(url: str) -> None:
+    with pytest.raises(outbound.OutboundError):
+        outbound.get(url, types=HTML)
+    with pytest.raises(outbound.OutboundError):
+        outbound.post(url, headers={}, body=b"")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:{port}/", "http://localhost:{port}/"])
+def test_no_server_of_this_machine_is_asked(far: FarServer, settings: Any, url: str) -> None:  # noqa: F811
+    settings.OUTBOUND_TO_LOOPBACK = False
+    far.rules["/"] = answer(b"secret")
+    for port in (far.port, 80):
+        with pytest.raises(outbound.RefusedError):
+            outbound.get(url.format(port=port), types=HTML)
+    assert not far.heads
+
+
+def test_what_is_asked(far: FarServer, settings: Any) -> None:  # noqa: F811
+    settings.SITE_URL = "https://here.example"
+    far.rules["/a?b=%C3%BC"] = answer(b"<title>Hi</title>", kind="Text/HTML; charset=utf-8", Set_Cookie="a=b")
+    found = outbound.get(far.url("/a?b=ü#fragment"), types=("text/html", "text/plain"))
+    assert found.body == b"<title>Hi</title>"
+    assert found.is_whole
+    assert found.status == 200
+    [head] = far.heads
+    assert f"Host: 127.0.0.1:{far.port}\r\n" in head
+    assert "User-Agent: feedsite/" in head
+    assert "(+https://here.example)" in head
+    assert "Accept: text/html, text/plain\r\n" in head
+    assert not any(name in head.lower() for name in ("cookie", "authorization", "referer"))
+
+
+def test_a_push(far: FarServer) -> None:  # noqa: F811
+    far.rules["/push"] = answer(b"", status="201 Created", Location="https://elsewhere.example")
+    far.rules["/moved"] = moved("/push")
+    found = outbound.post(far.url("/push"), headers={"TTL": "60"}, body=b"sealed")
+    assert (found.status, found.headers["location"]) == (201, "https://elsewhere.example")
+    assert "TTL: 60\r\n" in far.heads[0]
+    assert far.bodies == [b"sealed"]
+    assert outbound.post(far.url("/moved"), headers={}, body=b"").status == 302
+    assert far.paths == ["/push", "/moved"]
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
+def test_redirects(far: FarServer, status: str) -> None:  # noqa: F811
+    far.rules |= {"/1": moved("2", status), "/2": moved("//127.0.0.1:" + f"{far.port}/3", status)}
+    far.rules["/3"] = raw(f"HTTP/1.1 {status}\r\nLocation: /4ü\r\nContent-Length: 0\r\n\r\n".encode())
+    far.rules["/4%C3%BC"] = answer(b"here")
+    found = outbound.get(far.url("/1"), types=HTML)
+    assert (found.url, found.body) == (far.url("/4%C3%BC"), b"here")
+    assert not any("cookie" in head.lower() for head in far.heads)
+
+
+def test_redirects_have_an_end(far: FarServer) -> None:  # noqa: F811
+    far.rules |= {f"/{number}": moved(f"/{number + 1}") for number in range(10)} | {"/round": moved("/round")}
+    for path in ("/0", "/round"):
+        with pytest.raises(outbound.OutboundError, match="too many"):
+            outbound.get(far.url(path), types=HTML)
+    assert far.paths == ["/0", "/1", "/2", "/3", *["/round"] * 4]
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "http://169.254.169.254/latest/meta-data/",
+        "http://10.0.0.1/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://inside.example/",
+        "file:///etc/passwd",
+        "http://[",
+        "http://user:pass@127.0.0.1/",
+    ],
+)
+def test_a_redirect_leads_nowhere_inside(
+    far: FarServer,  # noqa: F811
+    names: dict[str, list[list[str]]],  # noqa: F811
+    to: str,
+) -> None:
+    names["inside.example"] = [["192.168.1.1", "fd00::1"]]
+    far.rules["/"] = moved(to)
+    with pytest.raises(outbound.RefusedError):
+        outbound.get(far.url("/"), types=HTML)
+
+
+def test_a_redirect_to_loopback_is_refused(
+    far: FarServer,  # noqa: F811
+    names: dict[str, list[list[str]]],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first server counts as a public one; the second is ::1."""
+    monkeypatch.setattr(outbound, "is_public", lambda address: str(address) == "127.0.0.1")
+    monkeypatch.setattr(outbound.settings, "OUTBOUND_TO_LOOPBACK", False)
+    monkeypatch.setitem(outbound.PORTS, "http", far.port)
+    names["inside.example"] = [["::1"]]
+    for to in (f"http://[::1]:{far.port}/secret", f"http://inside.example:{far.port}/secret"):
+        far.rules["/"] = moved(to)
+        with pytest.raises(outbound.RefusedError):
+            outbound.get(far.url("/"), types=HTML)
+    assert far.paths == ["/", "/"]
+
+
+def test_a_name_that_changes_between_check_and_use(
+    far: FarServer,  # noqa: F811
+    names: dict[str, list[list[str]]],  # noqa: F811
+) -> None:
+    """A name is looked up once, and the connection goes to the address that was checked."""
+    names["changing.example"] = [["127.0.0.1"], ["127.0.0.2"]]
+    far.rules["/"] = answer(b"checked")
+    with running("127.0.0.2", far.port) as inside:
+        inside.rules["/"] = answer(b"secret")
+        found = outbound.get(far.url("/", host="changing.example"), types=HTML)
+        assert not inside.heads
+    assert found.body == b"checked"
+    assert f"Host: changing.example:{far.port}\r\n" in far.heads[0]
+    assert names["changing.example"] == [["127.0.0.2"]]
+
+
+def test_a_name_that_changes_with_a_redirect(
+    far: FarServer,  # noqa: F811
+    names: dict[str, list[list[str]]],  # noqa: F811
+) -> None:
+    names["changing.example"] = [["127.0.0.1"], ["10.0.0.1"]]
+    far.rules["/"] = moved("/again")
+    with pytest.raises(outbound.RefusedError):
+        outbound.get(far.url("/", host="changing.example"), types=HTML)
+    assert far.paths == ["/"]
+
+
+def test_only_the_public_addresses_of_a_name_are_asked(
+    far: FarServer,  # noqa: F811
+    names: dict[str, list[list[str]]],  # noqa: F811
+) -> None:
+    names["both.example"] = [["10.0.0.1", "127.0.0.9", "127.0.0.1"]]
+    far.rules["/"] = answer(b"here")  # nobody listens at 127.0.0.9
+    assert outbound.get(far.url("/", host="both.example"), types=HTML).body == b"here"
+
+
+def test_a_name_that_takes_too_long(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbound.socket, "getaddrinfo", lambda *_args, **_more: time.sleep(3) or [])
+    with pytest.raises(outbound.OutboundError, match="name took too long"):
+        outbound.get("http://slow.example/", types=HTML)
+
+
+def test_unknown_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("nobody.invalid", "a" * 64 + ".example", "a..example", ".", "xn--0.example"):
+        with pytest.raises(outbound.OutboundError):
+            outbound.get(f"http://{name}/", types=HTML)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda _say: time.sleep(3),  # hangs
+        dripping(b"", b"H"),
+        dripping(b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"),
+        dripping(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", b"x"),
+        dripping(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 900\r\n\r\n", b"x"),
+        dripping(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.0),
+    ],
+)
+def test_slow_servers(soon: None, far: FarServer, rule: Any) -> None:  # noqa: F811
+    far.rules["/"] = rule
+    with pytest.raises(outbound.OutboundError):
+        outbound.get(far.url("/"), types=HTML)
+
+
+def test_a_server_that_hangs_before_tls(soon: None, far: FarServer) -> None:  # noqa: F811
+    with pytest.raises(outbound.OutboundError):
+        outbound.get(far.url("/").replace("http:", "https:"), types=HTML)
+
+
+def test_slow_redirects_share_one_deadline(soon: None, far: FarServer) -> None:  # noqa: F811
+    def slowly(say: Any) -> None:
+        time.sleep(0.4)
+        moved("/")(say)
+
+    far.rules["/"] = slowly
+    with pytest.raises(outbound.OutboundError):
+        outbound.get(far.url("/"), types=HTML)
+    assert len(far.paths) <= 3
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"\x00" * 100,
+        b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1000 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nA: " + b"b" * 100_000 + b"\r\n\r\n",
+        b"HTTP/1.1 abc OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 900\r\n\r\nless",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\nno gzip",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)
+def test_answers_that_are_none(far: FarServer, sent: bytes) -> None:  # noqa: F811
+    far.rules["/"] = raw(sent)
+    with pytest.raises(outbound.OutboundError):
+        outbound.get(far.url("/"), types=HTML)
+
+
+@pytest.mark.parametrize("kind", ["application/octet-stream", "image/png", "", "text/htmlx"])
+def test_other_types_are_not_read(far: FarServer, kind: str) -> None:  # noqa: F811
+    far.rules["/"] = answer(b"x" * 100, kind=kind)
+    with pytest.raises(outbound.OutboundError, match="content type"):
+        outbound.get(far.url("/"), types=HTML)
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "206 Partial Content", "304 Not Modified"])
+def test_other_answers_have_no_body(far: FarServer, status: str) -> None:  # noqa: F811
+    far.rules["/"] = answer(b"x" * 100, status=status)
+    found = outbound.get(far.url("/"), types=HTML)
+    assert (found.status, found.body) == (int(status[:3]), b"")
+
+
+def test_a_gigabyte(far: FarServer) -> None:  # noqa: F811
+    sent = 0
+
+    def huge(say: Any) -> None:
+        nonlocal sent
+        say(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1000000000\r\n\r\n")
+        for _megabyte in range(1000):
+            say(b"x" * 1_000_000)
+            sent += 1
+
+    far.rules["/"] = huge
+    found = outbound.get(far.url("/"), types=HTML)
+    assert len(found.body) == outbound.MOST_BYTES
+    assert not found.is_whole
+    assert sent < 50
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_bomb_of_gzip(far: FarServer, times: int) -> None:  # noqa: F811
+    packer = zlib.compressobj(9, wbits=31)
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _megabyte in range(100)) + packer.flush()
+    if times == 2:
+        bomb = gzip.compress(bomb)
+    far.rules["/"] = answer(bomb, Content_Encoding=", ".join(["gzip"] * times))
+    began = time.process_time()
+    found = outbound.get(far.url("/"), types=HTML)
+    assert len(found.body) == outbound.MOST_BYTES
+    assert not found.is_whole
+    assert time.process_time() - began < 1.0
+
+
+def test_gzip(far: FarServer) -> None:  # noqa: F811
+    far.rules["/"] = answer(gzip.compress(b"<title>"), Content_Encoding="gzip")
+    assert outbound.get(far.url("/"), types=HTML).body == b"<title>"
+
+
+def test_certificates(
+    far: FarServer,  # noqa: F811
+    names: dict[str, list[list[str]]],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """The name decides, not the address that was pinned: for the certificate, and for which one the server shows."""
+    context, trusting = certificate("right.example", tmp_path)
+    asked: list[str | None] = []
+    context.sni_callback = lambda _socket, name, _context: asked.append(name)
+    names |= {"right.example": [["127.0.0.1"], ["127.0.0.1"]], "wrong.example": [["127.0.0.1"]]}
+    with running(context=context) as server:
+        server.rules["/"] = answer(b"sealed")
+        with pytest.raises(outbound.OutboundError, match="CERTIFICATE_VERIFY_FAILED"):
+            outbound.get(server.url("/", host="right.example"), types=HTML)  # nobody vouches for it
+        monkeypatch.setattr(outbound, "_certificates", lambda: trusting)
+        assert outbound.get(server.url("/", host="right.example"), types=HTML).body == b"sealed"
+        with pytest.raises(outbound.OutboundError, match="CERTIFICATE_VERIFY_FAILED"):
+            outbound.get(server.url("/", host="wrong.example"), types=HTML)
+        assert asked == ["right.example", "right.example", "wrong.example"]
+        assert len(server.heads) == 1
+    assert isinstance(outbound._certificates(), ssl.SSLContext)

@@ -1,0 +1,227 @@
+"""Requests to servers that members choose, such as those of links and of pushes.
+
+Such an address may lead into the site's own network, or to a server that never ends. So a request goes to public
+addresses only, on the ports of the web, to the address that was checked, and has bounds of time and size.
+"""
+
+import contextlib
+import queue
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
+from http.client import HTTPException
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import NamedTuple
+from urllib.parse import urljoin
+
+from django.conf import settings
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import HTTPError, LocationParseError
+from urllib3.response import BaseHTTPResponse
+from urllib3.util import Url, parse_url
+
+from runtime.version import VERSION
+
+SECONDS = 5.0
+"""Seconds that a request may take in all: names, redirects and the body."""
+MOST_BYTES = 1 << 20
+"""Bytes that are read of a body, unpacked."""
+REDIRECTS = 3
+ADDRESSES = 4
+"""Addresses of a name that are tried."""
+PORTS = {"http": 80, "https": 443}
+MOVED = frozenset({301, 302, 303, 307, 308})
+
+NAT64 = IPv6Network("64:ff9b::/96")
+UNICAST = IPv6Network("2000::/3")
+INSIDE = (
+    IPv4Network("192.0.0.0/24"),  # one cloud answers its machines here
+    IPv4Network("168.63.129.16/32"),  # and another one here
+)
+
+Address = IPv4Address | IPv6Address
+
+
+class OutboundError(Exception):
+    """The server gave no answer that can be used."""
+
+
+class RefusedError(OutboundError):
+    """The site does not send requests to this address."""
+
+
+class Answer(NamedTuple):
+    """What a server answered. `url` is the address after all redirects, `body` at most MOST_BYTES of it."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    is_whole: bool
+
+
+def get(url: str, *, types: Collection[str]) -> Answer:
+    """Read what is at an address, through at most REDIRECTS redirects.
+
+    The body is read only of an answer 200 with one of these content types. Raises OutboundError.
+    """
+    until = time.monotonic() + SECONDS
+    headers = {"Accept": ", ".join(types), "Accept-Encoding": "gzip"}
+    for _hop in range(REDIRECTS + 1):
+        parsed = _checked(url)
+        with _asked("GET", parsed, headers, None, until) as response:
+            if response.status in MOVED and (location := response.headers.get("Location")):
+                url = _joined(parsed.url, location)
+                continue
+            kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+            if response.status == 200 and kind not in types:
+                raise OutboundError(f"content type {kind[:100]!r}")
+            return _answer(parsed.url, response, until, is_read=response.status == 200)
+    raise OutboundError("too many redirects")
+
+
+def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+    """Send a body to an address. A redirect is an answer like another one. Raises OutboundError."""
+    until = time.monotonic() + SECONDS
+    parsed = _checked(url)
+    with _asked("POST", parsed, headers, body, until) as response:
+        return _answer(parsed.url, response, until, is_read=True)
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one of the public internet, also where it holds an IPv4 address within."""
+    if isinstance(address, IPv4Address):
+        return address.is_global and not address.is_multicast and not any(address in network for network in INSIDE)
+    inner = IPv4Address(int(address) & 0xFFFFFFFF) if address in NAT64 else address.ipv4_mapped
+    if inner is not None:
+        return is_public(inner)
+    return address in UNICAST and address.is_global and address.sixtofour is None and address.teredo is None
+
+
+def _checked(url: str) -> Url:
+    """The parts of an address, in the spelling that is sent. Raises RefusedError."""
+    try:
+        parsed = parse_url(url)
+    except LocationParseError as error:
+        raise RefusedError("no address of the web") from error
+    if parsed.scheme not in PORTS or not parsed.host or parsed.auth is not None:
+        raise RefusedError("no address of the web")
+    if parsed.port not in (None, *PORTS.values()) and not settings.OUTBOUND_TO_LOOPBACK:
+        raise RefusedError(f"port {parsed.port}")
+    return parsed._replace(fragment=None)
+
+
+def _joined(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location.encode("latin-1").decode(errors="replace"))  # headers come as Latin-1
+    except ValueError as error:
+        raise RefusedError("no address of the web") from error
+
+
+@contextlib.contextmanager
+def _asked(
+    method: str, url: Url, headers: Mapping[str, str], body: bytes | None, until: float
+) -> Iterator[BaseHTTPResponse]:
+    """Send one request to an address that was checked, and close the connection after its answer was read."""
+    with contextlib.ExitStack() as stack:
+        try:
+            sock = stack.enter_context(_connected(url, until))
+            stack.enter_context(_ended(sock, until))
+            if url.scheme == "https":
+                name = (url.host or "").strip("[]").rstrip(".")
+                sock = stack.enter_context(_certificates().wrap_socket(sock, server_hostname=name))
+            connection = HTTPConnection(url.host or "", timeout=_left(until))
+            stack.callback(connection.close)
+            connection.sock = sock
+            host = url.netloc or ""
+            named = {"Host": host, "User-Agent": f"feedsite/{VERSION} (+{settings.SITE_URL})", "Connection": "close"}
+            connection.request(method, url.request_uri, body, {**headers, **named}, preload_content=False)
+            response = connection.getresponse()
+            stack.callback(response.close)
+            yield response
+        # http.client raises ValueError for what it cannot send or read.
+        except (OSError, HTTPException, HTTPError, ValueError) as error:
+            raise OutboundError(f"{type(error).__name__}: {error}"[:200]) from error
+
+
+def _answer(url: str, response: BaseHTTPResponse, until: float, *, is_read: bool) -> Answer:
+    body = response.read(MOST_BYTES + 1, decode_content=True) if is_read else b""
+    _left(until)  # a connection that was ended looks like the end of a body
+    return Answer(url, response.status, response.headers, body[:MOST_BYTES], len(body) <= MOST_BYTES)
+
+
+def _left(until: float) -> float:
+    left = until - time.monotonic()
+    if left <= 0:
+        raise OutboundError("took too long")
+    return left
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+# --- Addresses -------------------------------------------------------------------------------------------
+def _connected(url: Url, until: float) -> socket.socket:
+    """A connection to one of the public addresses of a name."""
+    port = url.port or PORTS[url.scheme or ""]
+    name = (url.host or "").strip("[]")
+    found = [address for address in _resolved(name, port, until) if _is_open(address)][:ADDRESSES]
+    if not found:
+        raise RefusedError("no public address")
+    for tried, address in enumerate(found, start=1):
+        try:
+            return socket.create_connection((str(address), port), _left(until) / (len(found) - tried + 1))
+        except OSError:
+            if tried == len(found):
+                raise
+    raise AssertionError("the last address returns or raises")
+
+
+def _is_open(address: Address) -> bool:
+    return is_public(address) or (settings.OUTBOUND_TO_LOOPBACK and address.is_loopback)
+
+
+def _resolved(name: str, port: int, until: float) -> list[Address]:
+    """The addresses of a name. The resolver has no deadline of its own, so a thread waits for it."""
+    answers: queue.SimpleQueue[list[Address] | Exception] = queue.SimpleQueue()
+    threading.Thread(target=_resolve, args=(name, port, answers.put), daemon=True).start()
+    try:
+        answer = answers.get(timeout=_left(until))
+    except queue.Empty:
+        raise OutboundError("the name took too long") from None
+    if isinstance(answer, Exception):
+        raise OutboundError(f"the name: {answer}") from answer
+    return answer
+
+
+def _resolve(name: str, port: int, put: Callable[[list[Address] | Exception], None]) -> None:
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        put([ip_address(address[0]) for _family, _type, _protocol, _name, address in found])
+    except (OSError, ValueError) as error:  # a name may be no name at all
+        put(error)
+
+
+@contextlib.contextmanager
+def _ended(sock: socket.socket, until: float) -> Iterator[None]:
+    """End the connection at the deadline. A timeout of a socket begins anew with each byte."""
+    sock.settimeout(_left(until))
+    with sock.dup() as same:  # TLS takes the socket itself away
+        timer = threading.Timer(_left(until), _end, [same])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+
+
+def _end(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # the other side has ended it
+        sock.shutdown(socket.SHUT_RDWR)
