@@ -1,8 +1,7 @@
-"""The verbs of moderation: cases, what moderators do by hand, and the list of words; reports and senders have modules
-of their own. Each is one transaction, and writes its line into the log.
+"""Decides cases, acts without reports, and edits the word list. Reports and senders have their own modules.
 
-Locks are taken in one order, the item's row before the case's: publishing and editing hold the item when they open a
-case.
+Each action is one transaction and logs a decision. It locks the item's row before the case's, because publishing and
+editing hold the item when they open a case.
 """
 
 from collections.abc import Iterable
@@ -24,11 +23,11 @@ from notifications import actions as notifications
 from storage.connections import fetch, id_array
 
 REASONS = 20
-"""Kept of a case, the newest: each edit of what waits may bring others."""
+"""Newest reasons kept of a case. Each edit of a held item may add some."""
 ABOUT_LETTERS = 200
-"""Letters of the words that a warning is about, at most."""
+"""Most characters quoted in a warning."""
 
-# A rule that is removed at the same moment is left out, and no rule is locked against other items that meet it.
+# Leaves out rules removed meanwhile, and does not lock rules against other items.
 JOIN_WORDS = """
     INSERT INTO moderation_case_words (case_id, wordrule_id)
     SELECT %(case)s, rule.id FROM (
@@ -39,7 +38,7 @@ JOIN_WORDS = """
 
 
 class DecidedError(Exception):
-    """Another moderator decided the case meanwhile; it is as they left it."""
+    """Another moderator decided the case meanwhile."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -47,19 +46,17 @@ class DecidedError(Exception):
 
 
 class ChangedError(Exception):
-    """The item was edited after the moderator had looked at it."""
+    """The item was edited after the moderator looked."""
 
 
 # --- Cases -----------------------------------------------------------------------------------------------
 def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | None = None) -> Case:
-    """The open case of an item, with these reasons added; a new one if there is none. Inside a transaction that holds
-    the item's row, so that two do not open two.
-    """
+    """Add reasons to the item's open case, or open one. Call it with the item's row locked, so that there is one."""
     return _open_case({"item": item}, {"host_id": item.sender_id}, source, reasons, rules)
 
 
 def open_session_case(session_id: int, host: User, source: str, reasons: list[str], rules: set[int] | None) -> Case:
-    """Open a case of a live session; the transaction holds its host's row."""
+    """The same for a live session, with its host's row locked."""
     return _open_case({"session_id": session_id}, {"host": host}, source, reasons, rules)
 
 
@@ -79,7 +76,7 @@ def _open_case(
 
 @transaction.atomic
 def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
-    """Open the case of an item that was held, and write a line in the log."""
+    """Open the case of a held item, and log it."""
     case = open_case(item=item, source=Source.RULE, reasons=reasons, rules=rules)
     write(None, Verb.HOLD, item=item, note="; ".join(reasons), after={"status": item.status})
     return case
@@ -87,7 +84,7 @@ def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
 
 @transaction.atomic
 def record_session_hold(*, session_id: int, host: User, reasons: list[str], rules: set[int]) -> Case:
-    """Record that a live session is held for review."""
+    """The same for a live session."""
     case = open_session_case(session_id, host, Source.RULE, reasons, rules)
     held = {"status": review.Status.IN_REVIEW}
     write(None, Verb.HOLD, session_id=session_id, user=host, note="; ".join(reasons), after=held)
@@ -95,10 +92,10 @@ def record_session_hold(*, session_id: int, host: User, reasons: list[str], rule
 
 
 def approve(*, case: Case, by: User, note: str = "", state: str = State.OPEN, modified_at: Any = None) -> Case:
-    """Publish the item, or leave it published and dismiss the reports. Raises DecidedError, ChangedError.
+    """Publish the item, or dismiss its reports. Raises DecidedError, ChangedError.
 
-    `state` is the case's as the moderator saw it: a rejected one may be approved after all. `modified_at` is the
-    item's, where they saw its text: an edit that came between is not approved unseen.
+    `state`: the case's state as seen by the moderator. Even a rejected one may be approved. `modified_at`: the item's,
+    if its text was seen, so that a later edit is not approved unseen.
     """
     return _decide(case, by, State.APPROVED, note, state, modified_at)
 
@@ -142,9 +139,8 @@ def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at:
 # --- Without a report ------------------------------------------------------------------------------------
 @transaction.atomic
 def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> Case | None:
-    """Open a case of an item or a live session that no rule and no reader named. Its subject stays as it is.
-
-    None if a case of it is open already, or if it is gone.
+    """Open a case without rule or report. Its subject stays as it is. None if there is an open case or the subject is
+    gone.
     """
     subject = subjects.lock(item_id, session_id)
     if subject is None or subject.status == review.Status.DELETED or _has_open_case(item_id, session_id):
@@ -157,7 +153,7 @@ def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 @transaction.atomic
 def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
-    """Put an item or a live session that others see into review, and into the queue; False if others do not see it."""
+    """Hold a published item or live session for review. False if it is not published."""
     subject = subjects.lock(item_id, session_id)
     if subject is None or subject.status != review.Status.PUBLISHED:
         return False
@@ -172,10 +168,7 @@ def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 @transaction.atomic
 def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
-    """Reject an item or a live session, by the case of it that is open, or else by one that this opens and closes.
-
-    False if it is rejected already, or gone.
-    """
+    """Reject an item or live session, by its open case or a new one. False if rejected or gone."""
     subject = subjects.lock(item_id, session_id)
     if subject is None or subject.status in (review.Status.DELETED, review.Status.REJECTED):
         return False
@@ -185,7 +178,7 @@ def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, sess
 
 @transaction.atomic
 def end_session(*, session_id: int, by: User, note: str = "") -> bool:
-    """Put an end to a live session: a live one becomes a replay, an upcoming one is cancelled; False if it was over."""
+    """End a live session, or cancel an upcoming one. False if it was over."""
     subject = subjects.lock(None, session_id)
     if subject is None or not review.sessions.end(session_id):
         return False
@@ -195,9 +188,7 @@ def end_session(*, session_id: int, by: User, note: str = "") -> bool:
 
 @transaction.atomic
 def warn(*, user: User, by: User, note: str, about: str = "", item: Item | None = None) -> bool:
-    """Tell a user what moderators have against what they do; `about` are the words in question. False if they are not
-    active, and so would not read it.
-    """
+    """Warn a user. `about`: the text in question. False if inactive, because they would not read it."""
     if not user.is_active:
         return False
     notifications.warn(user=user, text=f"{note}\n“{excerpt(about, ABOUT_LETTERS)}”" if about else note)
@@ -211,7 +202,7 @@ def _has_open_case(item_id: int | None, session_id: int | None) -> bool:
 
 
 def _case_by_hand(subject: review.Subject, item_id: int | None, session_id: int | None, by: User, note: str) -> Case:
-    """The open case of what is locked; a new one if there is none."""
+    """The open case of the locked subject, or a new one."""
     reasons = [f"moderator: @{by.username}{': ' if note else ''}{note}"]
     if item_id:
         return open_case(
@@ -224,7 +215,7 @@ def _case_by_hand(subject: review.Subject, item_id: int | None, session_id: int 
 # --- Words -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def put_word(*, rule: WordRule, by: User) -> WordRule:
-    """Add or change a rule; it is in force for all items that are published from now on."""
+    """Add or change a rule. It applies to items published from now on."""
     before = WordRule.objects.select_for_update(no_key=True).filter(pk=rule.pk).first() if rule.pk else None
     rule.save()
     write(by, Verb.WORD, note=rule.text, before=_word(before) if before else None, after=_word(rule))
@@ -233,9 +224,9 @@ def put_word(*, rule: WordRule, by: User) -> WordRule:
 
 @transaction.atomic
 def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
-    """Add a rule for each text that no rule finds yet, one line in the log for all; how many are new.
+    """Add rules for texts without one, as one log entry. Returns how many are new.
 
-    Raises ValidationError for a text that is no rule.
+    Raises ValidationError for an invalid text.
     """
     rules: dict[str, WordRule] = {}
     for text in texts:
@@ -252,7 +243,7 @@ def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
 
 @transaction.atomic
 def drop_word(*, rule: WordRule, by: User) -> None:
-    """Remove a rule. Its lock waits for items that are being held by it, and would name it."""
+    """Remove a rule. Its lock waits for items being held by it."""
     rule = WordRule.objects.select_for_update().get(pk=rule.pk)
     before = _word(rule)
     rule.delete()

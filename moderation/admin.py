@@ -1,4 +1,4 @@
-"""The reports and the log in the admin; the cases, the rules and the users have modules of their own."""
+"""Reports and the log in the admin. Cases, rules and users have their own modules."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from accounts.levels.admin import handle_column
 from accounts.models import User
 from media import attaching
 from media.admin import ShotList, shots
-from moderation import case_admin, picture_admin, rule_admin, sentences  # noqa: F401 (they register theirs)
+from moderation import case_admin, picture_admin, rule_admin, sentences  # noqa: F401 (they register their pages)
 from moderation.models import Decision, Report
 from web.admin import LogAdmin
 from web.rest import parse_id
@@ -22,7 +22,7 @@ from web.rest import parse_id
 
 @admin.register(Report)
 class ReportAdmin(LogAdmin):
-    """Reports by readers, to read."""
+    """Readers' reports."""
 
     list_display = (
         "created_at",
@@ -43,27 +43,27 @@ class ReportAdmin(LogAdmin):
 
     @admin.display(description=_("item"), empty_value="-")
     def of_item(self, report: Report) -> int | None:
-        """The id of the reported item; None if it was a session."""
+        """The item's id. None for a session."""
         return report.item_id
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ShotList]:
-        """The list that reads the pictures of a page at once."""
+        """One query reads the pictures of a page."""
         return ShotList
 
     @admin.display(description=_("pictures"))
     def pictures(self, report: Any) -> SafeString:
-        """The pictures of the reported item, in the list."""
+        """The item's pictures, in the list."""
         return shots(report.shots, is_veiled=report.item is not None and report.item.is_sensitive)
 
     @admin.display(description=_("pictures"))
     def all_pictures(self, report: Report) -> str:
-        """The pictures of the reported item, on the report's page."""
+        """The item's pictures, on the report's page."""
         media = attaching.all_of([report.item_id]).get(report.item_id or 0)
         return shots(media, is_veiled=report.item is not None and report.item.is_sensitive) if media else "-"
 
     @admin.display(description=_("case"))
     def of_case(self, report: Report) -> SafeString:
-        """The state of the report's case, with a link."""
+        """The case's state, linked."""
         address = reverse("admin:moderation_case_change", args=[report.case_id])
         return format_html('<a href="{}">{}</a>', address, report.case.get_state_display())
 
@@ -85,7 +85,7 @@ class DecisionAdmin(LogAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Decision], search_term: str
     ) -> tuple[QuerySet[Decision], bool]:
-        """The decisions about or by a user, or of an id."""
+        """Find by user, by moderator or by id."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -102,10 +102,10 @@ class DecisionAdmin(LogAdmin):
 
     @admin.display(description=_("why"))
     def why(self, decision: Decision) -> str:
-        """The reasons of the decision."""
+        """The reasons."""
         return sentences.why(decision)
 
     @admin.display(description=_("what it changed"))
     def changes(self, decision: Decision) -> str:
-        """The values before the decision."""
+        """Values before and after."""
         return sentences.changes(decision)

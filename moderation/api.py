@@ -17,27 +17,27 @@ from web.rest import ApiView, IdField, StrictSerializer, TextField, body, parse_
 
 
 class NewReport(StrictSerializer):
-    """A report of an item or a live session. The sender or host is not told who reported it."""
+    """A report of an item or live session. Its author does not learn who reported it."""
 
     reason = serializers.ChoiceField(ReportReason.choices)
     text = TextField(max_length=REPORT_LENGTH, allow_blank=True, default="")
     rule = IdField(required=False, allow_null=True, help_text="The id of a rule of the site (`read_site`).")
 
     def validate_rule(self, rule: int | None) -> int | None:
-        """The id. Raises ValidationError for one of no rule in force."""
+        """Raise ValidationError for a rule not in force."""
         if rule is not None and rule not in {each.id for each in current().rules}:
             raise serializers.ValidationError("There is no such rule.")
         return rule
 
 
 class ReportView(ApiView):
-    """Reports of items, over HTTP."""
+    """Reports of items."""
 
     rates: Mapping[str, str] = {"POST": "report"}
 
     @extend_schema(operation_id="report", request=NewReport, responses={204: None})
     def post(self, request: Request, item_id: str) -> HttpResponse:
-        """Tell the moderators of an item, or of a repost's original; again changes nothing."""
+        """Report an item to the moderators, or a repost's original. Repeating the call changes nothing."""
         reporter = signed_in(request)
         number = parse_id(item_id)
         item = Item.objects.visible_to(reporter).filter(pk=number).first() if number else None
@@ -52,13 +52,13 @@ class ReportView(ApiView):
 
 
 class SessionReportView(ApiView):
-    """Reports of live sessions, over HTTP."""
+    """Reports of live sessions."""
 
     rates: Mapping[str, str] = {"POST": "report"}
 
     @extend_schema(operation_id="report_live_session", request=NewReport, responses={204: None})
     def post(self, request: Request, session_id: str) -> HttpResponse:
-        """Tell the moderators of a live session; again changes nothing."""
+        """Report a live session to the moderators. Repeating the call changes nothing."""
         reporter, number = signed_in(request), parse_id(session_id)
         if number is None or review.sessions.seen(number, reporter) is None:
             raise exceptions.NotFound

@@ -5,7 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class ModerationConfig(AppConfig):
-    """The app of rules, cases, reports and decisions."""
+    """The moderation app."""
 
     name = "moderation"
     verbose_name = _("Moderation")

@@ -1,7 +1,6 @@
-"""The page on which moderators act without a report: on items, live sessions or users of a list, or on one of them.
+"""The page to act without a report, on chosen items, live sessions or users.
 
-The lists lead here with the ids of what was chosen (web.admin.ModeratedAdmin). The page says what it is about and what
-each verb does to how many; what is posted to it is done one by one, and told in words.
+Lists lead here with chosen ids (web.admin.ModeratedAdmin). The page explains each action and its extent.
 """
 
 from collections import Counter
@@ -32,13 +31,13 @@ from moderation.reports import readable
 from web.rest import parse_id
 
 AT_ONCE = 100
-"""Rows of one request; each is a transaction or two."""
+"""Rows per request. Each takes a transaction or two."""
 NOTE_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of an act: an item or a live session of a user, or (`subject` is None) the user."""
+    """What to act on: an item or live session, or (`subject` None) a user."""
 
     user: User
     subject: Subject | None
@@ -46,19 +45,19 @@ class Target:
 
     @property
     def about(self) -> dict[str, int]:
-        """The subject, as the verbs of moderation.actions take it."""
+        """The subject, as arguments for moderation.actions."""
         assert self.subject is not None  # noqa: S101 (users have verbs of their own)
         return {"item_id": self.item.pk} if self.item else {"session_id": self.subject.id}
 
     @property
     def words(self) -> str:
-        """The beginning of title and text, for people; empty for a user."""
+        """The beginning of title and text. "" for a user."""
         return excerpt(" ".join(filter(None, (self.subject.title, self.subject.text))), 120) if self.subject else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Choosable:
-    """A kind of rows that moderators choose in a list: its name in the address, the permission, its list, its verbs."""
+    """A kind of rows to choose: name in the address, permission, list, actions."""
 
     name: str
     permission: str
@@ -165,7 +164,7 @@ DONE_PICTURES: dict[str, Callable[[int], str]] = {
 
 
 class ActForm(forms.Form):
-    """The form of a moderator's act: verb and note."""
+    """An action and its note."""
 
     verb = forms.ChoiceField(error_messages={"required": gettext_lazy("Choose what is to be done.")})
     note = forms.CharField(
@@ -183,7 +182,7 @@ class ActForm(forms.Form):
         verb.choices = [(name, LABELS[name]) for name in verbs]
 
     def clean_note(self) -> str:
-        """The note. Raises ValidationError for a warning without words."""
+        """Raise ValidationError for a warning without text."""
         note = str(self.cleaned_data["note"])
         if self.cleaned_data.get("verb") == "warn" and not note:
             raise forms.ValidationError(_("A warning needs words."))
@@ -191,7 +190,7 @@ class ActForm(forms.Form):
 
 
 def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
-    """Ask what is to be done with what was chosen, and do it."""
+    """Ask what to do with the chosen rows, and do it."""
     kind, ids = _asked(request)
     by = request.user
     view, change = kind.permission, kind.permission.replace(".view_", ".change_")
@@ -230,20 +229,20 @@ def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
 
 
 def _chosen(request: HttpRequest) -> list[int] | None:
-    """The ids of the pictures that were chosen on the page of one item; None: all."""
+    """Chosen pictures of one item. None: all."""
     ids = [parse_id(text) for text in request.POST.getlist("picture")[:AT_ONCE]]
     return [number for number in ids if number is not None] if ids else None
 
 
 def _media(targets: list[Target]) -> dict[str, Any]:
-    """The pictures of the item, where there is one item."""
+    """The pictures, if there is one item."""
     item = targets[0].item if len(targets) == 1 else None
     media = attaching.all_of([item.pk]).get(item.pk, []) if item else []
     return {"media": media, "is_veiled": item is not None and item.is_sensitive}
 
 
 def _asked(request: HttpRequest) -> tuple[Choosable, list[int]]:
-    """The kind and the ids of the address. Raises PermissionDenied for what no page asks for."""
+    """Kind and ids in the address. Raises PermissionDenied."""
     for kind in KINDS:
         if kind.name in request.GET:
             ids = [parse_id(text) for text in request.GET[kind.name].split(",")[:AT_ONCE]]
@@ -261,7 +260,7 @@ def _targets(kind: Choosable, ids: list[int]) -> list[Target]:
 
 
 def _do(verb: str, targets: list[Target], by: User, note: str, chosen: list[int] | None) -> Counter[str]:
-    """Do it to each; how often it was done (`done`), and how often not, by why not (a key of LEFT)."""
+    """Act on each. Counts successes (`done`) and failures by reason (a key of LEFT)."""
     found: Counter[str] = Counter()
     warned: set[int] = set()
     for target in targets:
@@ -273,7 +272,7 @@ def _do(verb: str, targets: list[Target], by: User, note: str, chosen: list[int]
             found["done" if _do_one(verb, target, by, note, chosen) else verb] += 1
         except PermissionError:
             found["staff"] += 1
-    if verb == "ban":  # items of staff who could not be banned stay
+    if verb == "ban":  # items of staff stay, because staff is not banned
         for target in targets:
             if target.subject and senders.may_be_banned(target.user, by):
                 actions.reject_by_hand(by=by, note=note, **target.about)

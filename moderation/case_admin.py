@@ -1,4 +1,4 @@
-"""The queue of moderation in the admin: the cases, and what decides them."""
+"""The moderation queue in the admin."""
 
 import re
 from datetime import datetime, timedelta
@@ -41,43 +41,43 @@ from web.paginator import EstimatedPaginator
 from web.rest import parse_id
 
 PICTURE_VERB = re.compile(r"(hide|show)-(all|[0-9]{1,16})", re.ASCII)
-"""The posts of the buttons of pictures: the verb, and the id of a picture or all."""
+"""Values of picture buttons: action, and a picture's id or all."""
 AT_ONCE = 100
-"""Cases that one action decides, one by one."""
+"""Cases per action."""
 SHOWN = 100
-"""Reports, and lines of the log, on the page of a case."""
+"""Reports and log entries on a case's page."""
 RULES_NAMED = 5
-"""Rules of a case's reports that the queue names."""
+"""Reported rules shown in the queue."""
 MARGIN = timedelta(seconds=2)
-"""An edit so shortly before a list was made may not be in it."""
+"""A list may miss an edit this short before it."""
 
 
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
-    """The open cases of what would be seen if it were approved.
+    """Open cases whose subject would be visible if approved.
 
-    A query, so cases of deleted items and banned senders leave the queue and come back with them.
+    Filters at reading, so cases of deleted items and banned senders come back with them.
     """
     of_items = Q(item__sender__is_active=True) & ~Q(item__status=Status.DELETED)
     return cases.filter(of_items | Q(item=None, host__is_active=True), state=State.OPEN)
 
 
 class StateFilter(admin.SimpleListFilter):
-    """The queue unless something else is asked for."""
+    """The queue by default."""
 
     title = _("state")
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """The states, and all cases."""
+        """The states, and all."""
         return [("open", _("open, also of what is gone")), *State.choices[1:], ("all", _("all"))]
 
     def choices(self, changelist: Any) -> Any:
-        """The choices; the first is the queue."""
+        """The first choice is the queue."""
         first, *rest = super().choices(changelist)
         return [{**first, "display": _("waiting")}, *rest]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Case]) -> QuerySet[Case]:
-        """The cases in the chosen state; without a choice those in the queue."""
+        """The chosen state, else the queue."""
         if self.value() == "all":
             return queryset
         if self.value() in State.values:
@@ -86,7 +86,7 @@ class StateFilter(admin.SimpleListFilter):
 
 
 class SeenForm(ActionForm):
-    """Says since when the moderator has looked at the list."""
+    """Remembers when the moderator saw the list."""
 
     seen = forms.CharField(
         required=False, label="", widget=forms.HiddenInput, initial=lambda: (timezone.now() - MARGIN).isoformat()
@@ -94,18 +94,16 @@ class SeenForm(ActionForm):
 
 
 class QueuePaginator(EstimatedPaginator):
-    """Whether a case waits is asked of its item and of its sender, so fewer are counted."""
+    """Counts fewer rows, because each checks its item and sender."""
 
     exact_up_to = 1_000
 
 
 class CaseList(ShotList):
-    """The cases of a page, with what those of live sessions are about by one question, and the pictures of items by
-    another.
-    """
+    """One call reads a page's sessions, one query its pictures."""
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the page of cases, and the sessions of all of them at once."""
+        """Add sessions and pictures."""
         super().get_results(request)
         cases = self.result_list
         found = review.sessions.find([case.session_id for case in cases if case.session_id])
@@ -117,7 +115,7 @@ class CaseList(ShotList):
 
 @admin.register(Case)
 class CaseAdmin(Deciding, LogAdmin):
-    """The queue, oldest first. A case's page shows all that a decision needs, and takes it."""
+    """The queue, oldest first. A case's page shows all facts and takes the decision."""
 
     paginator = QueuePaginator
     list_display = ("excerpt", "pictures", "sender", "why", "report_count", "opened")
@@ -131,25 +129,25 @@ class CaseAdmin(Deciding, LogAdmin):
     action_form = SeenForm
 
     def wants_proof(self, request: HttpRequest) -> bool:
-        """Whether the request bans users."""
+        """For bans."""
         return "ban" in (request.POST.get("verb"), request.POST.get("action"))
 
     # --- Columns
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """The list that reads sessions at once."""
+        """Use CaseList."""
         return CaseList
 
     def get_urls(self) -> list[URLPattern]:
-        """The admin's own addresses, and that of acting by hand."""
+        """Add the page to act without a report."""
         act = path("act/", self.admin_site.admin_view(self.act_view), name="moderation_case_act")
         return [act, *super().get_urls()]
 
     def act_view(self, request: HttpRequest) -> HttpResponse:
-        """The verbs of moderators without a report."""
+        """Act without a report."""
         return by_hand.act(request, self.admin_site)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Case]:
-        """The cases with the number of their reports."""
+        """Add the number of reports."""
         cases: QuerySet[Case] = super().get_queryset(request)
         named = Report.objects.filter(case=OuterRef("pk"), rule__isnull=False).order_by().values("rule_id").distinct()
         return cases.annotate(
@@ -159,7 +157,7 @@ class CaseAdmin(Deciding, LogAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Case], search_term: str
     ) -> tuple[QuerySet[Case], bool]:
-        """The cases of a sender, or of the item or session of an id."""
+        """Find by sender, or id of item or session."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -171,17 +169,17 @@ class CaseAdmin(Deciding, LogAdmin):
         return queryset.filter(found), False
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
-        """In the queue itself all are open."""
+        """Hide the state in the queue, where all are open."""
         return (*self.list_display, "state", "decided_by") if "state" in request.GET else self.list_display
 
     @admin.display(description=_("waiting"), ordering="pk")
     def opened(self, case: Case) -> str:
-        """How long the case has been open, or was, for people."""
+        """How long it is or was open."""
         return timesince(case.opened_at, case.decided_at, depth=1)
 
     @admin.display(description=_("item"))
     def excerpt(self, case: Any) -> str:
-        """The beginning of the text that the case is about."""
+        """The beginning of its text."""
         if case.item:
             return excerpt(rules.said(case.item), 80) or gettext("(nothing)")
         subject: Subject | None = case.session
@@ -191,17 +189,17 @@ class CaseAdmin(Deciding, LogAdmin):
 
     @admin.display(description=_("pictures"))
     def pictures(self, case: Any) -> SafeString:
-        """The pictures of the item or live session that the case is about."""
+        """The subject's pictures."""
         return shots(case.shots, is_veiled=case.item is not None and case.item.is_sensitive)
 
     @admin.display(description=_("sender"))
     def sender(self, case: Case) -> SafeString:
-        """The sender, with a link."""
+        """The sender."""
         return handle_of(case.sender)
 
     @admin.display(description=_("why"))
     def why(self, case: Any) -> str:
-        """The reasons that opened the case, as a sentence, and the rules that reports name."""
+        """Reasons, and rules named by reports."""
         said = excerpt("; ".join(map(sentences.explained, case.reasons)) or gettext("reports"), 80)
         numbers = {rule.id: rule.number for rule in current().rules}
         named = sorted(numbers[rule] for rule in case.rules_named if rule in numbers)
@@ -209,12 +207,12 @@ class CaseAdmin(Deciding, LogAdmin):
 
     @admin.display(description=_("reports"))
     def report_count(self, case: Any) -> int:
-        """The number of reports of the case."""
+        """The number of reports."""
         return int(case.report_count)
 
     # --- Permissions
     def has_view_permission(self, request: HttpRequest, obj: Case | None = None) -> bool:
-        """Whether the request may see cases; the permission to decide them is enough."""
+        """Also with the permission to decide."""
         return super().has_view_permission(request, obj) or self.has_decide_permission(request)
 
     # --- Many at once
@@ -230,7 +228,7 @@ class CaseAdmin(Deciding, LogAdmin):
 
     @admin.action(description=_("Reject and ban the senders …"), permissions=["decide"])
     def ban(self, request: HttpRequest, queryset: QuerySet[Case]) -> TemplateResponse | None:
-        """Asks first."""
+        """Ask first."""
         if "confirmed" in request.POST:
             self._each(request, queryset, "ban")
             return None
@@ -308,7 +306,7 @@ class CaseAdmin(Deciding, LogAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """The page of a case; what is posted to it is the decision."""
+        """A case's page. A POST decides."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         number = parse_id(object_id)
@@ -368,7 +366,7 @@ class CaseAdmin(Deciding, LogAdmin):
         return redirect("admin:moderation_case_change", following.pk)
 
     def _take_pictures(self, request: HttpRequest, case: Case, verb: str, which: str, *, note: str) -> None:
-        """Hide or show pictures of the item, or remove the cover of the session, and tell how many."""
+        """Hide or show the item's pictures, or remove the session's cover."""
         by: User = request.user  # type: ignore[assignment]
         ids = None if which == "all" else [int(which)]
         if case.item:
@@ -419,7 +417,7 @@ class CaseAdmin(Deciding, LogAdmin):
 
 
 def _decisions(case: Case) -> list[Decision]:
-    """The decisions about the subject of the case and about its sender (bans, warnings, lists), newest first."""
+    """Decisions about the subject or its sender, newest first."""
     about = Q(item=case.item_id) if case.item_id else Q(session_id=case.session_id)
     of_sender = Q(user=case.sender, item=None, session_id=None)
     both = (
@@ -457,7 +455,7 @@ def _staff(n: int) -> str:
 
 
 def _moment(text: str) -> datetime | None:
-    """The time that a form names with its zone; None for anything else."""
+    """A time with zone, else None."""
     try:
         moment = parse_datetime(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Moderation's part of a user's own data: the reports that they made. Reports about them are not exported."""
+"""A user's own reports, for the export. Reports about them are not included."""
 
 from datetime import datetime
 
@@ -17,7 +17,7 @@ REPORTS = """
 
 
 class ReportRow(msgspec.Struct):
-    """A report that the user made."""
+    """A report by the user."""
 
     item_id: str | None
     session_id: str | None
@@ -28,6 +28,6 @@ class ReportRow(msgspec.Struct):
 
 
 def files(reader: User) -> list[ExportFile]:
-    """The files of a user's own data: their reports."""
+    """The export's files."""
     rows = (ReportRow(*row) for row in stream(REPORTS, {"reader": reader.pk}))
     return [ExportFile("reports.jsonl", _("The reports that you made."), rows)]

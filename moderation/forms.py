@@ -10,11 +10,11 @@ from items.reading import excerpt
 from moderation.models import REPORT_LENGTH, ReportReason
 
 RULE_SHOWN = 80
-"""Characters of a rule that the choice shows."""
+"""Characters of a rule in the choice."""
 
 
 class ReportForm(forms.Form):
-    """A reader's report of an item."""
+    """A report."""
 
     reason = forms.ChoiceField(
         label=_("What is wrong with it?"),

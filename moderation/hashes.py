@@ -1,10 +1,10 @@
-"""Rules by hash: pictures that an admin has blocked, and who tries to send them again.
+"""Blocked pictures, found by hash.
 
-A rule has the SHA-256 of a file, which finds that file alone, and of a picture its perceptual hash (64 bits), which
-finds it resized, compressed anew, recoloured or stamped. One statement compares a few media with all rules, at most
-`RULES`.
+A rule has a file's SHA-256, which finds only that file, and a picture's perceptual hash (64 bits), which finds it
+resized, recompressed, recoloured or stamped. One statement compares media with all rules, at most `RULES`.
 
 See docs/decisions.md: Blocked pictures are compared by 64 bits.
+
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -25,18 +25,18 @@ from moderation.models import PictureAction, PictureAttempt, PictureRule, Verb
 from storage.connections import fetch, id_array
 
 RULES = 5_000
-"""The most rules; the comparison with so many takes about 2 ms."""
+"""Comparing with this many takes about 2 ms."""
 PLAIN = 8
-"""A hash with fewer ones or fewer noughts is that of a picture in which too little is to be seen."""
+"""With fewer ones or zeros a hash says too little about its picture."""
 LOOKED = 5_000
-"""Media, the newest, that are compared with a rule when its page is shown."""
+"""Newest media compared on a rule's page."""
 LISTED = 50
 ATTEMPTS = 1_000
-"""Attempts kept of a rule, the newest."""
+"""Newest attempts kept per rule."""
 LIFE = timedelta(days=90)
 BATCH = 1_000
 
-# A verb that writes rules waits for the transactions that compare, and they for it: each sees the rows of the other.
+# Writing rules and comparing exclude each other, so each sees the other's rows.
 SHARED = "SELECT FROM pg_advisory_xact_lock_shared(hashtext('feedsite.picturerules'))"
 ALONE = "SELECT FROM pg_advisory_xact_lock(hashtext('feedsite.picturerules'))"
 SAME = """(r.sha256 = m.sha256 OR bit_count((r.phash # m.phash)::bit(64)) <= r.distance)"""
@@ -64,7 +64,7 @@ TRIM = """
 
 
 class KnownError(Exception):
-    """A rule of that very file is there."""
+    """There is a rule for this file."""
 
     def __init__(self, rule: PictureRule) -> None:
         super().__init__(rule)
@@ -72,11 +72,11 @@ class KnownError(Exception):
 
 
 class TooManyError(Exception):
-    """There are as many rules as there may be."""
+    """There are `RULES` rules."""
 
 
 class Held(NamedTuple):
-    """A rule that an item's picture meets."""
+    """A rule that an item's picture matches."""
 
     rule: int
     note: str
@@ -84,8 +84,8 @@ class Held(NamedTuple):
 
 # --- Comparing -------------------------------------------------------------------------------------------
 def refusing(offered: Sequence[MediaFile], *, is_face: bool) -> list[int]:
-    """The ids of the rules that refuse these media, inside the transaction that would keep or use them. A face has no
-    queue to wait in, so every rule refuses it.
+    """Ids of rules that refuse media, inside the transaction that keeps or uses them. Every rule refuses a face, which
+    cannot wait in the queue.
     """
     fetch(SHARED)
     params = {"digests": [row.sha256 for row in offered], "hashes": [row.phash for row in offered]}
@@ -93,7 +93,7 @@ def refusing(offered: Sequence[MediaFile], *, is_face: bool) -> list[int]:
 
 
 def holding(item: Item) -> list[Held]:
-    """The rules that pictures of an item meet, inside the transaction that would show it; nothing without pictures."""
+    """Rules that an item's pictures match, inside the transaction that shows it."""
     ids = [int(entry["id"]) for entry in item.media]
     if not ids:
         return []
@@ -102,13 +102,13 @@ def holding(item: Item) -> list[Held]:
 
 
 def telling(phash: int | None) -> int | None:
-    """A perceptual hash by which a picture can be told from others; None for one in which too little is to be seen."""
+    """The perceptual hash, or None if it says too little."""
     ones = (phash & (2**64 - 1)).bit_count() if phash is not None else 0
     return phash if PLAIN <= ones <= 64 - PLAIN else None
 
 
 def found(rule: PictureRule) -> list[MediaFile]:
-    """Media that the rule finds among the newest, and all with that very file; the newest `LISTED`."""
+    """Matches among the newest media, and all with the same file. At most `LISTED`."""
     params = {"rule": rule.pk, "looked": LOOKED, "listed": LISTED}
     rows = MediaFile.objects.filter(pk__in=[pk for (pk,) in fetch(FOUND, params)], is_private=False)
     return list(rows.order_by("-pk"))
@@ -116,13 +116,13 @@ def found(rule: PictureRule) -> list[MediaFile]:
 
 # --- Rules -----------------------------------------------------------------------------------------------
 def fingerprint_of(file: IO[bytes]) -> tuple[str, int | None]:
-    """The hashes of a file that is sent to be blocked, and is not kept. Raises what media.actions.upload does."""
+    """Hashes of a file to block, which is not kept. Raises what media.actions.upload does."""
     return media.fingerprint(file)
 
 
 @transaction.atomic
 def block(*, rule: PictureRule, by: User) -> PictureRule:
-    """Add a rule; it is in force for all media that are kept or used from now on. Raises KnownError, TooManyError."""
+    """Add a rule for media kept or used from now on. Raises KnownError, TooManyError."""
     fetch(ALONE)
     if known := PictureRule.objects.filter(sha256=rule.sha256).first():
         raise KnownError(known)
@@ -136,7 +136,7 @@ def block(*, rule: PictureRule, by: User) -> PictureRule:
 
 @transaction.atomic
 def change(*, rule: PictureRule, by: User) -> None:
-    """Change what a rule does."""
+    """Change a rule."""
     fetch(ALONE)
     before = PictureRule.objects.get(pk=rule.pk)
     rule.save(update_fields=["action", "distance", "note", "is_enabled"])
@@ -161,7 +161,7 @@ def _facts(rule: PictureRule) -> dict[str, Any]:
 # --- Attempts --------------------------------------------------------------------------------------------
 @transaction.atomic
 def count_attempts(*, user_id: int, rules: Iterable[int], item: Item | None = None) -> None:
-    """Note that a user tried to send media that these rules block; a rule that is gone by now is left out."""
+    """Record attempts to send blocked media. Skips removed rules."""
     locked = PictureRule.objects.select_for_update(no_key=True).filter(pk__in=set(rules)).order_by("pk")
     for rule in locked:
         PictureAttempt.objects.create(rule=rule, user_id=user_id, item_id=item.pk if item else None)
@@ -170,7 +170,7 @@ def count_attempts(*, user_id: int, rules: Iterable[int], item: Item | None = No
 
 
 def forget_attempts() -> int:
-    """Drop attempts that are older than `LIFE`; how many. The numbers of the rules stay."""
+    """Delete attempts older than `LIFE`. Rules keep their totals. Returns how many."""
     total = 0
     while count := _forget(PictureAttempt.objects.filter(at__lt=Now() - LIFE), BATCH):
         total += count
@@ -178,7 +178,7 @@ def forget_attempts() -> int:
 
 
 def forget_user(*, user: User, limit: int) -> int:
-    """Drop the attempts of a deleted account, at most `limit`; how many."""
+    """Delete up to `limit` attempts of a deleted account. Returns how many."""
     return _forget(PictureAttempt.objects.filter(user=user), limit)
 
 

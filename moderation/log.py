@@ -1,4 +1,4 @@
-"""The log of decisions: rows that only grow, and a line for operators beside each."""
+"""The log of decisions: rows that are never changed, and log lines for operators."""
 
 import json
 import logging
@@ -9,7 +9,7 @@ from items.models import Item
 from moderation.models import Decision, Verb
 
 logger = logging.getLogger("moderation.actions")
-"""The name that operators know (docs/metrics.md, Logs)."""
+"""The documented name (docs/metrics.md, Logs)."""
 
 
 def write(
@@ -23,7 +23,7 @@ def write(
     before: Any = None,
     after: Any = None,
 ) -> None:
-    """Write what was decided, by whom, of what; without `by` it was the site."""
+    """Log a decision. Without `by` the site decided."""
     user = user or (item.sender if item else None)
     subject = {"item": item, "session_id": session_id}
     Decision.objects.create(by=by, verb=verb, **subject, user=user, note=note[:500], before=before, after=after)

@@ -1,4 +1,4 @@
-"""Records of moderation: words, senders, cases, reports, and the log of decisions, which only grows."""
+"""Tables of moderation: rules, cases, reports and the log."""
 
 from typing import Any
 
@@ -17,10 +17,10 @@ from items.models import Item
 
 
 class WordRule(models.Model):
-    """A word or phrase that a moderator wants to see before it is published.
+    """A word or phrase that holds items for review.
 
-    Compared without regard to case, width and invisible characters (items.matching). Every change of this table, by
-    whomever, gives `WordListVersion` a new value in the same transaction: a trigger of the migration does.
+    Compared without case, width and invisible characters (items.matching). A trigger renews `WordListVersion` in the
+    same transaction, whoever changes this table.
     """
 
     text = models.CharField(_("word or phrase"), max_length=100, unique=True)
@@ -43,14 +43,14 @@ class WordRule(models.Model):
         return self.text
 
     def comparable(self) -> str:
-        """The text as it is compared. Raises ValidationError for what would be found nowhere."""
+        """The text as compared. Raises ValidationError if nothing is left."""
         folded = fold(self.text)
         if not folded:
             raise ValidationError({"text": _("Nothing of this is left to compare.")})
         return folded
 
     def clean(self) -> None:
-        """Raises ValidationError for what would be found nowhere, and for what another rule finds already."""
+        """Raises ValidationError if it finds nothing, or the same as another rule."""
         folded = self.comparable()
         others = WordRule.objects.exclude(pk=self.pk).values_list("text", flat=True)
         if same := next((text for text in others if fold(text) == folded), None):
@@ -58,9 +58,9 @@ class WordRule(models.Model):
 
 
 class WordListVersion(models.Model):
-    """One row, with a random value that is new after each change of the rules: what was compiled under it is current.
+    """One row. Its value changes with the rules, so processes know when to compile them again.
 
-    Random and not counted, so that no restored or emptied database repeats one.
+    The value is random, so that no restored database repeats one.
     """
 
     id = models.SmallIntegerField(primary_key=True)
@@ -71,7 +71,7 @@ class WordListVersion(models.Model):
 
 
 class SenderKind(models.TextChoices):
-    """The kinds of a sender's rule."""
+    """Kinds of sender rules."""
 
     BLACK = "black", _("black list: everything is held for review")
     WHITE = "white", _("white list: nothing is held")
@@ -79,10 +79,10 @@ class SenderKind(models.TextChoices):
 
 
 class SenderRule(models.Model):
-    """A sender whose items are all looked at before they are published, or none of them; or a sender who is banned.
+    """A rule for all of a sender's items, or a ban.
 
-    A banned account is inactive, and comes back in the transaction that takes its ban away: whatever removes or changes
-    the rule (moderation.senders) lifts the ban.
+    Banned accounts are inactive. Removing or replacing the rule (moderation.senders) reactivates them in its
+    transaction.
     """
 
     user = models.OneToOneField(
@@ -110,7 +110,7 @@ class SenderRule(models.Model):
 
 
 class Source(models.TextChoices):
-    """The act that opened a case."""
+    """What opened a case."""
 
     RULE = "rule", _("a rule")
     REPORT = "report", _("a report")
@@ -118,7 +118,7 @@ class Source(models.TextChoices):
 
 
 class State(models.TextChoices):
-    """The states of a case."""
+    """States of a case."""
 
     OPEN = "open", _("open")
     APPROVED = "approved", _("approved")
@@ -129,12 +129,11 @@ ONE_SUBJECT = Q(item__isnull=False, session_id=None) | Q(item=None, session_id__
 
 
 class Case(models.Model):
-    """An item or a live session that a moderator has to look at. At most one is open for each.
+    """An item or live session for a moderator. At most one open case each.
 
-    Sessions are of a room that this one does not know (accounts.review): `session_id` is the session's. `host` is the
-    author of the words, also of an item, so that the cases of a user are found by an index. Open cases of deleted items
-    and of inactive senders are not in the queue: these items are hidden anyway. They are in it again as soon as that
-    changes.
+    `session_id`: a session, of a package unknown here (accounts.review). `host`: the author, also of an item, so that
+    an index finds a user's cases. The queue leaves out open cases of deleted items and inactive senders, which are
+    hidden anyway, until that changes.
     """
 
     item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
@@ -184,7 +183,7 @@ class Case(models.Model):
 
     @property
     def sender(self) -> Any:
-        """The author of the words, a User: the item's sender or the session's host."""
+        """The author: the item's sender or session's host."""
         return self.item.sender if self.item else self.host
 
 
@@ -192,7 +191,7 @@ REPORT_LENGTH = 500
 
 
 class ReportReason(models.TextChoices):
-    """The reasons that readers choose from."""
+    """Reasons to choose from."""
 
     SPAM = "spam", _("Spam or advertising")
     ABUSE = "abuse", _("Harassment or hate")
@@ -204,7 +203,7 @@ class ReportReason(models.TextChoices):
 
 
 class Report(models.Model):
-    """A reader's report of an item or a live session; each reader reports it once."""
+    """A reader's report. One per reader and subject."""
 
     item = models.ForeignKey(
         Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False, verbose_name=_("item")
@@ -215,7 +214,7 @@ class Report(models.Model):
     )
     reason = models.CharField(_("why"), max_length=16, choices=ReportReason.choices)
     text = models.CharField(_("words"), max_length=REPORT_LENGTH, blank=True)
-    # Rules are withdrawn and never deleted, so the database need not look.
+    # No constraint, because rules are never deleted.
     rule = models.ForeignKey(
         Rule,
         on_delete=models.PROTECT,
@@ -248,18 +247,18 @@ class Report(models.Model):
 
 
 class PictureAction(models.TextChoices):
-    """The acts of a rule on a picture that it finds."""
+    """What a picture rule does."""
 
     HOLD = "hold", _("hold the post for review")
     REJECT = "reject", _("refuse the file")
 
 
 DISTANCE = 6
-"""Bits of a hash's 64 that may differ in pictures that count as alike."""
+"""Bits of 64 that may differ in similar pictures."""
 
 
 class PictureRule(models.Model):
-    """A picture or video that is held or refused wherever it is sent again (moderation.hashes)."""
+    """A picture or video to hold or refuse (moderation.hashes)."""
 
     sha256 = models.CharField("SHA-256", max_length=64, unique=True, editable=False)
     phash = models.BigIntegerField(null=True, editable=False, help_text="Empty: only the same file is found.")
@@ -295,7 +294,7 @@ class PictureRule(models.Model):
 
 
 class PictureAttempt(models.Model):
-    """A user's attempt to send what a rule blocks; the newest of each rule, for 90 days."""
+    """An attempt to send blocked media. Each rule keeps the newest, for 90 days."""
 
     rule = models.ForeignKey(PictureRule, on_delete=models.CASCADE, related_name="+", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -314,7 +313,7 @@ class PictureAttempt(models.Model):
 
 
 class Verb(models.TextChoices):
-    """The kinds of decisions in the log."""
+    """Kinds of decisions."""
 
     HOLD = "hold", _("hold for review")
     OPEN = "open", _("open a case")
@@ -335,9 +334,9 @@ class Verb(models.TextChoices):
 
 
 class Decision(models.Model):
-    """One line of the audit log. A trigger of the migration refuses to change or remove it.
+    """An entry of the audit log. A trigger refuses changes.
 
-    Users stay when accounts are deleted, and nothing else that it names is needed to read it.
+    Deleted users keep their rows, and it needs nothing else that it names.
     """
 
     at = models.DateTimeField(_("at"), db_default=Now())
@@ -365,7 +364,7 @@ class Decision(models.Model):
         verbose_name_plural = _("decisions")
         default_permissions = ("view",)
         indexes = [
-            # Decisions that concern a user and none of their items or sessions: bans, warnings, lists.
+            # Decisions about a user, not an item or session: bans, warnings, lists.
             models.Index(fields=["user", "-id"], condition=Q(item=None, session_id=None), name="decision_of_user"),
         ]
 

@@ -1,4 +1,4 @@
-"""Blocked pictures in the admin, and the attempts to send them again."""
+"""Blocked pictures and attempts in the admin."""
 
 from typing import Any
 
@@ -26,11 +26,11 @@ from moderation.rule_admin import RuleAdmin
 from web.rest import parse_id
 
 SHOWN = 50
-"""Attempts on the page of a rule, the newest."""
+"""Newest attempts on a rule's page."""
 
 
 class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """A rule: a new one with the file, or with the id of a picture of the site."""
+    """A rule. A new one comes from a file, or the id of a picture of the site."""
 
     file = forms.FileField(
         label=_("Picture or video"), required=False, help_text=_("It is compared with others, and not kept.")
@@ -43,11 +43,11 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if not self.instance.pk:  # its page shows the picture
+        if not self.instance.pk:  # the page shows the picture
             self.instance.medium_id = parse_id(str(self.initial.get("medium") or ""))
 
     def clean(self) -> dict[str, Any]:
-        """The fields, and the hashes of what is to be blocked. Raises ValidationError without a file that is known."""
+        """Compute the hashes. Raises ValidationError without a usable file."""
         fields: dict[str, Any] = self.cleaned_data
         if self.instance.pk or self.errors:
             return fields
@@ -81,7 +81,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
 
 @admin.register(PictureRule)
 class PictureRuleAdmin(RuleAdmin):
-    """The blocked pictures. A change is in force for all that is sent from then on."""
+    """Blocked pictures. Changes apply to later uploads."""
 
     form = PictureRuleForm
     list_display = ("note", "action", "compared", "is_enabled", "attempts", "last_attempt_at", "created_at")
@@ -91,7 +91,7 @@ class PictureRuleAdmin(RuleAdmin):
     readonly_fields = ("shot", "compared", "sha256", "tries", "on_site")
 
     def get_fieldsets(self, request: HttpRequest, obj: PictureRule | None = None) -> Any:
-        """The fields of a new rule, or of one that is there."""
+        """Fields of a new or existing rule."""
         rule = ("action", "distance", "note", "is_enabled")
         if obj is None:
             return [(None, {"fields": ("shot" if request.GET.get("medium") else "file", *rule, "medium")})]
@@ -102,24 +102,24 @@ class PictureRuleAdmin(RuleAdmin):
         ]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """The picture of the address, from the page of a case."""
+        """The picture in the address, from a case's page."""
         return {"medium": request.GET.get("medium", "")}
 
     # --- Columns
     @admin.display(description=_("compared by"))
     def compared(self, rule: PictureRule) -> Any:
-        """Whether only the same file is found, or what looks like it too."""
+        """Whether it finds similar pictures too."""
         return _("the same file alone") if rule.phash is None else _("looks, and the same file")
 
     @admin.display(description=_("picture"))
     def shot(self, rule: PictureRule) -> str:
-        """The picture that it was made from, as long as that is on the site; veiled."""
+        """The original picture, veiled, if it still exists."""
         row = MediaFile.objects.filter(pk=rule.medium_id, is_private=False).first() if rule.medium_id else None
         return shots([row], is_veiled=True, is_unmarked=True) if row else "-"
 
     @admin.display(description=_("the newest"))
     def tries(self, rule: PictureRule) -> str:
-        """The newest attempts, with user, time and the item that was held."""
+        """The newest attempts: user, time, held item."""
         newest = PictureAttempt.objects.filter(rule=rule).select_related("user").order_by("-pk")[:SHOWN]
         lines = [
             (
@@ -134,14 +134,14 @@ class PictureRuleAdmin(RuleAdmin):
 
     @admin.display(description=_("pictures"))
     def on_site(self, rule: PictureRule) -> str:
-        """The newest media that it finds, with their items."""
+        """The newest matches, with their items."""
         found = hashes.found(rule)
         items = format_html_join("", "<div>{}</div>", [(_item(one.item_id),) for one in found if one.item_id])
         return format_html("{}{}", shots(found, is_veiled=True, is_unmarked=True), items) if found else "-"
 
     # --- Writing
     def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
-        """The page of a rule. Of two admins who add one at the same time, the second is told what the first did."""
+        """If another admin added the same rule at once, show theirs."""
         try:
             return super().changeform_view(request, *args, **options)
         except hashes.KnownError as error:
@@ -152,7 +152,7 @@ class PictureRuleAdmin(RuleAdmin):
             return redirect("admin:moderation_picturerule_changelist")
 
     def save_model(self, request: HttpRequest, obj: PictureRule, form: Any, change: bool) -> None:
-        """Write the rule by its verb, which writes the log."""
+        """Save by the action, which logs it."""
         by: User = request.user  # type: ignore[assignment]
         if change:
             hashes.change(rule=obj, by=by)
@@ -162,7 +162,7 @@ class PictureRuleAdmin(RuleAdmin):
             self.message_user(request, gettext("Only the same file will be found."), messages.INFO)
 
     def delete_model(self, request: HttpRequest, obj: PictureRule) -> None:
-        """Remove the rule by its verb, which writes the log."""
+        """Remove by the action, which logs it."""
         hashes.unblock(rule=obj, by=request.user)  # type: ignore[arg-type]
 
 

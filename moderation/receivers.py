@@ -1,4 +1,4 @@
-"""Moderation's receivers of the signals from below."""
+"""Moderation's receivers of signals."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,31 +18,30 @@ from moderation import actions, export, hashes, reports, rules, sentences, waiti
 
 @receiver(item_submitted)
 def look(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
-    """Inside the transaction that would publish.
+    """Check an item before it is published.
 
-    Items for their sender alone are looked at when they are shown to others, and reposts never: they say nothing of
-    their own.
+    Items for their sender alone are checked when shown to others. Reposts never, because they have no text.
     """
     return [str(reason) for reason in rules.reasons(item)]
 
 
 @receiver(writing_began)
 def tell_beforehand(sender: object, author: User, **kwargs: Any) -> str:
-    """What holds for whatever the author publishes."""
+    """A notice about the author's posts in general."""
     until = rules.links_held_until(author)
     return sentences.beforehand(until) if until else ""
 
 
 @receiver(held_shown)
 def tell_why(sender: object, item_ids: list[int], **kwargs: Any) -> dict[int, str]:
-    """Why these items of one author wait, and how long that takes lately."""
+    """Why these items of one author wait, and how long that usually takes."""
     wait = waiting.usual()
     return {item_id: sentences.for_author(reasons, wait) for item_id, reasons in waiting.reasons_of(item_ids)}
 
 
 @receiver(item_held)
 def write_case(sender: type[Item], item: Item, reasons: list[str], **kwargs: Any) -> None:
-    """Inside the transaction that holds the item, and with its row locked."""
+    """Open a case in the transaction that holds the item."""
     actions.record_hold(item=item, reasons=reasons, rules=rules.hit_rules(rules.said(item)))
     if any(reason.startswith("picture:") for reason in reasons):
         found = [held.rule for held in hashes.holding(item)]
@@ -51,19 +50,19 @@ def write_case(sender: type[Item], item: Item, reasons: list[str], **kwargs: Any
 
 @receiver(media_offered)
 def look_at_media(sender: type[MediaFile], media: Sequence[MediaFile], is_face: bool, **kwargs: Any) -> list[int]:
-    """Inside the transaction that would keep or use them."""
+    """Check media in the transaction that keeps or uses them."""
     return hashes.refusing(media, is_face=is_face)
 
 
 @receiver(media_blocked)
 def count_attempts(sender: type[MediaFile], owner_id: int, rules: Sequence[int], **kwargs: Any) -> None:
-    """Once that transaction was rolled back."""
+    """Record the attempt after the rollback."""
     hashes.count_attempts(user_id=owner_id, rules=rules)
 
 
 @receiver(text_submitted)
 def look_at_text(sender: object, submission: Submission, **kwargs: Any) -> list[str]:
-    """Before it is saved."""
+    """Check a text before it is saved."""
     return [str(reason) for reason in rules.reasons_of(submission)]
 
 
@@ -71,19 +70,19 @@ def look_at_text(sender: object, submission: Submission, **kwargs: Any) -> list[
 def write_session_case(
     sender: object, session_id: int, author: User, text: str, reasons: list[str], **kwargs: Any
 ) -> None:
-    """Inside the transaction that holds the session, and with its host's row locked."""
+    """Open a case in the transaction that holds the session."""
     found = rules.hit_rules(text)
     actions.record_session_hold(session_id=session_id, host=author, reasons=reasons, rules=found)
 
 
 @receiver(account_purged)
 def forget_reporter(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Forget a deleted account's reports and attempts with blocked pictures, at most `limit`; returns their number."""
+    """Delete up to `limit` reports and attempts of a deleted account. Returns how many."""
     taken = reports.forget_reporter(user=user, limit=limit)
     return taken + (hashes.forget_user(user=user, limit=limit - taken) if taken < limit else 0)
 
 
 @receiver(export_requested)
 def export_reports(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The files of the reader's reports, for their own data."""
+    """The reader's reports, for the export."""
     return export.files(reader)

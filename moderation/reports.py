@@ -1,7 +1,4 @@
-"""The verbs of moderation about reports by readers. Each is one transaction.
-
-Locks are taken in one order, the item's row before the case's (moderation/actions.py).
-"""
+"""Actions for readers' reports. Each is one transaction and locks the item before the case (moderation/actions.py)."""
 
 from datetime import datetime
 from typing import Any
@@ -22,21 +19,21 @@ from moderation.models import Case, Report, SenderKind, SenderRule, Source, Stat
 
 
 class OwnItemError(Exception):
-    """Raised when users report items or sessions of their own."""
+    """Users cannot report their own items or sessions."""
 
 
 def readable(items: QuerySet[Item]) -> QuerySet[Item]:
-    """The items that staff may read: of private mentions those that a person in them has reported."""
+    """Items that staff may read: private mentions only if reported by a person in them."""
     return items.filter(Q(visibility__in=LISTED) | Exists(Report.objects.filter(item=OuterRef("pk"))))
 
 
 @transaction.atomic
 def report(*, item: Item, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
-    """Report an item that the reporter sees, or of a repost its original; True if they had not yet. `rule` is the id of
-    the site's rule that it breaks. Raises OwnItemError.
+    """Report a visible item, or a repost's original. `rule`: the broken site rule. False if reported before. Raises
+    OwnItemError.
 
-    It opens or joins a case. From `MODERATION_REPORTS` readers on a published item goes back into review, unless its
-    sender is on the white list or staff, or a moderator has approved what it says.
+    Opens or joins a case. After reports by `MODERATION_REPORTS` readers the item goes back into review, unless its
+    sender is white-listed or staff, or a moderator approved the current text.
     """
     item = (
         Item.objects.select_for_update(no_key=True, of=("self",))
@@ -59,10 +56,7 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "", rule: int
 
 @transaction.atomic
 def report_session(*, session_id: int, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
-    """Report a live session that the reporter sees; True if they had not yet. Raises OwnItemError.
-
-    As of an item: from `MODERATION_REPORTS` readers on a session that others see goes into review.
-    """
+    """Report a visible live session, by the same rules. False if reported before. Raises OwnItemError."""
     subject = review.sessions.lock(session_id)
     if subject is None or Report.objects.filter(session_id=session_id, reporter=reporter).exists():
         return False
@@ -80,14 +74,14 @@ def report_session(*, session_id: int, reporter: User, reason: str, text: str = 
 
 
 def forget_reporter(*, user: User, limit: int) -> int:
-    """Take away what a deleted account reported, at most `limit` rows; how many. The cases stand."""
+    """Delete up to `limit` reports by a deleted account. Cases stay. Returns how many."""
     reports = Report.objects.filter(reporter=user).order_by("pk").values("pk")[:limit]
     return Report.objects.filter(pk__in=reports).delete()[0]
 
 
 def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> bool:
-    """Whether enough readers have reported it since a moderator approved it last: reports of before are answered, and
-    those of accounts younger than `MODERATION_REPORTER_AGE` open a case but hide nothing.
+    """Whether enough readers reported it since the last approval. Accounts younger than `MODERATION_REPORTER_AGE` do
+    not count.
     """
     threshold = settings.MODERATION_REPORTS
     if not threshold or sender.is_staff:

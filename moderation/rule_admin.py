@@ -1,4 +1,4 @@
-"""The lists of senders and of words in the admin."""
+"""Sender rules and word rules in the admin."""
 
 from typing import Any
 
@@ -22,13 +22,13 @@ from web.admin import ActingAdmin, Deciding, counted, pointing
 
 # --- Senders ---------------------------------------------------------------------------------------------
 class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """The form of a sender's rule."""
+    """A sender's rule."""
 
     by: User
     """The moderator."""
 
     def clean(self) -> dict[str, Any]:
-        """The fields. Raises ValidationError for a ban of staff or of oneself."""
+        """Raise ValidationError for a ban of staff or oneself."""
         fields: dict[str, Any] = self.cleaned_data
         user = fields.get("user") or (self.instance.user if self.instance.pk else None)
         if fields.get("kind") == SenderKind.BAN and user and not senders.may_be_banned(user, self.by):
@@ -38,7 +38,7 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 
 @admin.register(SenderRule)
 class SenderRuleAdmin(Deciding, ActingAdmin):
-    """The black and the white list, and the bans."""
+    """Black list, white list and bans."""
 
     list_display = (
         handle_column("user", _("user")),
@@ -60,51 +60,50 @@ class SenderRuleAdmin(Deciding, ActingAdmin):
 
     @admin.display(description=_("active"), boolean=True)
     def is_active(self, rule: SenderRule) -> bool:
-        """Whether the user may sign in and be seen."""
+        """Whether the user is active."""
         return rule.user.is_active
 
     def get_readonly_fields(self, request: HttpRequest, obj: SenderRule | None = None) -> tuple[str, ...]:
-        """The user of a rule that exists; of a new one none."""
+        """An existing rule keeps its user."""
         return ("user",) if obj else ()
 
     def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """The field of the kind; bans only for staff who may lift them."""
+        """Offer bans only to staff who may lift them."""
         if db_field.name == "kind" and not self.has_decide_permission(request):
             kwargs["choices"] = [choice for choice in db_field.get_choices() if choice[0] != SenderKind.BAN]
         return super().formfield_for_choice_field(db_field, request, **kwargs)
 
     # --- Permissions
     def has_change_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
-        """Whether the request may change this rule."""
+        """Bans need the permission to decide."""
         return super().has_change_permission(request, obj) and self._may(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
-        """Whether the request may remove this rule."""
+        """Bans need the permission to decide."""
         return super().has_delete_permission(request, obj) and self._may(request, obj)
 
     def _may(self, request: HttpRequest, rule: SenderRule | None) -> bool:
-        """A ban is lifted by those who ban."""
         return rule is None or rule.kind != SenderKind.BAN or self.has_decide_permission(request)
 
     # --- Writing
     form = SenderRuleForm
 
     def get_form(self, request: HttpRequest, obj: SenderRule | None = None, change: bool = False, **kwargs: Any) -> Any:
-        """The form, which is told the moderator."""
+        """Tell the form who the moderator is."""
         form: Any = super().get_form(request, obj, change, **kwargs)
         form.by = request.user
         return form
 
     def save_model(self, request: HttpRequest, obj: SenderRule, form: Any, change: bool) -> None:
-        """Set the rule by its verb, which writes the log."""
+        """Save by the action, which logs it."""
         obj.pk = senders.list_sender(user=obj.user, kind=obj.kind, by=request.user, reason=obj.reason).pk  # type: ignore[arg-type]
 
     def delete_model(self, request: HttpRequest, obj: SenderRule) -> None:
-        """Remove the rule by its verb, which writes the log."""
+        """Remove by the action, which logs it."""
         senders.unlist_sender(user=obj.user, by=request.user)  # type: ignore[arg-type]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[SenderRule]) -> None:
-        """Remove the rules one by one."""
+        """Remove each."""
         for rule in queryset.select_related("user"):
             self.delete_model(request, rule)
 
@@ -125,7 +124,7 @@ class SenderRuleAdmin(Deciding, ActingAdmin):
 
 # --- Words -----------------------------------------------------------------------------------------------
 class ManyWordsForm(forms.Form):
-    """The form that adds many words at once."""
+    """Adds many words."""
 
     words = forms.CharField(
         label=_("Words"), widget=forms.Textarea(attrs={"rows": 15, "cols": 60}), help_text=_("One a line.")
@@ -134,21 +133,21 @@ class ManyWordsForm(forms.Form):
     note = forms.CharField(label=_("Note"), max_length=200, required=False)
 
     def clean_words(self) -> list[str]:
-        """The words, one for each line that is not empty."""
+        """The words, one a line."""
         lines = self.cleaned_data["words"].splitlines()
         return [line.strip() for line in lines if line.strip()]
 
 
 class RuleAdmin(ActingAdmin):
-    """Rules by which items are held."""
+    """Rules that hold items."""
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Remove the rules one by one."""
+        """Remove each."""
         for rule in queryset:
             self.delete_model(request, rule)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The rules alone, and not each case or attempt that names one."""
+        """Name only the rules, not each case or attempt."""
         names = [str(rule) for rule in objs]
         lacking = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
         return names, {self.opts.verbose_name_plural: len(names)}, lacking, []
@@ -156,7 +155,7 @@ class RuleAdmin(ActingAdmin):
 
 @admin.register(WordRule)
 class WordRuleAdmin(RuleAdmin):
-    """The list of words. A change is in force for all items that are published from then on."""
+    """The word list. Changes apply to items published later."""
 
     list_display = ("text", "whole", "is_enabled", "note", "hits")
     list_filter = ("is_enabled", "whole")
@@ -165,7 +164,7 @@ class WordRuleAdmin(RuleAdmin):
     actions = ("enable", "disable")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WordRule]:
-        """Words with the number of cases that they opened."""
+        """Add the number of cases."""
         words: QuerySet[WordRule] = super().get_queryset(request)
         return words.annotate(hits=pointing(Case.words.through._default_manager.all(), "wordrule"))
 
@@ -175,12 +174,12 @@ class WordRuleAdmin(RuleAdmin):
         return int(rule.hits)
 
     def get_urls(self) -> list[URLPattern]:
-        """The admin's own addresses, and that of adding many words."""
+        """Add the page for many words."""
         many = path("many/", self.admin_site.admin_view(self.many_view), name="moderation_wordrule_many")
         return [many, *super().get_urls()]
 
     def many_view(self, request: HttpRequest) -> HttpResponse:
-        """Add many words at once; all or none."""
+        """Add many words, all or none."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = ManyWordsForm(request.POST or None)
@@ -209,11 +208,11 @@ class WordRuleAdmin(RuleAdmin):
         return TemplateResponse(request, "admin/moderation/wordrule/many.html", context)
 
     def save_model(self, request: HttpRequest, obj: WordRule, form: Any, change: bool) -> None:
-        """Write the word by its verb, which writes the log."""
+        """Save by the action, which logs it."""
         actions.put_word(rule=obj, by=request.user)  # type: ignore[arg-type]
 
     def delete_model(self, request: HttpRequest, obj: WordRule) -> None:
-        """Remove the word by its verb, which writes the log."""
+        """Remove by the action, which logs it."""
         actions.drop_word(rule=obj, by=request.user)  # type: ignore[arg-type]
 
     @admin.action(description=_("Enable"), permissions=["change"])

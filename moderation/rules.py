@@ -1,10 +1,10 @@
-"""Why an item has to be looked at before it is published: the sender, their rate, repetition, links, words.
+"""Decides whether an item is held: by sender, rate, repetition, links, words and pictures.
 
-One prepared query an item answers everything that is not in the item itself, whatever the number of rules. The words
-are compiled once a process and list version; the version is read in the publishing transaction, so an admin's change
-is in force for whatever is published after its commit, in every process.
+One prepared query per item answers what the item does not, for any number of rules. A process compiles words once per
+version of the list. It reads the version in the publishing transaction, so an admin's change applies to everything
+published after its commit.
 
-A trigger draws the version at random, whatever program changes the list. A counter could repeat after a restore.
+A trigger draws the version at random, whoever changes the list. A counter could repeat after a restore.
 """
 
 import logging
@@ -32,13 +32,13 @@ from storage.ids import compose
 logger = logging.getLogger(__name__)
 
 SCANNED = 200
-"""Items of the sender, at most, that are looked at for repetitions."""
+"""Most items of a sender searched for repetitions."""
 MOST = 1_000
-"""The highest rate that is counted; a higher one is none."""
+"""Highest rate that is counted. A higher setting means no limit."""
 SHORTEST = 10
-"""Characters from which a text that is said again is a repetition: people thank many others in an hour."""
+"""Shorter texts are no repetitions: people thank many others in an hour."""
 NAMED = 10
-"""Words that a reason names."""
+"""Words named in a reason."""
 
 SENDER = """
     SELECT u.is_staff, r.kind, u.date_joined > now() - %(new)s, v.version
@@ -72,7 +72,7 @@ BEFORE = f"""
 
 
 class Reason(NamedTuple):
-    """Why, for programs (`code`) and for people (`words`)."""
+    """A code for programs, and words for people."""
 
     code: str
     words: str
@@ -82,7 +82,7 @@ class Reason(NamedTuple):
 
 
 class WordList(NamedTuple):
-    """The enabled rules of one version, compiled."""
+    """One version's enabled rules, compiled."""
 
     version: UUID | None
     matcher: Matcher
@@ -93,7 +93,7 @@ _list: WordList | None = None
 
 
 def word_list(version: UUID | None) -> WordList:
-    """The rules as of `version` or later, compiled at most once a change and process (threads may do it twice)."""
+    """The rules of `version` or later, compiled about once per version and process."""
     global _list
     current = _list
     if current is None or current.version != version:
@@ -106,7 +106,7 @@ def word_list(version: UUID | None) -> WordList:
 
 
 def current_words() -> WordList:
-    """The rules as they are now."""
+    """The current rules."""
     return word_list(_version())
 
 
@@ -116,17 +116,17 @@ def _version() -> UUID | None:
 
 
 def said(item: Item) -> str:
-    """All that people read of an item, the descriptions of its pictures too, in whatever order they stand."""
+    """All text of an item that people read, with the descriptions of its pictures."""
     warning, url = (item.content.get(name, "") for name in ("warning", "url"))
     parts = [item.title, warning, item.text, url, *sorted(medium.get("description", "") for medium in item.media)]
     return "\n".join(part for part in parts if isinstance(part, str) and part)
 
 
 def reasons(item: Item) -> list[Reason]:
-    """Why a moderator has to see `item`, as it is to be, first; nothing of staff and white-listed senders is held.
+    """Why a moderator must see `item` first. Empty for staff and white-listed senders.
 
-    An item that says what it said when it was published is not looked at again: the moderator who approved it has seen
-    it. Nor is what only its sender sees, nor a private mention: staff read one if a person in it reports it.
+    An unchanged published text is not checked again. Neither are items for their sender alone and private mentions,
+    which staff read only if a person in them reports them.
     """
     is_new = item._state.adding
     if item.visibility == Visibility.SELF or item.is_private:
@@ -143,15 +143,13 @@ def reasons(item: Item) -> list[Reason]:
     except StoreError:
         unread = [Reason("captions", "the captions could not be read")]
     found = _reasons(text, context, is_new) + unread
-    if before is None:  # its pictures stay what they are
+    if before is None:  # its pictures do not change
         found += [Reason("picture", held.note or str(held.rule)) for held in hashes.holding(item)]
     return found
 
 
 def links_held_until(author: User) -> datetime | None:
-    """Until when a moderator looks at the author's posts with links first; None if none does. Old accounts cost no
-    query.
-    """
+    """Until when the author's posts with links are held, or None. Old accounts cost no query."""
     until = author.date_joined + settings.MODERATION_LINK_AGE
     if until <= timezone.now():
         return None
@@ -160,7 +158,7 @@ def links_held_until(author: User) -> datetime | None:
 
 
 def reasons_of(submission: Submission) -> list[Reason]:
-    """The reasons to hold a text that is no item: a live session's, a profile's, a name at sign-up."""
+    """Reasons to hold a text that is not an item: of a live session or profile, or a name at sign-up."""
     author, now = submission.author, timezone.now()
     if author.pk is None:
         stranger = _Context(is_staff=False, kind=None, is_new=True, version=_version(), burst=0, same=0)
@@ -205,18 +203,18 @@ def _holds_links(context: "_Context") -> bool:
 
 
 def hit_rules(text: str) -> set[int]:
-    """The ids of the word rules that a text meets now."""
+    """Ids of word rules in a text."""
     return current_words().matcher.found(fold(text))
 
 
 def with_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """`text` in pieces, each with whether it meets one of these rules (text, whole)."""
+    """Pieces of `text`, each with whether it matches one of the rules (text, whole)."""
     matcher = Matcher(Word(number, fold(rule), whole) for number, (rule, whole) in enumerate(rule_texts))
     return marked(text, matcher)
 
 
 def _scaled(items: int) -> int:
-    """A limit scaled as the rates are, for load tests; 0 stays no limit."""
+    """A limit scaled like rates, for load tests. 0: no limit."""
     return int(items * settings.RATE_SCALE)
 
 
@@ -226,7 +224,7 @@ def _burst() -> int:
 
 
 class _Context(NamedTuple):
-    """The sender: a row of `CONTEXT`, or one of `SENDER` with what was counted elsewhere."""
+    """The sender, as a row of `CONTEXT`, or of `SENDER` with counts."""
 
     is_staff: bool
     kind: str | None
@@ -255,7 +253,7 @@ def _context(item: Item, is_new: bool) -> _Context | None:
 
 
 def _before(item: Item) -> Item | None:
-    """The item as others see it already; None where they do not."""
+    """The published item, or None if others do not see it."""
     rows = fetch(BEFORE, {"item": item.pk})
     if not rows:
         return None
@@ -264,5 +262,5 @@ def _before(item: Item) -> Item | None:
 
 
 def _captions(item: Item) -> list[str]:
-    """The ends of the names of its captions, which are others for other captions."""
+    """Endings of captions' file names, which differ for new captions."""
     return [medium.get("captions", "") for medium in item.media]

@@ -1,6 +1,4 @@
-"""The verbs of moderation about senders: bans, and the black and the white list. Each is one transaction, and writes
-its line into the log.
-"""
+"""Bans, black list and white list. Each action is one transaction and logs a decision."""
 
 from django.db import transaction
 
@@ -14,15 +12,14 @@ REASON_LENGTH = 200
 
 
 def may_be_banned(user: User, by: User | None) -> bool:
-    """Whether `by`, or the operator (None), may ban the user: staff, and `by` themself, may not be banned."""
+    """Whether `by` (None: the operator) may ban the user. Not staff, and not oneself."""
     return not (user.is_staff or user.is_superuser or user == by)
 
 
 @transaction.atomic
 def ban(*, user: User, by: User | None, reason: str = "") -> bool:
-    """Deactivate a user, end their sessions and tokens, and note the ban as their rule; True if they were not banned.
-
-    All they said is gone on the next request, and so are they. Raises PermissionError for staff and for oneself.
+    """Ban: deactivate a user and end sessions and tokens. False if banned. Raises PermissionError for staff and
+    oneself.
     """
     user = User.objects.held().get(pk=user.pk)
     if not may_be_banned(user, by):
@@ -46,7 +43,7 @@ def ban(*, user: User, by: User | None, reason: str = "") -> bool:
 
 @transaction.atomic
 def unban(*, user: User, by: User | None, reason: str = "") -> bool:
-    """Let a banned user come back; True if they were banned. Rejected items stay so, and a deleted account too."""
+    """Lift a ban. False without one. Rejected items and deleted accounts stay so."""
     rule = _rule_of(User.objects.held().get(pk=user.pk))
     if rule is None or rule.kind != SenderKind.BAN:
         return False
@@ -59,16 +56,15 @@ def unban(*, user: User, by: User | None, reason: str = "") -> bool:
 
 @transaction.atomic
 def reactivate_unless_banned(*, user: User) -> bool:
-    """Let a user be seen again whom no ban hides; True if they were not active."""
+    """Reactivate a user without a ban. False if active or banned."""
     rule = _rule_of(User.objects.held().get(pk=user.pk))
     return (rule is None or rule.kind != SenderKind.BAN) and reactivate(user=user)
 
 
 @transaction.atomic
 def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderRule:
-    """Give a sender a rule in place of the one that they have: a list, or a ban. A ban that is replaced is lifted.
-
-    Raises PermissionError for a ban of staff or of oneself.
+    """Replace a sender's rule by a list or ban. A replaced ban is lifted. Raises PermissionError for staff and
+    oneself.
     """
     if kind == SenderKind.BAN:
         ban(user=user, by=by, reason=reason)
@@ -82,7 +78,7 @@ def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderR
 
 @transaction.atomic
 def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
-    """Take away the rule of a sender, and with a ban the ban; True if they had one."""
+    """Remove a sender's rule, and lift a ban. False without a rule."""
     if unban(user=user, by=by, reason=reason):
         return True
     rule = _rule_of(user)
@@ -94,7 +90,7 @@ def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
 
 
 def _rule_of(user: User) -> SenderRule | None:
-    """The rule of a sender, who is held: their rule, which may be none yet, is written by no other until then."""
+    """The user's rule. With the user locked, nobody else writes it."""
     return SenderRule.objects.filter(user=user).first()
 
 

@@ -1,6 +1,4 @@
-"""Sentences for people of the log of decisions and of a case's reasons, in the reader's language; and what authors are
-told of reviews.
-"""
+"""Decisions and reasons in sentences, for moderators and authors."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +19,7 @@ from moderation.models import Decision, PictureAction, SenderKind, State, Verb
 
 NUMBER = re.compile(r"\d+")
 
-# The sentence of each kind of decision. `what` is an item or a live session, `whom` the user whom it concerns.
+# `what`: an item or live session. `whom`: the user concerned.
 SENTENCES: dict[str, Any] = {
     Verb.HOLD: gettext_lazy("{who} held {what} of {whom} for review"),
     Verb.OPEN: gettext_lazy("{who} opened a case of {what} of {whom}"),
@@ -48,7 +46,7 @@ UNLISTED = {
     SenderKind.BAN: gettext_lazy("{who} lifted the ban of {whom}"),
 }
 NAMED = (Verb.WORD, Verb.UNWORD, Verb.BLOCK, Verb.UNBLOCK)
-"""The verbs whose note is the name of a rule."""
+"""Their note is a rule's name."""
 FACTS = {
     "status": gettext_lazy("status"),
     "case": gettext_lazy("case"),
@@ -63,7 +61,7 @@ FACTS = {
     "action": gettext_lazy("what is done"),
     "distance": gettext_lazy("difference"),
 }
-"""The names of what a decision changes."""
+"""Names of what a decision changes."""
 VALUES: dict[Any, Any] = {
     None: gettext_lazy("none"),
     True: gettext_lazy("yes"),
@@ -74,8 +72,8 @@ VALUES: dict[Any, Any] = {
 
 # --- The log ---------------------------------------------------------------------------------------------
 def sentence(decision: Decision) -> SafeString:
-    """The sentence of a decision, with links to the item, the session and the user; `why` gives the reasons."""
-    words: Any = SENTENCES.get(decision.verb, decision.verb)  # a newer version may have known other verbs
+    """A decision as a sentence with links. `why` gives the reasons."""
+    words: Any = SENTENCES.get(decision.verb, decision.verb)  # a newer version may have other verbs
     if decision.verb == Verb.LIST:
         words = LISTED[SenderKind((decision.after or {})["list"])]
     elif decision.verb == Verb.UNLIST:
@@ -84,14 +82,14 @@ def sentence(decision: Decision) -> SafeString:
         words = gettext_lazy("{who} warned {whom} because of {what}")
     elif decision.verb == Verb.WORD:
         words = _word_words(decision)
-    if decision.by is None:  # Chinese parts handles from its words by a space, and no words of its own
+    if decision.by is None:  # Chinese needs a space after a handle, but not here
         words = re.sub(r"\{who\} (?=[^\x00-\x7f])", "{who}", str(words))
     what = decision.note if decision.verb in NAMED else _subject(decision)
     return format_html(str(words), who=_who(decision.by), what=what, whom=_whom(decision.user))
 
 
 def why(decision: Decision) -> str:
-    """Why it was done; empty where nothing was said."""
+    """The reasons, or ""."""
     if decision.verb in NAMED:
         return ""
     if decision.verb == Verb.HOLD and decision.by is None:
@@ -100,7 +98,7 @@ def why(decision: Decision) -> str:
 
 
 def changes(decision: Decision) -> str:
-    """The facts that a decision changed, a line each."""
+    """Changed facts, one a line."""
     before, after = decision.before or {}, decision.after or {}
     lines = []
     for fact, name in FACTS.items():
@@ -161,11 +159,11 @@ REASONS = {
     "resubmitted": gettext_lazy("rejected before, and edited since"),
     "moderator": gettext_lazy("put here by %(words)s"),
 }
-"""The sentences of reasons that count nothing, by their codes."""
+"""Reasons without numbers, by code."""
 
 
 def explained(reason: str) -> str:
-    """One of a case's reasons (`code: words`, as rules.Reason writes them) in the reader's language."""
+    """A case's reason (`code: words`, of rules.Reason) in the reader's language."""
     code, _colon, words = reason.partition(": ")
     if code in REASONS:
         return str(REASONS[code]) % {"words": words}
@@ -191,17 +189,17 @@ TOLD = {
     "reports": gettext_lazy("Readers reported it."),
     "resubmitted": gettext_lazy("It was rejected before, and edited since."),
 }
-"""The reasons that authors are told, by their codes. Of words, pictures and lists they would learn how to pass them."""
+"""Reasons told to authors, by code. Words, pictures and lists stay secret, so that authors cannot evade them."""
 
 
 def beforehand(until: datetime) -> str:
-    """The notice for an author whose posts with links are looked at first."""
+    """The notice for an author whose posts with links are held."""
     words = _("Your account is new: until %(time)s, moderators look at posts with links before others see them.")
     return words % {"time": full_time(until)}
 
 
 def for_author(reasons: Iterable[str], wait: timedelta | None) -> str:
-    """Why an item is held, and how long reviews take lately, where that is known."""
+    """Why an item is held, and how long reviews usually take, if known."""
     codes = dict.fromkeys(reason.partition(":")[0] for reason in reasons)
     told = [str(TOLD[code]) for code in codes if code in TOLD]
     return " ".join([_("Moderators look at your post before others see it."), *told, *_duration(wait)])

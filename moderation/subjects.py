@@ -1,4 +1,4 @@
-"""The subject of a case, item or live session, in one shape (accounts.review.Subject).
+"""Items and live sessions of cases in one form (accounts.review.Subject).
 
 See docs/decisions.md: Imports point down.
 """
@@ -14,14 +14,14 @@ from moderation.models import Case
 
 
 def of(case: Case) -> Subject | None:
-    """The subject of a case as it is now; None if it is gone."""
+    """A case's subject, or None if it is gone."""
     if case.item_id is None:
         return review.sessions.find([case.session_id]).get(case.session_id) if case.session_id else None
     return of_item(Item.objects.select_related("sender").get(pk=case.item_id))
 
 
 def lock(item_id: int | None, session_id: int | None) -> Subject | None:
-    """An item or a live session, which stays as it is until the transaction ends; None if it is gone."""
+    """An item or live session, locked until the transaction ends. None if it is gone."""
     if item_id is None:
         return review.sessions.lock(session_id) if session_id else None
     rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
@@ -30,7 +30,7 @@ def lock(item_id: int | None, session_id: int | None) -> Subject | None:
 
 
 def judge(case: Case, status: str) -> bool:
-    """Publish it, reject it, or put it into review; True if that changed anything."""
+    """Publish, reject or hold it. False if nothing changed."""
     if case.item_id is None:
         return case.session_id is not None and review.sessions.judge(case.session_id, status)
     item = Item(pk=case.item_id)
@@ -40,7 +40,7 @@ def judge(case: Case, status: str) -> bool:
 
 
 def of_item(item: Item) -> Subject:
-    """An item in the shape in which moderation sees it."""
+    """An item as a subject."""
     url, warning = item.content.get("url", ""), item.content.get("warning")
     words = [gettext("Warning: %(words)s") % {"words": warning}] if warning else []
     return Subject(

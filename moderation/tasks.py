@@ -1,4 +1,4 @@
-"""The workers' tasks of moderation."""
+"""Celery tasks of moderation."""
 
 from celery import shared_task
 
@@ -7,5 +7,5 @@ from moderation import hashes
 
 @shared_task(name="moderation.forget_attempts")
 def forget_attempts() -> None:
-    """Periodic: drop old attempts to send blocked pictures."""
+    """Periodic: delete old attempts to send blocked pictures."""
     hashes.forget_attempts()

@@ -1,4 +1,4 @@
-"""The addresses of reports."""
+"""Addresses of reports."""
 
 from django.urls import include, path
 

@@ -1,4 +1,4 @@
-"""Users as moderators see them in the admin."""
+"""Users in the admin, for moderators."""
 
 from typing import Any
 
@@ -29,42 +29,42 @@ RELATED = [
     (_("muted by"), "relations_mute", "muted__id__exact={id}"),
     (_("tokens"), "accounts_apptoken", "user__id__exact={id}"),
 ]
-"""The lists that a user's page leads to: name, the admin's name of the list, query."""
+"""Lists on a user's page: title, list, query."""
 
 
 class ModeratedUserAdmin(CountedUserAdmin):
-    """Users with their rule, and the ways to all that is theirs. operation.admin registers it."""
+    """Users with their rule and related lists. operation.admin registers it."""
 
     list_display = (*CountedUserAdmin.list_display, "rule")
     readonly_fields = (*CountedUserAdmin.readonly_fields, "rule")
     change_form_template = "admin/accounts/user/moderated.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        """Users with the rule that they are under."""
+        """Add the rule."""
         rule = SenderRule.objects.filter(user=OuterRef("pk")).values("kind")
         users: QuerySet[User] = super().get_queryset(request)
         return users.annotate(rule_kind=Subquery(rule))
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """The fields of a user, and their rule."""
+        """Add the rule."""
         fieldsets = super().get_fieldsets(request, obj)
         return fieldsets if obj is None else [*fieldsets, (_("Moderation"), {"fields": ("rule",)})]
 
     @admin.display(description=_("rule"))
     def rule(self, user: Any) -> Any:
-        """The rule that the user is under, for people."""
+        """The rule, in words."""
         return RULES.get(user.rule_kind, "-")
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The page of a user, with links to lists of what is theirs."""
+        """Add links to related lists."""
         user = User.objects.filter(pk=parse_id(object_id) or 0).first()
         related = {"related": self._related(request, user)} if user else {}
         return super().change_view(request, object_id, form_url, (extra_context or {}) | related)
 
     def _related(self, request: HttpRequest, user: User) -> list[tuple[Any, str]]:
-        """The lists of what is theirs, as far as the one who asks may see them: name and address."""
+        """Related lists that the caller may see: title and address."""
         lists = {
             f"{model._meta.app_label}_{model._meta.model_name}": one for model, one in admin.site._registry.items()
         }
@@ -75,7 +75,7 @@ class ModeratedUserAdmin(CountedUserAdmin):
         ]
 
     def reactivate_one(self, request: HttpRequest, user: User) -> bool:
-        """A ban is a rule, which moderators lift; users who are not banned come back."""
+        """Reactivate. Lifting a ban needs the permission to decide."""
         if self.has_decide_permission(request) and senders.unban(user=user, by=request.user):  # type: ignore[arg-type]
             return True
         return senders.reactivate_unless_banned(user=user)

@@ -1,4 +1,4 @@
-"""The pages on which readers report an item, or a live session."""
+"""Pages to report an item or live session."""
 
 from django.http import Http404, HttpResponse
 from django.urls import reverse
@@ -19,7 +19,7 @@ from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, sh
 @limited("report")
 @require_http_methods(FORM_METHODS)
 def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Ask what is wrong with an item, and thank; of a repost it is the original that is reported."""
+    """Report an item, or a repost's original."""
     item = item_or_404(item_id, reader)
     shown = hydrate([item.repost_of_id or item.pk], reader)[0]
     form = ReportForm(request.POST if request.method == "POST" else None)
@@ -44,7 +44,7 @@ def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @limited("report")
 @require_http_methods(FORM_METHODS)
 def report_session(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
-    """Ask what is wrong with a live session, and thank."""
+    """Report a live session."""
     session = review.sessions.seen(session_id, reader)
     if session is None:
         raise Http404

@@ -28,7 +28,7 @@ MODERATORS = {
 
 
 def make_moderators(apps, schema_editor):
-    """The group whose members work on the queue. Django makes permissions after all migrations, so they are made here."""
+    """Create the group of moderators and its permissions, which Django creates only after all migrations."""
     for label in MODERATORS:
         config = apps.get_app_config(label)
         config.models_module = True

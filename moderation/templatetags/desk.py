@@ -1,4 +1,4 @@
-"""Template tags of the admin: the queues of the staff, and how people and texts are shown."""
+"""Template tags of the admin: staff's queues, people and texts."""
 
 from typing import Any, NamedTuple
 
@@ -22,23 +22,22 @@ register.simple_tag(badge_of)
 register.filter(excerpt)
 
 COUNTED = 100
-"""Rows of a queue that are counted; of more it is said that there are."""
+"""More rows are shown as `100+`."""
 
 
 class Queue(NamedTuple):
-    """A list of the admin in which something waits."""
+    """A list where something waits."""
 
     title: str
     number: str
-    """Such as `3`, or `100+`."""
+    """Such as `3` or `100+`."""
     address: str
 
 
 @register.simple_tag(takes_context=True)
 def queues(context: Context) -> list[Queue]:
-    """The queues that the admin shows to the request's user and in which something waits; a statement each.
-
-    A tag asks them, and no view: the page is the admin's front page, whose view is of a room below.
+    """The user's non-empty queues, one query each. A tag, because the view of the admin's front page is in a package
+    below.
     """
     request: HttpRequest = context["request"]
     rows: list[QuerySet[Any]] = [in_queue(Case.objects.all()), Application.objects.all()]
