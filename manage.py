@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every command of the site: `python3 manage.py up` runs it, `python3 manage.py check_all` tests it.
+"""Every command of the site. `python3 manage.py up` runs it, `python3 manage.py check_all` tests it.
 
-Needs Python 3.11 with its venv module and nothing else. The first run makes `.venv` from the lock file and
-starts again inside it. So everything but `run_command` must do with the standard library, and must parse on
-older Pythons too, to be able to tell them that they are too old.
+Needs only Python 3.11 with its venv module. The first run makes `.venv` from the lock file and restarts in it. So
+everything but `run_command` uses the standard library only. It must parse on older Pythons, to tell them that they are
+too old.
 
-The lock files are resolved for Linux on x86-64 and ARM64 and macOS on ARM64, with every Python that this file takes.
-musl and Intel Macs lack wheels (lmdb, cryptography).
+The lock files cover Linux on x86-64 and ARM64 and macOS on ARM64, for every accepted Python. musl and Intel Macs lack
+wheels (lmdb, cryptography).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "feedsite.json"
 
 RUNTIME_LOCK = ROOT / "requirements/runtime.lock"
-SERVER_LOCK = ROOT / "requirements/server.lock"  # RUNTIME_LOCK without embedded servers, for images
-DEV_LOCK = ROOT / "requirements/dev.lock"  # holds everything that RUNTIME_LOCK holds
-PYTHONS = ((3, 11), (3, 14))  # the oldest and the newest for which the locks have been resolved
-ROOM_MB = {RUNTIME_LOCK: 1000, SERVER_LOCK: 700, DEV_LOCK: 2000}  # a new environment, and what it begins with
-GLIBC = (2, 28)  # the oldest that the wheels want
+SERVER_LOCK = ROOT / "requirements/server.lock"  # without embedded servers, for images
+DEV_LOCK = ROOT / "requirements/dev.lock"  # includes RUNTIME_LOCK
+PYTHONS = ((3, 11), (3, 14))  # oldest and newest of the locks
+ROOM_MB = {RUNTIME_LOCK: 1000, SERVER_LOCK: 700, DEV_LOCK: 2000}  # of a new environment and its first data
+GLIBC = (2, 28)  # the oldest for the wheels
 PROCESSORS = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
 DEV_COMMANDS = {"check_all"}
 
-# Commands that ask no server, that look whether one is there, or, like `up`, start the servers by rules of their own.
+# Commands that need no servers, check for them, or, like `up`, start them on their own.
 SERVERLESS_COMMANDS = {
     "bench",
     "check_all",
@@ -64,13 +64,13 @@ SERVERLESS_COMMANDS = {
 
 
 def main() -> None:
-    """Run a command of Django in the project's own environment, which is made first if it is missing."""
+    """Run a Django command in the project's environment, which is created if needed."""
     reason = unsupported(sys.version_info[:2], sys.platform, platform.machine(), platform.libc_ver())
     if reason:
         print("feedsite: " + reason, file=sys.stderr)
         sys.exit(2)
     lock = DEV_LOCK if DEV_COMMANDS.intersection(sys.argv[1:2]) else RUNTIME_LOCK
-    is_set_up = sys.argv[1:2] == ["setup"] and not installed_locks()  # it has servers of its own
+    is_set_up = sys.argv[1:2] == ["setup"] and not installed_locks()  # it uses servers of its own
     if lock == RUNTIME_LOCK and (is_set_up or SERVER_LOCK.name in installed_locks()):
         lock = SERVER_LOCK
     if is_installed(lock) and Path(sys.prefix).resolve() == VENV.resolve():
@@ -79,11 +79,11 @@ def main() -> None:
         if sys.argv[1:2] == ["up"] and not is_installed(lock):
             check_port()
         install(lock)
-        os.execv(PYTHON, [str(PYTHON), str(ROOT / "manage.py"), *sys.argv[1:]])  # noqa: S606 (no shell is meant)
+        os.execv(PYTHON, [str(PYTHON), str(ROOT / "manage.py"), *sys.argv[1:]])  # noqa: S606 (no shell wanted)
 
 
 def unsupported(python: tuple[int, ...], system: str, processor: str, libc: tuple[str, str]) -> str | None:
-    """Why the site does not run on such a machine, with what to do, in one line; None where it does."""
+    """Why the site cannot run on this machine, in one line, or None."""
     oldest, newest = PYTHONS
     if python[:2] < oldest or python[:2] > newest:
         tried = "{}.{} to {}.{}".format(*oldest, *newest)
@@ -102,15 +102,15 @@ def unsupported(python: tuple[int, ...], system: str, processor: str, libc: tupl
 
 # --- The virtual environment -----------------------------------------------------------------------------
 def is_installed(lock: Path) -> bool:
-    """Whether the environment holds what the lock file names."""
+    """Whether the environment matches the lock file."""
     return installed_locks().get(lock.name) == fingerprint(lock)
 
 
 def installed_locks() -> dict[str, str]:
-    """The names of the locks that the environment is of → fingerprints of what it holds, empty unless it is whole.
+    """Lock names of the environment, with fingerprints, which are empty unless it is complete.
 
-    The stamp is written last, and its fingerprints are emptied before every change, so an interrupted installation
-    counts as nothing. So does a copied tree and an exchanged interpreter: an environment works in one place only.
+    The stamp's fingerprints are emptied before every change and written last, so an interrupted installation does not
+    count. Neither does a copied tree or a replaced interpreter, because an environment works only in its place.
     """
     try:
         stamp = json.loads(STAMP.read_text())
@@ -120,12 +120,12 @@ def installed_locks() -> dict[str, str]:
 
 
 def write_stamp(locks: dict[str, str]) -> None:
-    """Note in the environment what it holds."""
+    """Record what the environment holds."""
     STAMP.write_text(json.dumps({"place": place(), "locks": locks}))
 
 
 def place() -> list[str]:
-    """Where the environment stands and which interpreter it leads to."""
+    """The environment's path and interpreter."""
     return [str(VENV), str(PYTHON.resolve())]
 
 
@@ -135,7 +135,7 @@ def fingerprint(lock: Path) -> str:
 
 
 def install(lock: Path) -> None:
-    """Bring the environment to `lock`; one that is not whole is made anew. Exits with one line on failure."""
+    """Bring the environment to `lock`, from scratch if it is incomplete. Exits with one line on failure."""
     if importlib.util.find_spec("venv") is None or not pip_wheel():
         sys.exit("feedsite needs Python's venv module (Debian: apt install python3-venv).")
     try:
@@ -152,7 +152,7 @@ def install(lock: Path) -> None:
             if is_new and (free := shutil.disk_usage(VENV).free >> 20) < ROOM_MB[lock]:
                 sys.exit(f"feedsite: it needs {ROOM_MB[lock]:,} MB, and {free:,} MB are free on the disk of {VENV}.")
             fill(lock)
-            if lock != RUNTIME_LOCK:  # whose users may write there: the first program that imports a module compiles it
+            if lock != RUNTIME_LOCK:  # its users may write there, so the first import compiles modules
                 compile_packages()
             write_stamp({each.name: fingerprint(each) for each in held})
     except subprocess.CalledProcessError:
@@ -162,7 +162,7 @@ def install(lock: Path) -> None:
 
 
 def check_owner(lock: Path) -> None:
-    """Exit with one line where this user may not write the environment."""
+    """Exit with one line if this user cannot write the environment."""
     folder = VENV if VENV.exists() else VENV.parent
     if not os.access(folder, os.W_OK):
         name = lock.relative_to(ROOT)
@@ -175,9 +175,7 @@ def check_owner(lock: Path) -> None:
 
 
 def check_port() -> None:
-    """Exit with one line where the port of `up` is taken, before minutes of installing. `up` looks again, by all its
-    rules.
-    """
+    """Exit with one line if the port of `up` is taken, before minutes of installing. `up` checks fully later."""
     from runtime.ports import PortError, reserved_port
 
     file = Path(os.environ.get("FEEDSITE_ENV_FILE") or ROOT / ".env")
@@ -195,22 +193,22 @@ def check_port() -> None:
         sys.exit(f"feedsite: {error}")
 
 
-# The lock names every package, so nothing need be resolved.
+# The lock names every package, so there is nothing to resolve.
 WHOLE = ("--no-deps", "--require-hashes", "--only-binary=:all:")
 
 
 def fill(lock: Path) -> None:
-    """Install pip and what the lock names. Raises CalledProcessError."""
+    """Install pip and the lock's packages. Raises CalledProcessError."""
     if not fill_by_uv(lock):
         run([*pip(), pip_wheel()]).check_returncode()
         run([*pip(), *WHOLE, *offline(), "-r", str(lock)]).check_returncode()
 
 
 def fill_by_uv(lock: Path) -> bool:
-    """Whether uv installed it all: in a quarter of pip's time, but by settings of its own. What it does not reach, pip
-    may, whose index and certificates are those of the machine.
+    """Install by uv, in a quarter of pip's time. False if it failed: pip uses the machine's index and certificates and
+    may still succeed.
     """
-    text = DEV_LOCK.read_text() if DEV_LOCK.exists() else ""  # it is not in an image
+    text = DEV_LOCK.read_text() if DEV_LOCK.exists() else ""  # images lack it
     found = re.search(r"^uv==.*?(?=^\S|\Z)", text, re.DOTALL | re.MULTILINE)
     if found is None:
         return False
@@ -227,13 +225,13 @@ def fill_by_uv(lock: Path) -> bool:
 
 
 def pip() -> list[str]:
-    """pip, run from its wheel, and its options."""
+    """pip from its wheel, with options."""
     options = ["-qq", "--disable-pip-version-check", "--no-input", "--no-compile"]
     return [str(PYTHON), f"{pip_wheel()}/pip", "install", *options]
 
 
 def pip_wheel() -> str:
-    """The wheel of pip that Python brings. Empty if there is none, as on Debian without python3-venv."""
+    """Python's own wheel of pip, or "", as on Debian without python3-venv."""
     found = importlib.util.find_spec("ensurepip")
     if found is None or found.origin is None:
         return ""
@@ -245,23 +243,23 @@ COMPILE = "import compileall, sysconfig; compileall.compile_dir(sysconfig.get_pa
 
 
 def compile_packages() -> None:
-    """Compile what was installed on all processors; some packages bring files that no Python compiles."""
+    """Compile installed packages on all processors. Ignores errors, because some have files that no Python compiles."""
     run([str(PYTHON), "-c", COMPILE])
 
 
 def run(command: list[str], stderr: int | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Run a program to its end. It holds the lock of `one_at_a_time` too."""
+    """Run a program. It inherits the lock of `one_at_a_time`."""
     return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stderr=stderr, close_fds=False)
 
 
 def offline() -> list[str]:
-    """Options of pip for a machine without internet: wheels come from the folder FEEDSITE_WHEELS alone."""
+    """Options for a machine without internet: only wheels of the folder FEEDSITE_WHEELS."""
     folder = os.environ.get("FEEDSITE_WHEELS")
     return ["--no-index", "--find-links", str(Path(folder).absolute())] if folder else []
 
 
 def make_environment() -> None:
-    """Make the virtual environment, in place of an older one of ours. Raises OSError."""
+    """Create the virtual environment, replacing an older one of ours. Raises OSError."""
     import venv
 
     ours = VENV == ROOT / ".venv" or STAMP.exists() or not VENV.exists() or not any(VENV.iterdir())
@@ -272,10 +270,10 @@ def make_environment() -> None:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Two first commands at once make one environment. The programs that install share the lock (`run`): those of a
-    command that was killed go on, and the next one waits for them.
+    """Let only one command make the environment. Its programs hold the lock too (`run`), so after a kill the next
+    command waits for them.
     """
-    import fcntl  # which Windows has not, and is told so before
+    import fcntl  # missing on Windows, which is refused before
 
     VENV.parent.mkdir(parents=True, exist_ok=True)
     folder = os.open(VENV.parent, os.O_RDONLY)
@@ -289,7 +287,7 @@ def one_at_a_time() -> Iterator[None]:
 
 # --- Django, inside the environment ----------------------------------------------------------------------
 def run_command(argv: list[str]) -> None:
-    """Run a management command with the servers of the data folder at hand, for as long as it takes."""
+    """Run a management command, with the data folder's servers meanwhile."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
     if argv[1:2] == ["up"]:
         run_site(argv[2:])
@@ -316,7 +314,7 @@ def run_command(argv: list[str]) -> None:
     needs_servers = bool(argv[1:]) and not {argv[1], *argv[2:]} & {"--help", "-h", "--version"}
     try:
         servers = settings.SERVERS
-        gc.disable()  # its rounds would take a fifth of the time of the imports
+        gc.disable()  # collections would take a fifth of import time
         django.setup()
         gc.freeze()
         gc.enable()
@@ -342,8 +340,8 @@ def run_command(argv: list[str]) -> None:
 
 
 def run_site(arguments: list[str]) -> None:
-    """Run `up`, whose process has no Django."""
-    # With it set, each program would compile the whole site anew at each start.
+    """Run `up`, without Django."""
+    # Otherwise each program would compile the whole site at each start.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     from runtime import environment, up
     from runtime.embedded import ServerError
@@ -358,7 +356,7 @@ def run_site(arguments: list[str]) -> None:
 
 
 def set_up(arguments: list[str]) -> None:
-    """Run `setup`, which has no Django."""
+    """Run `setup`, without Django."""
     from runtime import environment, setup
 
     try:
@@ -370,7 +368,7 @@ def set_up(arguments: list[str]) -> None:
 
 
 def refuse(error: OptionsError) -> NoReturn:
-    """Tell of every wrong variable, and exit."""
+    """Print every wrong variable, and exit."""
     print("\n".join(f"feedsite: {line}" for line in error.lines), file=sys.stderr)
     sys.exit(2)
 

@@ -2,9 +2,8 @@
 
     python docs/screenshots.py http://127.0.0.1:8000 USERNAME PASSWORD
 
-Needs the development environment and Chromium (Debian's package `chromium`; for Chinese `fonts-wqy-microhei`). The site
-should hold the demo community that the first `python3 manage.py up` makes, and USERNAME be one of its logins. Writes
-docs/images/*.png.
+Needs the development environment and Chromium (Debian: `chromium`, and `fonts-wqy-microhei` for Chinese). The site should
+hold the demo community of the first `python3 manage.py up`, with USERNAME in it. Writes docs/images/*.png.
 """
 
 import argparse
@@ -18,7 +17,7 @@ IMAGES = Path(__file__).resolve().parent / "images"
 SHAPES = {"wide": ({"width": 1280, "height": 860}, 1), "narrow": ({"width": 390, "height": 844}, 2)}
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 NEIGHBOUR = "tomas"
-"""A member of the demo community with a banner and pictures."""
+"""A demo member with a banner and pictures."""
 LOADED = """
     !document.querySelector("[aria-busy=true], .htmx-request")
     && Array.from(document.images).every((one) => one.complete || !one.checkVisibility()
@@ -39,7 +38,7 @@ PICTURES = [
 
 
 def main() -> None:
-    """Walk through the pages as a reader does."""
+    """Take each picture."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("site", help="the address of the running site")
     parser.add_argument("username")
@@ -64,7 +63,7 @@ def main() -> None:
 
 
 def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str, language: str) -> Page:
-    """Log in; the fields are found by name, whatever the language."""
+    """Log in. Fields are found by name, in any language."""
     viewport, scale = SHAPES[shape]
     context = browser.new_context(
         viewport=viewport,  # type: ignore[arg-type]
@@ -83,22 +82,20 @@ def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str,
 
 
 def settle(page: Page) -> None:
-    """Wait until everything that is in sight is loaded: a page hears news for as long as it is open, so its network is
-    never idle.
-    """
+    """Wait until everything in sight is loaded. The network is never idle, because an open page hears news."""
     until = time.monotonic() + 20
     while not page.evaluate(LOADED) and time.monotonic() < until:
         page.wait_for_timeout(100)
-    page.wait_for_timeout(500)  # the page draws a moment longer
+    page.wait_for_timeout(500)  # the page still draws
 
 
 def lead(page: Page, site: str, what: str) -> None:
-    """Bring the page to the state that a picture of this name shows."""
+    """Bring the page to the state of this picture."""
     if what == "notifications":
         page.goto(f"{site}/notifications")
     elif what == "discover":
         page.goto(f"{site}/discover")
-        seen = page.locator(PICTURED).first  # people and hashtags stand above it
+        seen = page.locator(PICTURED).first  # below people and hashtags
         seen.evaluate("(article) => scrollBy(0, article.getBoundingClientRect().top - 60)")
     elif what == "live":
         page.goto(f"{site}/live")
@@ -109,7 +106,7 @@ def lead(page: Page, site: str, what: str) -> None:
         page.goto(f"{site}/@{NEIGHBOUR}")
         page.locator("#standing").wait_for()
     elif what == "thread":
-        # The item with the most answers, of some pages of home.
+        # The item with the most replies on a few pages of home.
         for _ in range(4):
             page.mouse.wheel(0, 20_000)
             page.wait_for_timeout(700)

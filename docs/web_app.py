@@ -1,10 +1,10 @@
-"""Log in to a running site by Phanpy, a web app of Mastodon's world, and see that it shows the home timeline.
+"""Log in to a running site with Phanpy, a web app for Mastodon, and check that it shows the home timeline.
 
     python docs/web_app.py http://localhost:8105 https://feeds.example USERNAME PASSWORD [PICTURE.png]
 
-The first address serves the built app (`npm ci && npm run build` in its sources gives `dist/`), the second is the site
-by HTTPS, behind a proxy as in deploy/: Phanpy asks no site by HTTP. Needs the development environment and Chromium.
-Prints the errors that the app met, and ends with 1 unless statuses and their pictures are shown.
+The first address serves the built app (`npm ci && npm run build` in its sources makes `dist/`). The second is the site by
+HTTPS, behind a proxy as in deploy/, because Phanpy uses no HTTP. Needs the development environment and Chromium. Prints
+the app's errors, and exits with 1 unless statuses and their pictures are shown.
 """
 
 import argparse
@@ -15,9 +15,9 @@ from playwright.sync_api import Page, sync_playwright
 
 LOADED = "Array.from(document.querySelectorAll('.status img')).filter((one) => one.naturalWidth > 0).length"
 SETTLING_MS = 2_000
-"""The time in which the app tells what else it met."""
+"""Time for the app to report more errors."""
 NO_WINDOWS = "window.open = () => null"
-"""The app leads to the site in its own window then, which this script follows."""
+"""Makes the app open the site in its own window, which this script follows."""
 
 
 def log_in(page: Page, app: str, site: str, username: str, password: str) -> None:
@@ -33,7 +33,7 @@ def log_in(page: Page, app: str, site: str, username: str, password: str) -> Non
 
 
 def main() -> int:
-    """Run the app, and say what it showed."""
+    """Run the app and report what it showed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("app", "site", "username", "password"):
         parser.add_argument(name)

@@ -100,9 +100,7 @@ def _send_all() -> tuple[int, bool]:
                 if isinstance(error, SoftTimeLimitExceeded):
                     raise
                 return sent, False
-            except (
-                Exception
-            ) as error:  # an error of the site: the log has the traceback, the admin's list its last line
+            except Exception as error:  # an error of the site: the log has its traceback
                 _note(letter_id, error)
                 raise
     finally:
