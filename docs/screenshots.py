@@ -2,8 +2,8 @@
 
     python docs/screenshots.py http://127.0.0.1:8000 USERNAME PASSWORD
 
-Needs the development environment and Chromium (Debian: `chromium`, and `fonts-wqy-microhei` for Chinese). The site should
-hold the demo community of the first `python3 manage.py up`, with USERNAME in it. Writes docs/images/*.png.
+Needs the development environment and Chromium (Debian: `chromium`, and `fonts-wqy-microhei` for Chinese). The site
+should hold the demo community of the first `python3 manage.py up`, with USERNAME in it. Writes docs/images/*.png.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     python docs/web_app.py http://localhost:8105 https://feeds.example USERNAME PASSWORD [PICTURE.png]
 
-The first address serves the built app (`npm ci && npm run build` in its sources makes `dist/`). The second is the site by
-HTTPS, behind a proxy as in deploy/, because Phanpy uses no HTTP. Needs the development environment and Chromium. Prints
-the app's errors, and exits with 1 unless statuses and their pictures are shown.
+The first address serves the built app (`npm ci && npm run build` in its sources makes `dist/`). The second is the site
+by HTTPS, behind a proxy as in deploy/, because Phanpy uses no HTTP. Needs the development environment and Chromium.
+Prints the app's errors, and exits with 1 unless statuses and their pictures are shown.
 """
 
 import argparse
