@@ -39,9 +39,9 @@ def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase
 
 
 class ReaderMiddleware:
-    """Refuses requests of a page loaded for another reader.
+    """Refuses requests of a page that was loaded for another reader.
 
-    If a second user logs in with the same browser, old tabs would act for them. Scripts get 401, forms a 403 page.
+    After a second log-in in the same browser, old tabs would act for the wrong user. Scripts get 401, forms a 403 page.
     Log-out and requests that name no reader pass.
 
     See docs/decisions.md: A page names its reader.

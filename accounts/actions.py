@@ -94,8 +94,8 @@ def edit_profile(
 ) -> User:
     """Change a profile. None: no change.
 
-    Raises ValidationError with a dict by field, also if moderation would hold a text, because a profile has no other to
-    show. Unlocking accepts no waiting requests, because many could be unwanted.
+    Raises ValidationError by field, also if moderation would hold a text, because a profile has no other text to show.
+    Unlocking accepts no waiting requests, because many could be unwanted.
     """
     texts = {"display_name": display_name, "bio": bio}
     changed = [field for field, value in texts.items() if value is not None]
@@ -155,7 +155,9 @@ def edit_preferences(
     quotable_by: str | None = None,
     takes_requests: bool | None = None,
 ) -> User:
-    """None: no change. Language or time zone "": as the browser says. Raises ValidationError by field."""
+    """Change preferences. None: no change. Language or time zone "": as the browser says. Raises ValidationError by
+    field.
+    """
     if language and language not in dict(settings.LANGUAGES):
         raise ValidationError({"language": ValidationError(_("There is no such language here."), code="invalid")})
     if time_zone and time_zone not in zone_names():
@@ -221,10 +223,10 @@ def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
 
 @transaction.atomic
 def delete_account(*, user: User) -> bool:
-    """Delete an account. False if it is deleted. Raises LastSuperuserError.
+    """Delete an account. False if already deleted. Raises LastSuperuserError.
 
     User, items and personal data vanish at once. accounts.purge removes items, follows and likes later. Keyed hashes
-    reserve the name for `HELD_NAME_LIFE`. The row stays for threads, inactive by a check constraint.
+    reserve the name for `HELD_NAME_LIFE`. The row stays for threads. A check constraint keeps it inactive.
     """
     _keep_a_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)
@@ -253,7 +255,7 @@ def delete_account(*, user: User) -> bool:
 
 
 def _keep_a_superuser(user: User) -> None:
-    """Raise LastSuperuserError for the last one. Locked in id order, so that two cannot both leave."""
+    """Raise LastSuperuserError for the last one. Locks in id order, so that two cannot both leave."""
     if user.is_superuser:
         superusers = User.objects.active().filter(is_superuser=True).order_by("pk").select_for_update()
         if not any(other.pk != user.pk for other in superusers):
@@ -262,7 +264,7 @@ def _keep_a_superuser(user: User) -> None:
 
 @transaction.atomic
 def promote(*, user: User, as_moderator: bool = False) -> bool:
-    """Make an active user administrator or moderator. False if they are."""
+    """Make an active user administrator or moderator. False if already one."""
     user = User.objects.active().select_for_update().get(pk=user.pk)
     group = Group.objects.get(name=MODERATORS)
     if user.is_staff and (user.groups.filter(pk=group.pk).exists() if as_moderator else user.is_superuser):

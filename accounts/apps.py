@@ -1,5 +1,3 @@
-"""Accounts and the admin as Django apps."""
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -12,7 +12,7 @@ from accounts.models import User
 
 @transaction.atomic
 def deactivate(*, user: User) -> bool:
-    """Hide a user and their items, and end their sessions and tokens. False if inactive."""
+    """Hide a user and their items, and end their sessions and tokens. False if already inactive."""
     if not User.objects.active().filter(pk=user.pk).update(is_active=False):
         return False
     log_out_everywhere(user=user)
@@ -20,5 +20,5 @@ def deactivate(*, user: User) -> bool:
 
 
 def reactivate(*, user: User) -> bool:
-    """Show a user again. False if active or deleted."""
+    """Show a user again. False if already active, or deleted."""
     return bool(User.objects.filter(pk=user.pk, is_active=False, deleted_at=None).update(is_active=True))

@@ -1,7 +1,7 @@
 """A user's data as a zip archive.
 
-Packages add files by receiving `export_requested`. One database snapshot is read row by row through server-side cursors
-into a temporary file, which is sent when complete. So memory stays bounded, and a failure sends no half archive.
+Packages add files by receiving `export_requested`. A temporary file is written from one database snapshot, row by row
+by server-side cursors, and sent when complete. So memory stays bounded, and a failure sends no half archive.
 """
 
 import shutil

@@ -1,7 +1,7 @@
 """The reader's language and time zone for each request.
 
-Settings of a signed-in reader count first, then the browser: the language cookie or Accept-Language, and the zone
-cookie of site.js, then the site's defaults. The API answers programs in English and UTC.
+A signed-in reader's settings count first. Then the browser: the language cookie or Accept-Language, and the zone cookie
+of site.js. Then the site's defaults. The API answers programs in English and UTC.
 """
 
 import zoneinfo

@@ -92,9 +92,7 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.select_for_update(no_key=True)
 
     def advance_epoch(self) -> int:
-        """Invalidate these users' windows, because older items become visible. Call it in the transaction of that
-        change.
-        """
+        """Invalidate these users' windows in the transaction that makes older items visible to them."""
         return self.update(window_epoch=Draw())
 
 
@@ -388,7 +386,7 @@ class Deletion(models.Model):
 
 
 class HeldName(models.Model):
-    """The name of a deleted account. New users cannot take it, or one that looks like it, for a while.
+    """The reserved name of a deleted account. New users cannot take it or a look-alike for a while.
 
     Only a keyed hash is stored, because names are personal data.
     """

@@ -1,7 +1,7 @@
-"""Search by parts of users' names, folded as texts are (web.letters.folded).
+"""Search by parts of users' names, folded like texts (web.letters.folded).
 
-PostgreSQL folds only case and width (`feedsite_name`). Names that fold further are stored folded in a column. Two
-indexes cover letters: `user_names` for names as PostgreSQL compares them, `user_folded_names` for folded ones.
+PostgreSQL folds only case and width (`feedsite_name`). A column holds names that need more folding. Two indexes hold
+letters: `user_names` of PostgreSQL's names, `user_folded_names` of that column.
 
 See docs/decisions.md: Own tokeniser for search.
 """

@@ -28,9 +28,9 @@ def _offices() -> frozenset[str]:
 
 
 def check_imitation(name: str) -> None:
-    """Raise ValidationError for a name that looks like the site's name, an office, or both. Staff may use them.
+    """Raise ValidationError for a name that looks like the site's, an office, or both. Staff may use them.
 
-    Only whole names count, so `Admiral Nelson` is allowed. Reports handle imitations of members.
+    Only whole names count, so `Admiral Nelson` is allowed. Members' names are left to reports.
     """
     words, site = skeleton_of_words(name), skeleton_of_words(current().name)
     rest = words.replace(site, "") if site else words

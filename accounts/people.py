@@ -114,7 +114,8 @@ def lock_of(person: Person) -> SafeString:
 
 
 def avatar(person: Person, size: int = 42) -> SafeString:
-    """The avatar, decorative, because the name stands beside it. Its place is reserved in the user's colour.
+    """The avatar. Hidden from screen readers, because the name stands beside it. Its place is reserved in the user's
+    colour.
 
     site.css draws letters, without a request. `size`: width in pixels without CSS.
     """

@@ -55,7 +55,8 @@ class AdminLoginForm(AdminAuthenticationForm):
 
 
 class AdminSite(admin.AdminSite):
-    """Django's admin with the site's name, rate limits for sign-in, ending streams, and proof for dangerous pages.
+    """Django's admin with the site's name. Limits sign-in attempts, ends streams at log-out, and asks for proof before
+    dangerous pages.
 
     A form opens with a proof of the last 15 minutes and is accepted for an hour, so that no long text is lost.
     """

@@ -1,5 +1,3 @@
-"""Celery tasks of accounts."""
-
 from celery import shared_task
 from django.core.management import call_command
 

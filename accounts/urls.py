@@ -1,5 +1,3 @@
-"""Addresses of accounts."""
-
 from django.urls import include, path
 
 from accounts import api, views

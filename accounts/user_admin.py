@@ -192,7 +192,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         return is_writing(request) and self.has_change_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Only superusers change accounts with powers. Otherwise staff could take those powers."""
+        """Only superusers change accounts with powers. Otherwise staff could take over these powers."""
         if obj is not None and obj != request.user and not is_super(request) and _has_powers(obj):
             return False
         return super().has_change_permission(request, obj)

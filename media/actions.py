@@ -1,6 +1,6 @@
 """Writes to media. A file is checked before its row is written.
 
-Files are withdrawn by a FileMove row of the same transaction. The move itself follows the commit.
+A FileMove row withdraws files, in the same transaction. They are moved after the commit.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Attach media to items and live sessions, and withdraw them. All run in the caller's transaction."""
+"""Attaches media to items and live sessions, and withdraws them, in the caller's transaction."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Starts media.decoding, the program that decodes pictures and reads videos, and gives it jobs."""
+"""Starts media.decoding, the program that decodes pictures and reads videos, and sends it jobs."""
 
 import atexit
 import contextlib

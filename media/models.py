@@ -38,10 +38,10 @@ class Kind(models.TextChoices):
 
 
 class MediaFile(models.Model):
-    """A picture or video, used at most once. Its claim requires an empty `use`.
+    """A picture or video, used at most once. It can be claimed while `use` is empty.
 
-    Files: `<name>.<ext>`, a picture's preview `<name>.small.<small_ext>`, a video's `<name>.<captions>`. If it is
-    withdrawn it is shown nowhere, and its files are renamed or gone.
+    Files: `<name>.<ext>`, a picture's preview `<name>.small.<small_ext>`, a video's `<name>.<captions>`. A withdrawn
+    one is shown nowhere, and its files are renamed or gone.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=MediaId(), editable=False)

@@ -1,7 +1,7 @@
-"""Ask the packages above whether their rules block media, before keeping or using them.
+"""Asks packages above whether their rules block media, before keeping or using them.
 
-This runs in the transaction that keeps or uses them, so a new rule is not missed. If blocked, it is rolled back, and
-then the attempt is reported.
+This runs in the transaction that keeps or uses them, so a new rule is not missed. If media are blocked, the transaction
+is rolled back. Then the attempt is reported.
 
 See docs/decisions.md: Blocked pictures are compared by 64 bits.
 """

@@ -1,4 +1,4 @@
-"""Serve media files over HTTP. This WSGI application runs before Django and passes on paths outside `/media/`.
+"""Serves media files over HTTP. This WSGI application runs before Django and passes on paths outside `/media/`.
 
 A file never changes, so its name is its ETag. It can run nothing in a browser. With `FEEDSITE_MEDIA_ACCEL_PATH` the
 proxy sends it (X-Accel-Redirect).

@@ -1,5 +1,3 @@
-"""Celery tasks of media."""
-
 from celery import shared_task
 
 from media import sweeping

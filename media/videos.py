@@ -1,4 +1,4 @@
-"""Rewrite videos by their containers: MP4 and MOV (ISO base media), WebM (EBML). No frame is decoded.
+"""Rewrites videos by their containers: MP4 and MOV (ISO base media), WebM (EBML). No frame is decoded.
 
 The new file is as long as the old one. It gets known boxes or elements and the samples of pictures and sound, at their
 old offsets. The rest becomes free space of zeros: metadata, dates, comments, other tracks, and bytes that no sample

@@ -1,4 +1,4 @@
-"""Parse WebVTT strictly and rewrite it with times and plain words only.
+"""Parses WebVTT strictly and rewrites it with times and plain words only.
 
 Dropped: headers, notes, styles, regions, cue names and settings, and known tags except speakers' names. Anything else
 in angle brackets is refused.

@@ -168,7 +168,7 @@ def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 @transaction.atomic
 def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
-    """Reject an item or live session, by its open case or a new one. False if rejected or gone."""
+    """Reject an item or live session, by its open case or a new one. False if already rejected, or gone."""
     subject = subjects.lock(item_id, session_id)
     if subject is None or subject.status in (review.Status.DELETED, review.Status.REJECTED):
         return False
@@ -243,7 +243,7 @@ def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
 
 @transaction.atomic
 def drop_word(*, rule: WordRule, by: User) -> None:
-    """Remove a rule. Its lock waits for items being held by it."""
+    """Remove a rule. Its lock waits for items that are being held by it."""
     rule = WordRule.objects.select_for_update().get(pk=rule.pk)
     before = _word(rule)
     rule.delete()

@@ -1,6 +1,6 @@
 """The page to act without a report, on chosen items, live sessions or users.
 
-Lists lead here with chosen ids (web.admin.ModeratedAdmin). The page explains each action and its extent.
+Lists lead here with chosen ids (web.admin.ModeratedAdmin).
 """
 
 from collections import Counter

@@ -1,5 +1,3 @@
-"""The forms of moderation."""
-
 from typing import Any
 
 from django import forms

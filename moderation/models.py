@@ -132,8 +132,8 @@ class Case(models.Model):
     """An item or live session for a moderator. At most one open case each.
 
     `session_id`: a session, of a package unknown here (accounts.review). `host`: the author, also of an item, so that
-    an index finds a user's cases. The queue leaves out open cases of deleted items and inactive senders, which are
-    hidden anyway, until that changes.
+    an index finds a user's cases. The queue leaves out cases of deleted items and inactive senders, until that changes,
+    because these are hidden anyway.
     """
 
     item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
@@ -336,7 +336,7 @@ class Verb(models.TextChoices):
 class Decision(models.Model):
     """An entry of the audit log. A trigger refuses changes.
 
-    Deleted users keep their rows, and it needs nothing else that it names.
+    Deleted users keep their rows. Nothing else that it names is needed to read it.
     """
 
     at = models.DateTimeField(_("at"), db_default=Now())

@@ -1,8 +1,8 @@
 """Decides whether an item is held: by sender, rate, repetition, links, words and pictures.
 
-One prepared query per item answers what the item does not, for any number of rules. A process compiles words once per
-version of the list. It reads the version in the publishing transaction, so an admin's change applies to everything
-published after its commit.
+One prepared query per item reads all other facts, for any number of rules. A process compiles words once per version of
+the list. It reads the version in the publishing transaction, so an admin's change applies to everything published after
+its commit.
 
 A trigger draws the version at random, whoever changes the list. A counter could repeat after a restore.
 """

@@ -18,8 +18,8 @@ def may_be_banned(user: User, by: User | None) -> bool:
 
 @transaction.atomic
 def ban(*, user: User, by: User | None, reason: str = "") -> bool:
-    """Ban: deactivate a user and end sessions and tokens. False if banned. Raises PermissionError for staff and
-    oneself.
+    """Deactivate a user and end their sessions and tokens. False if already banned. Raises PermissionError for staff
+    and oneself.
     """
     user = User.objects.held().get(pk=user.pk)
     if not may_be_banned(user, by):
@@ -56,7 +56,7 @@ def unban(*, user: User, by: User | None, reason: str = "") -> bool:
 
 @transaction.atomic
 def reactivate_unless_banned(*, user: User) -> bool:
-    """Reactivate a user without a ban. False if active or banned."""
+    """Reactivate a user without a ban. False if already active, or banned."""
     rule = _rule_of(User.objects.held().get(pk=user.pk))
     return (rule is None or rule.kind != SenderKind.BAN) and reactivate(user=user)
 

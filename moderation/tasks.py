@@ -1,5 +1,3 @@
-"""Celery tasks of moderation."""
-
 from celery import shared_task
 
 from moderation import hashes

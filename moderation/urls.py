@@ -1,5 +1,3 @@
-"""Addresses of reports."""
-
 from django.urls import include, path
 
 from moderation import api, views

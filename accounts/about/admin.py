@@ -177,7 +177,7 @@ class SiteAdmin(OwnersAdmin):
 
 @admin.register(Rule)
 class RuleAdmin(OwnersAdmin):
-    """Rules in order. Removed ones stay as rows, because reports name them."""
+    """Rules in order. Removed ones keep their row for reports."""
 
     list_display = ("number", "text")
     list_display_links = ("text",)

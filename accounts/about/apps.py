@@ -1,5 +1,3 @@
-"""The site itself as a Django app."""
-
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 

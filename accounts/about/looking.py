@@ -63,7 +63,7 @@ class LookingMiddleware:
 
 
 def is_open(request: HttpRequest) -> bool:
-    """Whether everyone may open this address. The admin signs in by itself."""
+    """Whether everyone may open this address. The admin has its own sign-in."""
     match = request.resolver_match
     if match is None or "admin" in match.app_names:
         return True

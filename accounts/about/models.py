@@ -163,7 +163,7 @@ class SiteSettings(models.Model):
 
 
 class Rule(models.Model):
-    """A rule of the site. A withdrawn rule stays as a row, because reports name it."""
+    """A rule of the site. A withdrawn one keeps its row for reports."""
 
     number = models.SmallIntegerField(_("number"), help_text=_("Rules are shown in the order of their numbers."))
     text = models.CharField(_("rule"), max_length=RULE_LENGTH, validators=[one_line])

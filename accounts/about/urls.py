@@ -1,5 +1,3 @@
-"""Addresses of the site's own pages."""
-
 from django.urls import include, path, re_path
 
 from accounts.about import api, views

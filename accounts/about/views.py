@@ -33,8 +33,7 @@ def _people() -> list[User]:
 def dismiss_announcement(request: PageRequest) -> HttpResponse:
     """Hide the current announcement in this browser.
 
-    No CSRF token, so that all strangers get the same page (items/open_pages.py). Another site can do no more than hide
-    it.
+    No CSRF token, so that all strangers get the same page (items/open_pages.py). Another site can only hide it.
     """
     response = go_on(request, "home")
     announcing.dismiss(response, current().news)
@@ -44,7 +43,7 @@ def dismiss_announcement(request: PageRequest) -> HttpResponse:
 @uncounted
 @require_safe
 def theme(request: HttpRequest, code: str) -> HttpResponse:
-    """Stylesheet of an accent colour. It depends on the address alone: no query, cached."""
+    """Stylesheet of an accent colour. It depends only on the address, so it needs no query and is cached."""
     try:
         sheet = colours.sheet(f"#{code}")
     except ValidationError:

@@ -106,7 +106,7 @@ def made_by(user: User) -> list[Invitation]:
 
 
 def revoke(*, invitation_id: int, user: User | None = None) -> bool:
-    """Revoke an invitation, only the user's if one is given. False if revoked."""
+    """Revoke an invitation, only the user's if one is given. False if already revoked."""
     rows = Invitation.objects.filter(pk=invitation_id, revoked_at=None)
     return bool((rows.filter(made_by=user) if user else rows).update(revoked_at=timezone.now()))
 
@@ -125,7 +125,7 @@ def is_good(code: str) -> bool:
 
 
 def use(code: str) -> Invitation | None:
-    """Count a use in the caller's transaction. None if invalid. The row's lock allows the last use once."""
+    """Count a use in the caller's transaction. None if invalid. A lock lets the last use succeed once."""
     row = Invitation.objects.select_for_update().filter(code=code).first() if CODE.fullmatch(code) else None
     if row is None or find(code) is None:
         return None
@@ -135,7 +135,7 @@ def use(code: str) -> Invitation | None:
 
 @transaction.atomic
 def purge(*, user: User, limit: int) -> int:
-    """Delete invitations of a deleted account and who joined by them, about `limit` rows. Returns how many."""
+    """Delete invitations of a deleted account and who used them, about `limit` rows. Returns how many."""
     gone = Invited.objects.filter(user=user).delete()[0]
     theirs = Invitation.objects.filter(made_by=user)
     came = Invited.objects.filter(invitation__in=theirs).values_list("pk", flat=True)[:limit]

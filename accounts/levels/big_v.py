@@ -25,7 +25,7 @@ class NotActiveError(Exception):
 def make_big_v(*, user: User, by: User | None = None) -> bool:
     """Make a user big-V. `by`: the admin, None for a command. False if nothing changed. Raises NotActiveError.
 
-    Cancels a running demotion and turns automatic tagging on.
+    Cancels a running demotion. Turns automatic tagging on.
     """
     user = User.objects.held().get(pk=user.pk)
     if not user.is_active:
@@ -37,7 +37,7 @@ def make_big_v(*, user: User, by: User | None = None) -> bool:
 def demote(*, user: User, by: User | None = None) -> bool:
     """Start to demote a big-V. False if not big-V or already started.
 
-    A background job first backfills followers' inboxes, then removes the flag. Automatic tagging is turned off.
+    A background job backfills followers' inboxes, then removes the flag. Turns automatic tagging off.
     """
     user = User.objects.held().get(pk=user.pk)
     if not user.is_big_v:
@@ -51,7 +51,7 @@ def demote(*, user: User, by: User | None = None) -> bool:
 
 @transaction.atomic
 def allow_tagging(*, user: User, by: User | None = None) -> bool:
-    """Allow automatic tagging again, at the next follow above the threshold. False if allowed."""
+    """Allow automatic tagging again, at the next follow above the threshold. False if already allowed."""
     if not User.objects.filter(pk=user.pk, is_auto_big_v=False).update(is_auto_big_v=True):
         return False
     _note(user, BigVChange.Kind.ALLOWED, by=by, origin=_origin(by))
@@ -67,7 +67,7 @@ def complete_demotion(*, user: User) -> None:
 def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
     """Make these users big-V if they reached settings.BIG_V_THRESHOLD. Returns their ids. Never demotes.
 
-    Counts folded followers only. A threshold of 0 turns it off, as does a manual demotion for its user.
+    Counts only folded followers. A threshold of 0 turns it off, and a manual demotion turns it off for its user.
     """
     if not settings.BIG_V_THRESHOLD or not user_ids:
         return []

@@ -42,8 +42,8 @@ def see(user_id: int) -> None:
 
 
 def see_place(request: HttpRequest) -> None:
-    """Record where the session was seen. Due when its row was read, at most hourly because of copies
-    (accounts/signing_in/sessions.py), and the list's entry is old.
+    """Record where the session was seen. Due if its list entry is old and its row was read, which copies limit to once
+    an hour (accounts/signing_in/sessions.py).
     """
     try:
         places.note(request)

@@ -1,4 +1,4 @@
-"""E-mail letters: written in the transaction of their subject, sent by workers. Knows recipients by address and id.
+"""Letters by e-mail: written in the transaction of the event, sent by workers. Knows recipients by address and id.
 
 See docs/decisions.md: Imports point down.
 """

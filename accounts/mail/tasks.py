@@ -1,5 +1,3 @@
-"""Celery tasks of mail."""
-
 from celery import shared_task
 
 from accounts.mail import sending

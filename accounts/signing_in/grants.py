@@ -1,8 +1,7 @@
 """What an open connection rests on: a session, a token, or a ticket issued for one.
 
-Tickets travel in addresses, so they are short-lived and hold no credential. Signed are the user, the site's origin it
-was made for, and a token's id or a mark that changes when all sessions end. A stream by a session's ticket ends after a
-minute.
+Tickets travel in addresses, so they are short-lived and hold no credential. A ticket signs the user, the site's origin
+and a token's id, or a mark that changes when all sessions end. A stream with a session's ticket ends after a minute.
 """
 
 import hashlib
@@ -27,7 +26,7 @@ from web import rates
 TICKET_SECONDS = 30
 """How long a ticket can open a connection."""
 BORROWED_SECONDS = 60
-"""Life of a connection by a session's ticket, because nobody can tell whether that session ended."""
+"""Life of a connection with a session's ticket, because nobody can tell whether that session ended."""
 
 # Connections that may stay open. One ends if its user is deactivated or changes the password, or its session or token
 # is gone. Without a token also if all sessions end.

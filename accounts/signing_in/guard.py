@@ -1,9 +1,9 @@
-"""Limits password guessing. Every way to sign in counts its attempt here before checking the password.
+"""Limits password guessing. Every way to sign in counts its attempt here before it checks the password.
 
 Attempts count per address and name together, per address (one password on many names), and per name (many machines).
-OWASP's ASVS allows at most 100 an hour per name. So that strangers cannot lock out the owner, a browser they used gets
-a signed cookie, and is counted separately: per cookie, and all cookies of an account together (OWASP, "Slow Down Online
-Guessing Attacks with Device Cookies"). A cookie ends when all sessions end. Unknown names are treated like known ones.
+OWASP's ASVS allows at most 100 an hour per name. So that strangers cannot lock out the owner, a browser that the owner
+used has a signed cookie and counts separately: per cookie, and all cookies of an account together (OWASP, "Slow Down
+Online Guessing Attacks with Device Cookies"). A cookie ends when all sessions end. Unknown names count like known ones.
 """
 
 import secrets

@@ -1,7 +1,7 @@
 """Setting a forgotten password by a link to the confirmed e-mail address.
 
 A request writes one row for any input. A worker looks for the account (`work_off`), so the answer's time and content
-reveal nothing. The link signs password, address, last sign-in, session epoch and date, so a change of any of them
+reveal nothing. The link is dated and signs password, address, last sign-in and session epoch. A change of any of them
 invalidates it. It signs nobody in, so second factors still count.
 """
 

@@ -1,7 +1,7 @@
-"""Encrypts secrets of second factors with a key derived from the site's secret key. So a copy of the database alone
-makes no codes.
+"""Encrypts secrets of second factors with a key derived from the site's secret key. A copy of the database alone cannot
+produce codes.
 
-Texts of older keys can be read while `SECRET_KEY_FALLBACKS` names those keys, and plain texts always. `anew`
+Texts of older keys are readable while `SECRET_KEY_FALLBACKS` names these keys, and plain texts always. `anew`
 re-encrypts both.
 
 See docs/decisions.md: Own sign-in flows on allauth's parts.

@@ -1,7 +1,8 @@
 """Second factors: authenticator apps (TOTP), passkeys (WebAuthn) and recovery codes.
 
-allauth.mfa stores and computes them (`mfa.Authenticator`). Two things are done here, not by its cache: an app's code
-counts once and none of an earlier step afterwards, by the locked row, and the guard counts attempts (sign_in.py).
+allauth.mfa stores and computes them (`mfa.Authenticator`), but uses a cache for two things that are done here. The
+locked row makes an app's code count once, and no earlier one after it. The guard counts attempts (sign_in.py).
+
 Recovery codes come with the first factor and go with the last. Each change sends a letter. Secrets are encrypted
 (sealing.py).
 

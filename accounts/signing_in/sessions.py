@@ -2,10 +2,10 @@
 
 A copy is a hint. It holds the user's `session_generation` of its time, and counts only while the user's row, which
 pages read anyway, has the same. PostgreSQL draws a new one in the transaction that ends or changes a session early
-(accounts.models.Session). So ended sessions are refused whatever the cache holds, and each other session costs one
-query once. The same row tells password changes, log-outs everywhere and deactivation.
+(accounts.models.Session). So ended sessions are refused whatever the cache holds. Each other session of the user costs
+one query once. The user's row also tells of password changes, log-outs everywhere and deactivation.
 
-A copy is signed with its session's key, so that foreign or moved values do not count. It lives for `KEPT`.
+A copy is signed with its session's key, so foreign and moved values do not count. It lives for `KEPT`.
 
 See docs/decisions.md: A cached session counts only if the user's row says so.
 """
