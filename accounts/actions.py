@@ -1,4 +1,4 @@
-"""Writes to accounts. Each is one transaction."""
+"""Changes accounts. Each action is one transaction."""
 
 import secrets
 from collections.abc import Iterable

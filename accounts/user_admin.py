@@ -333,7 +333,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         )
 
     def reactivate_one(self, request: HttpRequest, user: User) -> bool:
-        """Reactivate a user. False if active."""
+        """Reactivate a user. False if already active."""
         return reactivate(user=user)
 
     @staticmethod

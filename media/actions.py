@@ -1,4 +1,4 @@
-"""Writes to media. A file is checked before its row is written.
+"""Changes media. A file is checked before its row is written.
 
 A FileMove row withdraws files, in the same transaction. They are moved after the commit.
 """

@@ -187,7 +187,7 @@ def orientation(image: Image.Image) -> Image.Transpose | None:
     """The turn in EXIF, if it can be read."""
     try:
         return TURNS.get(int(image.getexif().get(ORIENTATION, 1)))
-    except Exception:  # noqa: BLE001 (any error of a parser of hostile metadata: none is said)
+    except Exception:  # noqa: BLE001 (parsers of hostile metadata raise anything)
         return None
 
 
@@ -325,7 +325,7 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
         return {"reason": "memory"}
     except OSError as error:
         return {"reason": "full" if error.errno in FULL else "broken"}
-    except Exception:  # noqa: BLE001 (decoders of hostile bytes raise what they like)
+    except Exception:  # noqa: BLE001 (decoders of hostile bytes raise anything)
         return {"reason": "broken"}
 
 

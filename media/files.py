@@ -43,7 +43,7 @@ class Store(Protocol):
     """A store of files. Each method raises StoreError."""
 
     is_remote: bool
-    """A server sends the files, and a thread waits for it."""
+    """Whether each file comes from a server, so that a thread waits for it."""
 
     def save(self, source: Path, name: str) -> None:
         """Move a file of `incoming` into the store. It is on disk on return."""

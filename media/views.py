@@ -14,7 +14,7 @@ from media.models import MediaFile
 from media.store import store
 
 MAY_SEE = ("media.view_mediafile", "items.view_item", "items.change_item", "moderation.decide_case")
-"""One of these permissions is enough."""
+"""One of these permissions is enough to see every file."""
 PLACES = 2
 WAIT_SECONDS = 1.0
 """How long a file waits for a place."""

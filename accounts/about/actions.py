@@ -1,4 +1,4 @@
-"""Writes of the site's description and rules. Each is one transaction."""
+"""Changes the site's description and rules. Each action is one transaction."""
 
 from typing import Any
 

@@ -131,7 +131,7 @@ class Kept:
         self._until = 0.0
 
     def get(self) -> Site:
-        """The site, read again after `SECONDS`."""
+        """See `current`."""
         site = self._site
         if site is not None and time.monotonic() < self._until:
             return site
@@ -176,7 +176,7 @@ def known() -> Site:
 
 
 def current() -> Site:
-    """The site, at most `SECONDS` old."""
+    """The site, read again after `SECONDS`."""
     return kept.get()
 
 

@@ -1,4 +1,4 @@
-"""Writes of letters.
+"""Writes, retries and deletes letters.
 
 See docs/decisions.md: Letters are rows.
 """

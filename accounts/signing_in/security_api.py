@@ -24,7 +24,7 @@ class Token(msgspec.Struct):
 
 
 class Accepted(msgspec.Struct):
-    """A request for later. The answer is always the same."""
+    """A request that is handled later. The answer is always the same."""
 
     detail: str
 

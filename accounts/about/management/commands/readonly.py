@@ -21,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--why", default="", help="the reason, which every page shows and every refusal names")
 
     def handle(self, *args: Any, state: str | None, why: str, **options: Any) -> None:
-        """Raises CommandError without a valid reason."""
+        """Change or show the mode. Raises CommandError without a valid reason."""
         if state == "on" and not why.strip():
             raise CommandError('Say why, for those who read it: readonly on --why "We move to another server."')
         if state:
