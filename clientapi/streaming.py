@@ -84,21 +84,27 @@ BLOCKED = f"""
     SELECT pair.reader, pair.named FROM unnest(%(readers)s::bigint[], %(named)s::bigint[]) AS pair (reader, named)
     WHERE {blocks("pair.named", "pair.reader")}
 """  # noqa: S608 (constants)
+<<<<<<< HEAD
 # OFFSET 0 forces a probe per pair instead of a scan of all items.
+=======
+# Each item is read once for all its readers. OFFSET 0: a probe an item, not a walk over all of them.
+ASKED = """
+    (SELECT pair.item, array_agg(pair.reader) AS readers
+    FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item) GROUP BY pair.item) asked
+"""
+>>>>>>> 6f405179 (clientapi: read each quote and reply once for all who hear of it)
 ANSWERED = f"""
-    SELECT pair.reader, pair.item, answered.sender_id
-    FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
-    CROSS JOIN LATERAL (
-        SELECT i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.id = pair.item AND {visible("i", "s", "pair.reader")} OFFSET 0
+    SELECT answered.* FROM {ASKED} CROSS JOIN LATERAL (
+        SELECT pair.reader, i.id, i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+            CROSS JOIN unnest(asked.readers) AS pair (reader)
+        WHERE i.id = asked.item AND {visible("i", "s", "pair.reader")} OFFSET 0
     ) AS answered
 """  # noqa: S608 (constants)
 QUOTES = f"""
-    SELECT pair.reader, pair.item, quote.state
-    FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
-    CROSS JOIN LATERAL (
-        SELECT {quote_state("pair.reader")} FROM {QUOTING} WHERE i.id = pair.item OFFSET 0
-    ) AS quote (state)
+    SELECT quote.* FROM {ASKED} CROSS JOIN LATERAL (
+        SELECT pair.reader, i.id, {quote_state("pair.reader")}
+        FROM {QUOTING} CROSS JOIN unnest(asked.readers) AS pair (reader) WHERE i.id = asked.item OFFSET 0
+    ) AS quote
 """  # noqa: S608 (constants)
 FOLLOWS = f"""
     SELECT pair.reader, pair.sender FROM unnest(%(readers)s::bigint[], %(senders)s::bigint[]) AS pair (reader, sender)

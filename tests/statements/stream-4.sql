@@ -1,8 +1,10 @@
-    SELECT pair.reader, pair.item, answered.sender_id
-    FROM unnest($1::bigint[], $2::bigint[]) AS pair (reader, item)
-    CROSS JOIN LATERAL (
-        SELECT i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.id = pair.item AND ((
+    SELECT answered.* FROM
+    (SELECT pair.item, array_agg(pair.reader) AS readers
+    FROM unnest($1::bigint[], $2::bigint[]) AS pair (reader, item) GROUP BY pair.item) asked
+ CROSS JOIN LATERAL (
+        SELECT pair.reader, i.id, i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+            CROSS JOIN unnest(asked.readers) AS pair (reader)
+        WHERE i.id = asked.item AND ((
     (
     ((i.sender_id = pair.reader AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active

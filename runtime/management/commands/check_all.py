@@ -65,6 +65,7 @@ class Check(NamedTuple):
 
 class Result(NamedTuple):
     """The outcome of a check."""
+
     name: str
     passed: bool
     seconds: float
