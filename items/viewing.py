@@ -38,6 +38,6 @@ def tell_viewed(
     ):
         return
     shown = list(replies)
-    response._resource_closers.append(  # called when the server closes it
+    response._resource_closers.append(  # type: ignore[attr-defined]  # called when the server closes it
         lambda: item_viewed.send_robust(sender=Item, reader=reader, item=seen, replies=shown)
     )
