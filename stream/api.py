@@ -1,6 +1,6 @@
-"""Live updates over HTTP: decides who may listen; the stream process keeps the line open.
+"""Live updates over HTTP: the view that decides who may listen.
 
-This is the site's own view, called in a thread, so authentication, rates and errors are as everywhere.
+Runs in a thread like all views, so authentication, rates and errors are the same. Then the stream process takes over.
 """
 
 from collections.abc import Callable
@@ -45,16 +45,16 @@ LAST_EVENT_ID = OpenApiParameter(
 )
 LAST_EVENT_ID_HEADER = OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER)
 WATCHED = ("item", "session")
-"""The parameters that name a page which is looked at, in the order of `Listener`."""
+"""The parameters that name an open page, in the order of `Listener`."""
 TICKET = OpenApiParameter("ticket", str, description="As a redirect gave it.")
 
 
 Answer = Callable[[Any, str], tuple[Any, bytes]]
-"""Answers a message of a socket's client: the hearer that its connection is from then on, and the bytes to write."""
+"""Answers a message of a socket's client. Returns the connection's new hearer, and the bytes to write."""
 
 
 class Admission(HttpResponse):
-    """The stream process may open a connection. No other process sends it."""
+    """Tells the stream process to open a connection. No other process sends it."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Admission(HttpResponse):
 
 
 class StreamView(ApiView):
-    """Decides who may listen, in every process; only the stream process (feedsite.asgi) then keeps the line open."""
+    """Decides who may listen. Only the stream process (feedsite.asgi) can then open the connection."""
 
     authentication_classes = [*ApiView.authentication_classes, TicketAuthentication]
 
@@ -94,7 +94,7 @@ class StreamView(ApiView):
         },
     )
     def get(self, request: Request) -> HttpResponse:
-        """The events of the caller's home timeline, as they happen; also new items of members of exclusive lists,
+        """The events of the caller's home timeline, as they happen. Also new items of members of exclusive lists,
         marked `exclusive`.
         """
         reader, since = signed_in(request), last_event_id(request)
@@ -115,13 +115,15 @@ class StreamView(ApiView):
 
 
 def own_origin(request: Request) -> str:
-    """Scheme and host of the request, as browsers spell an origin."""
+    """The request's scheme and host, as browsers write an origin."""
     return f"{request.scheme}://{request.get_host()}"
 
 
 def origin_of(ticket: Ticket | None, reader: User) -> str:
-    """The origin whose pages may read the reader's stream, as a ticket says; none, if the ticket is another user's, or
-    names an origin that is not this site's (FEEDSITE_STREAM_ORIGINS, else any host of FEEDSITE_ALLOWED_HOSTS).
+    """The ticket's origin, whose pages may read the reader's stream.
+
+    Empty if the ticket is another user's, or the origin is not this site's (FEEDSITE_STREAM_ORIGINS, else any host of
+    FEEDSITE_ALLOWED_HOSTS).
     """
     if ticket is None or ticket.user_id != reader.pk:
         return ""
@@ -134,7 +136,7 @@ def origin_of(ticket: Ticket | None, reader: User) -> str:
 
 
 def last_event_id(request: Request) -> Position | None:
-    """The event after which to go on, or None. Raises ValidationError."""
+    """The event after which to resume, or None. Raises ValidationError."""
     text = once(request.GET, "last_event_id")
     text = request.headers.get("Last-Event-ID") or text
     try:

@@ -1,4 +1,4 @@
-"""One open connection: what waits for its client, and who may listen to what."""
+"""One open connection and its unwritten messages."""
 
 import asyncio
 import time
@@ -12,25 +12,23 @@ from storage.events import Position
 from stream.dialects import Dialect, Hearer
 
 BACKLOG = 256
-"""Messages that wait for a slow client before it is dropped; it comes back and resumes."""
+"""Unwritten messages of a slow client. At more it is dropped; it comes back and resumes."""
 OLDEST = Position(0, 0)
 GONE, REFUSED, FAILED, AGAIN = 1001, 1008, 1011, 1013
-"""Why a connection ends, in the codes of sockets: the server goes, the listener may not (any more), an error, or the
-client shall come back and ask.
-"""
+"""Close codes of WebSockets: the server stops, the listener may not listen, an error, the client should reconnect."""
 
 Send = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
 class TooManyError(Exception):
-    """No more connections: of this user, or at all."""
+    """No more connections: for this user, or at all."""
 
     def __init__(self, *, of_user: bool) -> None:
         self.of_user = of_user
 
 
 class Connection:
-    """One open connection. `put` never waits; `serve` writes what was put until either side has enough."""
+    """One open connection. `put` never waits. `serve` writes the messages until either side closes."""
 
     __slots__ = (
         "_is_closed",
@@ -59,9 +57,7 @@ class Connection:
         self._task: asyncio.Task[Any] | None = None
 
     def put(self, message: bytes) -> None:
-        """Queue a message for writing, unless it is empty. A connection with `BACKLOG` unwritten messages is closed
-        instead.
-        """
+        """Queue a message unless it is empty. Closes the connection if `BACKLOG` messages are unwritten."""
         if not message:
             return
         if len(self._pending) >= BACKLOG:
@@ -73,11 +69,11 @@ class Connection:
             self._waiter.set_result(None)
 
     def put_first(self, messages: list[bytes]) -> None:
-        """Before all that was put since it was opened."""
+        """Queue messages before all others."""
         self._pending.extendleft(reversed([one for one in messages if one]))
 
     def close(self, code: int = GONE) -> None:
-        """End it, even amid a write that the client does not take. The first code is the one that is told."""
+        """Close it, even during a write that the client does not take. The first code counts."""
         if not self._is_closed:
             self.code = code
         self._is_closed = True
@@ -85,7 +81,7 @@ class Connection:
             self._task.cancel()
 
     async def serve(self, send: Send) -> None:
-        """Write until `close`."""
+        """Write messages until `close`."""
         self._task = asyncio.current_task()
         loop = asyncio.get_running_loop()
         with suppress(asyncio.CancelledError):

@@ -1,6 +1,6 @@
-"""Connections that rest on nothing any more: a session, a token, a password or an account is gone.
+"""Ends connections whose session, token, password or account is gone.
 
-A connection that PostgreSQL does not confirm within 0.6 s after a revocation ends too. Its client comes back by itself.
+After a revocation PostgreSQL must confirm a connection within 0.6 s, or it ends too. Its client reconnects by itself.
 """
 
 import asyncio
@@ -20,16 +20,15 @@ from web.rest import OUTAGES
 logger = logging.getLogger(__name__)
 
 ASK_SECONDS = 0.6
-"""How long PostgreSQL may take to say which connections a revocation leaves. With `hub.LOOK_SECONDS` less than a second
-passes from the event to the end."""
+"""How long PostgreSQL may take after a revocation. With `hub.LOOK_SECONDS` a connection ends within a second of it."""
 
 
 async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connection]) -> None:
-    """End those of the connections, of users of whom something was revoked, that stand no more. A connection that only
-    a ticket vouches for ends too: its session is unknown, and may be the revoked one. A reader who may listen comes
-    back at once.
+    """End connections of users with a revocation, unless PostgreSQL confirms them.
 
-    All end where the question fails or takes longer than `ASK_SECONDS`: the stream tells of a revocation once.
+    A connection that has only a ticket ends too, because its session is unknown and may be the revoked one. A reader
+    who may listen reconnects at once. All end if the question fails or takes longer than `ASK_SECONDS`, because the
+    stream tells of a revocation only once.
     """
     if not connections:
         return
@@ -46,7 +45,7 @@ async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connect
 
 
 async def end_lapsed(threads: ThreadPoolExecutor, connections: Iterable[Connection]) -> None:
-    """End the connections that no longer stand, revoked or not; none where PostgreSQL does not say."""
+    """End connections that are no longer valid, revoked or not. None if PostgreSQL does not answer."""
     asked = list(connections)
     try:
         held = await in_thread(threads, partial(standing, [each.grant for each in asked]))

@@ -1,6 +1,4 @@
-"""Dialects of the stream: the site's own events, or those of another protocol, as bytes for a kind of connection.
-
-The hub reads events and writes bytes; a dialect makes the bytes, for all connections of its kind at once.
+"""Dialects: turn events into the bytes of one kind of connection, the site's own or another protocol's.
 
 See docs/decisions.md: Apps hear the same bytes.
 """
@@ -12,7 +10,7 @@ from storage.events import Entry, Position
 
 
 class Hearer(Protocol):
-    """A key of connections that are told the same; hashable."""
+    """Identifies connections that get the same messages. Hashable."""
 
     @property
     def reader(self) -> int:
@@ -20,20 +18,20 @@ class Hearer(Protocol):
 
 
 Message = tuple[Any | None, Position, bytes]
-"""The bytes for the connections of one hearer, or of all (None), for the event at a place."""
+"""Bytes for the connections of one hearer, or of all (None), and the position of their event."""
 
 
 class Dialect(NamedTuple):
-    """How the connections of one kind are told what happened. Bytes may be empty: they are told nothing."""
+    """How to write to one kind of connection. Empty bytes write nothing."""
 
     name: str
     news: Callable[[Iterable[Any], Sequence[Entry]], list[Message]]
-    """The messages that a batch of events becomes, in its order; runs in a thread, raises Django's database errors."""
+    """The messages for a batch of events, in order. Runs in a thread. Raises Django's database errors."""
     reset: Callable[[Position | None], bytes] | None
-    """Tells that events up to here may have been lost. None where the protocol has no word for it: then the connection
-    ends, and its client asks when it comes back.
+    """A message that events up to here may be lost. None if the protocol has none: then the connection ends, and its
+    client reloads when it reconnects.
     """
     heartbeat: Callable[[Any, Position | None, float], bytes]
-    """Keeps the connection of a hearer open which was quiet for so many seconds; the place is down to where all was
-    written, None where that is not known. No bytes: it may be quiet for longer.
+    """A message that keeps a connection open after the given quiet seconds, or no bytes. The position is the last one
+    written, or None if unknown.
     """

@@ -1,7 +1,7 @@
-"""The stream of events as one process reads it: batch after batch, from a place that it knows.
+"""Reads the stream of events in batches, from a known position.
 
-A read that failed may have lost something, and so may a server that came back empty or with another clock. Then the log
-gets a `Gap`, which every connection is told of, also those that resume later.
+After a failed read, or if the server comes back empty or with another clock, events may be lost. Then the log appends a
+`Gap`, which reaches every connection, also those that resume later.
 
 See docs/decisions.md: One event stream, one question for all connections.
 """
@@ -23,22 +23,21 @@ from storage.connections import feeds_for_tasks
 from storage.events import Entry, Gap, Position, entry, event_of
 
 GATHER_SECONDS = 0.05
-"""Seconds between one query and the next: what comes meanwhile is one batch; what comes after a quiet time does not
-wait."""
+"""The least time between two queries. Events in between form one batch. After a quiet time an event does not wait."""
 BATCH = 500
 BLOCK_SECONDS = 2.0
-"""Seconds that a read waits for events; the server has as many again to answer at all."""
+"""How long a read waits for events. The server has twice as long to answer at all."""
 REPLAY = 500
-"""Events that a connection may have missed and still resume. They are read and decoded on the loop that serves all."""
+"""The most missed events that a connection can resume. They are read and decoded on the loop that serves everybody."""
 OUTAGES_OF_REDIS = (redis.RedisError, OSError)
 
 
 class EventLog:
-    """The place of one process in the stream. Its methods raise `OUTAGES_OF_REDIS`, unless they say otherwise."""
+    """One process's position in the stream. Methods raise `OUTAGES_OF_REDIS` unless they say otherwise."""
 
     def __init__(self) -> None:
         self.position: Position | None = None
-        """Down to here everything was read; None until Redis has answered once."""
+        """Everything up to here was read. None until Redis has answered."""
         self._is_joined = self._may_have_lost = False
         self._connect(_some_node(settings.REDIS_URL))
 
@@ -48,7 +47,7 @@ class EventLog:
         self._commands = _client(url, settings.REDIS_TIMEOUT_SECONDS)
 
     async def _find(self) -> None:
-        """Connect to the node of a cluster that has the stream now."""
+        """In a cluster: connect to the node that has the stream now."""
         feeds = feeds_for_tasks()
         if not isinstance(feeds, Cluster):
             return
@@ -60,9 +59,10 @@ class EventLog:
                 await client.aclose()
 
     async def join(self) -> Position | None:
-        """Find the place to read on from, unless it is known; the place of a loss that no entry will tell of, or None.
+        """Find the position to read from, if it is unknown. Returns the position of a loss that no entry tells of, or
+        None.
 
-        A process that cannot rule out a loss says so in the stream, for all connections that resume.
+        If events may be lost, appends a `Gap` for all connections that resume.
         """
         if self._is_joined:
             return None
@@ -86,22 +86,22 @@ class EventLog:
         gap = Position.parse(await self._reader.execute_command(*entry(Gap())))  # type: ignore[no-untyped-call]
         self._may_have_lost = False
         if self.position is None or gap <= self.position:
-            # The first read, or the clock of the server that came back is behind: no connection reads the gap.
+            # The first read, or the server's clock went back: no connection will read the gap.
             self.position = gap
             return gap
         return None
 
     def leave(self, *, has_lost: bool = False) -> None:
-        """Join anew before the next read: the stream may be trimmed meanwhile, or something may have been lost."""
+        """Join again before the next read, because the stream may be trimmed or events lost until then."""
         self._is_joined = False
         self._may_have_lost = self._may_have_lost or has_lost
 
     def stay(self) -> None:
-        """The stream cannot have been trimmed since it was left."""
+        """Take `leave` back: the stream cannot have been trimmed since."""
         self._is_joined = True
 
     async def read(self, asked_at: float) -> list[Entry]:
-        """The next batch, `GATHER_SECONDS` after the last question was asked; empty if nothing happened for a while."""
+        """The next batch, at least `GATHER_SECONDS` after `asked_at`. Empty if nothing happened for a while."""
         try:
             found = await self._reader.xread(
                 {keys.events(): str(self.position)}, block=int(BLOCK_SECONDS * 1000), count=BATCH
@@ -117,13 +117,11 @@ class EventLog:
         return entries
 
     async def ahead(self, after: Position) -> list[Entry]:
-        """At most a batch of what follows a place, without waiting; the next batch begins where it would anyway."""
+        """At most a batch of events after a position, without waiting. Does not move the position."""
         return _parsed(await self._commands.xread({keys.events(): str(after)}, count=BATCH))
 
     async def missed(self, since: Position, upto: Position) -> list[Entry] | None:
-        """The events after `since`, up to `upto`; None if the stream does not hold them all, or too many, or if Redis
-        does not answer.
-        """
+        """The events after `since` up to `upto`. None if the stream lacks some, there are too many, or Redis fails."""
         try:
             async with self._commands.pipeline(transaction=False) as pipeline:
                 pipeline.xrange(keys.events(), count=1)
@@ -132,7 +130,7 @@ class EventLog:
                 first, last, found = await pipeline.execute()
         except OUTAGES_OF_REDIS:
             return None
-        # It is all there if something older is, too. A place younger than the youngest is of another stream, which was
+        # Complete if an older entry is still there. A position after the newest entry is of another stream, which was
         # lost.
         if not first or not Position.parse(first[0][0]) <= since <= Position.parse(last[0][0]) or len(found) > REPLAY:
             return None
@@ -140,7 +138,7 @@ class EventLog:
 
 
 def _some_node(url: str) -> str:
-    """The address itself, or of a node of the cluster that it names."""
+    """The address itself, or that of one node of the cluster."""
     if not names_cluster(url):
         return url
     address = parse(url)
@@ -158,7 +156,7 @@ def _client(url: str, timeout: float) -> redis.asyncio.Redis:
 
 
 def _parsed(found: Any) -> list[Entry]:
-    """The entries of a reply, of XRANGE or of XREAD of the one stream."""
+    """Parse a reply of XRANGE, or of XREAD for one stream."""
     if found and isinstance(found[0][0], bytes) and found[0][0] == keys.events().encode():
         found = found[0][1]
     return [(Position.parse(position), event_of(fields)) for position, fields in found or []]

@@ -1,12 +1,13 @@
-"""The open connections of one process: reads what happened (stream.event_log), ends connections that may not hear of it
-(stream.credentials), and has it told to the others (stream.telling).
+"""The open connections of one process.
 
-One task reads the stream of events; what comes within `GATHER_SECONDS` of a query is one batch and the next query,
-however many are connected. A connection that is opened while a batch is under way finds the batch in its replay. Redis
-or PostgreSQL may be gone for any time: connections stay open, and nothing is lost that the stream still holds; where it
-may have lost something, every page is told to ask (`reset`), and apps, whose protocol has no word for it, are ended, so
-that they ask when they come back. A task that fails by any other error is supervised: the error is logged and counted,
-and the task goes on. An error while the messages of one dialect are made costs the others nothing.
+The hub reads events (stream.event_log), ends connections that may no longer listen (stream.credentials), and has the
+events written to the others (stream.telling). Events within `GATHER_SECONDS` form one batch and one query, however many
+connections there are. A connection opened during a batch gets it in its replay.
+
+Redis or PostgreSQL may be down for any time: connections stay open, and nothing is lost that the stream still holds. If
+something may be lost, pages are told to ask the site (`reset`). Apps' protocol has no such message, so their
+connections end, and they ask when they reconnect. After another error a task is logged, counted and goes on. An error
+in one dialect does not affect the others.
 
 See docs/decisions.md: One event stream, one question for all connections.
 See docs/decisions.md: Imports point down.
@@ -40,23 +41,24 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LOOK_SECONDS = 0.25
-"""How often it is looked for revocations while a batch waits for PostgreSQL."""
+"""How often the hub looks for revocations while a batch waits for PostgreSQL."""
 PRESENT = 1_000
-"""Users of open streams who are noted as seen in one statement."""
+"""Users marked as seen per statement."""
 WAIT_SECONDS = 4.5
-"""Seconds that opening a connection may wait for threads and for PostgreSQL."""
+"""How long opening a connection may wait for threads and PostgreSQL."""
 HEARTBEAT_SECONDS = 15.0
 AGAIN_SECONDS = 0.1
-"""After so many seconds a task that goes on is cancelled again."""
+"""How long to wait before a task that did not end is cancelled again."""
 
 
 class StoppingError(Exception):
-    """The process ends, and opens no connection any more."""
+    """The process is stopping and opens no more connections."""
 
 
 async def end_all(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks until all have ended. Before Python 3.12 `asyncio.wait_for`, by which redis-py writes, drops a
-    cancellation that comes as its call returns.
+    """Cancel tasks until all have ended.
+
+    Before Python 3.12 `asyncio.wait_for`, which redis-py uses, may drop a cancellation.
     """
     running = set(tasks)
     while running:
@@ -66,19 +68,17 @@ async def end_all(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 class Hub:
-    """The connections of one process and their events. Everything but the queries runs on the loop that `start` was
-    called on.
-    """
+    """The connections of one process and their events. All but the queries runs on the loop of `start`."""
 
     def __init__(self) -> None:
         self.connections: set[Connection] = set()
         self.written: Position | None = None
-        """Down to here everything was written; None until Redis has answered once."""
+        """Everything up to here was written. None until Redis has answered."""
         self._log = EventLog()
         self._teller = Teller(self.connections)
         self._of_user: dict[int, int] = {}
         self._revoked: dict[int, float] = {}
-        """When something of a user was revoked: a connection that is being opened may rest on it."""
+        """When a user had a revocation. A connection being opened may depend on what was revoked."""
         self._has_tried = asyncio.Event()
         self._redis = Attempts("The feeds server")
         self._failing: set[str] = set()
@@ -88,7 +88,7 @@ class Hub:
         self._is_stopping = False
 
     def start(self) -> None:
-        """Begin the hub's four tasks on the running loop."""
+        """Start the hub's four tasks on the running loop."""
         turns = {
             "listener": self._listen,
             "heartbeat": self._beat,
@@ -99,20 +99,18 @@ class Hub:
 
     @property
     def position(self) -> Position | None:
-        """Down to here everything was written or is about to be; None until Redis has answered once."""
+        """Everything up to here was written, or is being written. None until Redis has answered."""
         return self._log.position
 
     @property
     def is_well(self) -> bool:
-        """Whether every task runs, the last turn of each was whole, and no dialect failed lately. Servers that are gone
-        do not count.
-        """
+        """Whether all tasks run, without an error in their last turn, and no dialect failed lately. Outages don't count."""
         if not self._teller.is_well:
             return False
         return bool(self._tasks) and not self._failing and not any(task.done() for task in self._tasks)
 
     async def _supervise(self, name: str, turn: Callable[[], Awaitable[None]]) -> None:
-        """Take turn after turn, whatever a turn raises. After an error the next turn waits for `PAUSE_SECONDS`."""
+        """Run a task's turns forever. After an error pause before the next one."""
         failures = 0
         while True:
             try:
@@ -128,15 +126,14 @@ class Hub:
                 failures = 0
 
     async def has_begun(self) -> None:
-        """Wait until the place in the stream is known, or Redis has failed to say it.
+        """Wait until the position in the stream is known, or Redis has failed.
 
-        A connection that is opened before that would miss events without being told: a reset follows where Redis failed
-        only.
+        A connection opened earlier would miss events silently, because a reset follows only a failure of Redis.
         """
         await self._has_tried.wait()
 
     async def stop(self) -> None:
-        """End the tasks and close every connection."""
+        """End the tasks and close all connections."""
         self._is_stopping = True
         for connection in list(self.connections):
             connection.close()
@@ -145,14 +142,14 @@ class Hub:
         self._opening.shutdown(wait=False, cancel_futures=True)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run what opens a connection beside the loop. Raises StoppingError where the process ends before it has."""
+        """Run a part of opening a connection in a thread. Raises StoppingError if the process stops first."""
         if self._is_stopping:
             raise StoppingError
         try:
             return await in_thread(self._opening, call)
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if self._is_stopping and not (task and task.cancelling()):  # the call was dropped, not who waits for it
+            if self._is_stopping and not (task and task.cancelling()):  # the call was cancelled, not its caller
                 raise StoppingError from None
             raise
 
@@ -167,17 +164,17 @@ class Hub:
     async def open(
         self, asked_at: float, grant: Grant, listener: Hearer, dialect: Dialect, since: Position | None = None
     ) -> Connection:
-        """A connection that has what happened after `since`, or that this is not known, to write first.
+        """A connection that first writes what happened after `since`, or a reset if that is unknown.
 
-        `asked_at`: when it was begun to ask whether the grant stands, at most `WAIT_SECONDS` ago. Raises
-        TooManyError, Django's outages, and TimeoutError where a revocation came meanwhile.
+        `asked_at`: when the check of the grant began, at most `WAIT_SECONDS` ago. Raises TooManyError, Django's
+        outages, and TimeoutError if a revocation came meanwhile.
         """
         self.check_room(grant.user_id)
         if self._revoked.get(grant.user_id, 0.0) > asked_at:
             raise TimeoutError("What the connection rests on may have been revoked meanwhile")
         connection = Connection(grant, listener, dialect)
         self._of_user[grant.user_id] = self._of_user.get(grant.user_id, 0) + 1
-        # From here on batches are written to it too; they wait behind the replay.
+        # From here on it also gets batches, which wait behind the replay.
         self.connections.add(connection)
         metrics.stream_connections.set(len(self.connections))
         upto = self.position
@@ -189,13 +186,13 @@ class Hub:
             self.leave(connection)
             raise
         if missed is None:
-            # It asks for everything; a place ahead of the stream (another server's clock) must not keep it waiting.
+            # A reset covers everything. A `since` from another server's clock must not make the connection wait.
             missed, connection.after = [dialect.reset(upto)] if dialect.reset else [], upto or OLDEST
         connection.put_first(missed)
         return connection
 
     def leave(self, connection: Connection) -> None:
-        """Forget a connection; a second call does nothing."""
+        """Forget a connection. Calling it twice is safe."""
         if connection not in self.connections:
             return
         self.connections.discard(connection)
@@ -208,7 +205,7 @@ class Hub:
     async def _replay(
         self, connection: Connection, since: Position | None, upto: Position | None
     ) -> list[bytes] | None:
-        """The events that the connection missed; None where that is not known. Raises Django's outages."""
+        """The events that the connection missed. None if unknown. Raises Django's outages."""
         if not since or not upto:
             return None
         if await self.in_thread(partial(rates.hit, "resume", str(connection.grant.user_id))) is not None:
@@ -229,7 +226,7 @@ class Hub:
 
     # --- Events --------------------------------------------------------------------------------------------
     async def _listen(self) -> None:
-        """Read one batch, and write it."""
+        """Read and write one batch."""
         try:
             try:
                 lost = await self._log.join()
@@ -243,7 +240,7 @@ class Hub:
         self._redis.succeeded()
         if entries:
             began = time.monotonic()
-            self._log.leave()  # it may be trimmed meanwhile
+            self._log.leave()  # the stream may be trimmed meanwhile
             try:
                 await self._write(entries)
             except Exception:
@@ -254,7 +251,7 @@ class Hub:
                 self._log.stay()
 
     def _joined(self, lost: Position | None) -> None:
-        """Begin at the place of the log; tell all of a loss that no entry tells of."""
+        """Begin at the log's position. Tell all connections of a loss that no entry tells of."""
         self.written = self.written or self._log.position
         if lost is not None:
             self.written = lost
@@ -263,7 +260,7 @@ class Hub:
                 connection.after = lost
 
     async def _write(self, entries: list[Entry]) -> None:
-        """Write a batch to whom it concerns, when those whom it does not concern any more have ended."""
+        """End connections with revocations, then write the batch to the others."""
         await self._end_revoked(entries)
         self._log.position = entries[-1][0]
         self._asked_at = time.monotonic()
@@ -277,18 +274,18 @@ class Hub:
         self.written = self.position
 
     async def _look_ahead(self, telling: asyncio.Future[None], place: Position) -> None:
-        """Until a batch is told: end what later entries revoke. The next batch has them once more."""
+        """While a batch waits, end connections that later entries revoke. The next batch handles them again."""
         while not (await asyncio.wait([telling], timeout=LOOK_SECONDS))[0]:
             try:
                 entries = await self._log.ahead(place)
             except OUTAGES_OF_REDIS:
-                continue  # the next batch says so
+                continue  # the next read reports it
             if entries:
                 place = entries[-1][0]
                 await self._end_revoked(entries)
 
     async def _end_revoked(self, entries: list[Entry]) -> None:
-        """End what the revocations among the entries leave without ground, and what is being opened for their users."""
+        """End connections that these entries revoke, and refuse ones being opened for the same users."""
         users = {event.user for _, event in entries if isinstance(event, Revoked)}
         if not users:
             return
@@ -299,7 +296,7 @@ class Hub:
 
     # --- Time ----------------------------------------------------------------------------------------------
     async def _beat(self) -> None:
-        """Write to those who heard nothing for long."""
+        """Write a heartbeat to quiet connections."""
         await asyncio.sleep(1)
         now = time.monotonic()
         for connection in self.connections:
@@ -313,16 +310,16 @@ class Hub:
         return connection.dialect.heartbeat(connection.listener, None if is_past else self.written, quiet)
 
     async def _recheck(self) -> None:
-        """End the connections that rest on nothing any more."""
+        """End connections that are no longer valid."""
         await asyncio.sleep(settings.STREAM_RECHECK_SECONDS)
         await end_lapsed(self._opening, self.connections)
 
     async def _note_presence(self) -> None:
-        """Count all users with an open stream as seen, `PRESENT` users a statement."""
+        """Mark all users with an open stream as seen."""
         await asyncio.sleep(settings.LAST_SEEN_INTERVAL.total_seconds())
         users = sorted(self._of_user)
         for first in range(0, len(users), PRESENT):
             try:
                 await in_thread(self._opening, partial(touch, users[first : first + PRESENT]))
             except OUTAGES:
-                return  # the levels of those who are here fall after a day at the earliest
+                return  # harmless: levels fall after a day at the earliest

@@ -1,8 +1,7 @@
-"""The messages that a batch of events becomes for each connected reader: one query for the batch and all readers.
+"""The messages for each connected reader from a batch of events: one query for the batch and all readers.
 
-Events come past every window, so their items are asked of PostgreSQL as they are now, by the rules that serve pages. A
-reader who could see an item before, and no longer may, is told to take it away. No reader is told of an item that they
-never could see.
+Events do not come from windows. So the query reads the items as they are now, with the rules of pages. A reader who saw
+an item before and may not see it now gets `delete`. Nobody hears of an item that they could never see.
 
 See docs/decisions.md: One event stream, one question for all connections.
 """
@@ -33,12 +32,11 @@ from stream.dialects import Dialect, Message
 from timeline.rules import shown
 from timeline.senders import LIST
 
-# `i` holds every item of the batch as it is now, and once more as it was before it was changed or withdrawn, so that
-# the same rules say who sees it and who saw it. The rules are asked only of `connected`, the readers
-# with the senders of the batch whom they follow: each reader's follows, at most FOLLOW_CAP, are read once a batch,
-# however many items it has and of however many senders. `IS TRUE` has ids looked up in a hash, not compared one by one.
-# Items of members of exclusive lists are told too, for the pages of lists, and marked. Of hashtags that somebody has
-# followed (`tagged`) each reader's follows are read likewise, at most relations.tags.TAGS, if an item has any.
+# `i` has each item of the batch as it is now, and again as it was before a change or withdrawal, so that the same rules
+# say who sees it and who saw it. The rules run only for `connected`, the readers with the batch's senders whom they
+# follow: each reader's follows, at most FOLLOW_CAP, are read once a batch. `IS TRUE` makes PostgreSQL look ids up in a
+# hash. Items of members of exclusive lists are sent too, marked, for the pages of lists. If an item has a hashtag that
+# somebody has followed (`tagged`), each reader's hashtags, at most relations.tags.TAGS, are read in the same way.
 EVENTS = """
     i AS MATERIALIZED (
         SELECT event.place, event.before IS NOT NULL AS before, stated.*
@@ -88,20 +86,20 @@ AUDIENCE = f"""
 
 
 class _Told(NamedTuple):
-    """A row of `AUDIENCE`: the place of an event, and a reader who sees the item as it is, or was before."""
+    """A row of `AUDIENCE`: an event's place in the batch, and a reader who sees the item now, or saw it before."""
 
     place: int
     before: bool
     reader: int
     watched: int
-    """The item whose page the reader has open; 0: told on every page."""
+    """The item whose page the reader has open. 0: sent to every page."""
     reply_to: int | None
     is_at_home: bool
 
 
 class ItemNews(msgspec.Struct, omit_defaults=True):
-    """The data of `item`, `edit` and `delete`; `reply_to` of a new reply only, and `exclusive` of a new item of a
-    member of an exclusive list of the reader's, which is in lists and not in home.
+    """The data of `item`, `edit` and `delete`. `reply_to`: only for a new reply. `exclusive`: a new item in lists only,
+    of a member of the reader's exclusive list.
     """
 
     id: str
@@ -115,24 +113,25 @@ _encode = msgspec.json.Encoder().encode
 
 
 def message(name: str, position: Position | None, data: Any) -> bytes:
-    """One event as server-sent events spell it."""
+    """One event in the format of server-sent events."""
     place = b"" if position is None else b"id: %s\n" % str(position).encode()
     return b"event: %s\n%sdata: %s\n\n" % (name.encode(), place, _encode(data))
 
 
 def reset(position: Position | None) -> bytes:
-    """The event that tells a page to find out by itself what happened up to here."""
+    """The event that tells a page to ask the site what happened up to here."""
     return message(RESET, position, {})
 
 
 def heartbeat(_listener: Listener, position: Position | None, _quiet: float) -> bytes:
-    """A comment; its id moves a browser's place in the stream on, and is no event by itself."""
+    """A comment. Its id moves the browser's position without an event."""
     return b":\n\n" if position is None else b":\nid: %s\n\n" % str(position).encode()
 
 
 def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Message]:
-    """The messages to write and their readers, in the order of the entries; one query for items and one for live
-    sessions at most. Raises Django's database errors.
+    """The messages and their listeners, in the order of the entries. At most one query for items and one for sessions.
+
+    Raises Django's database errors.
     """
     everyone = set(listeners)
     items = [
@@ -187,7 +186,7 @@ def _item_news(
 
 
 def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, list[tuple[Listener, Any]]]:
-    """By place of the event, who hears of a live session, and what."""
+    """Who hears of a live session and what, by the event's place."""
     changes = [(place, event) for place, (_, event) in enumerate(entries) if isinstance(event, SessionChanged)]
     told: dict[int, list[tuple[Listener, Any]]] = {}
     for place, listener, news in sessions.audience(everyone, changes) if changes else ():
@@ -196,8 +195,8 @@ def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, li
 
 
 def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str | None]]:
-    """The places, items and former visibilities that `EVENTS` takes: of each item as it is now, and, where it was
-    published before its event, as it was.
+    """The places, items and former visibilities for `EVENTS`: each item as it is now and, if it was published before
+    its event, as it was then.
     """
     asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
     return asked + [
@@ -208,8 +207,8 @@ def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str
 def audience(
     listeners: set[Listener], items: Sequence[tuple[int, ItemEvent]]
 ) -> tuple[dict[tuple[int, bool], set[Listener]], dict[int, int], dict[int, set[Listener]]]:
-    """By (place of the event, whether before it), the listeners who see the item; by place, what replies reply to, and
-    the listeners whose home does not have what they see.
+    """Who sees each item, by (place of the event, whether before it). Also the parents of replies, and the listeners
+    whose home lacks the item, by place.
     """
     asked = asked_of(items)
     watching = [listener for listener in listeners if listener.item]
@@ -238,11 +237,11 @@ def audience(
         if row.watched:
             heard.update(one for one in by_reader[row.reader] if one.item == row.watched)
         else:
-            heard.update(by_reader[row.reader])  # an item of the home is news on every page
+            heard.update(by_reader[row.reader])  # all pages show news of home
             if not row.is_at_home:
                 outside.setdefault(row.place, set()).update(by_reader[row.reader])
     return hits, replies, outside
 
 
 PAGES = Dialect("pages", news_for, reset, heartbeat)
-"""Server-sent events for the site's pages, and for programs that use its API."""
+"""Server-sent events for the site's pages and for programs that use its API."""

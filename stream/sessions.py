@@ -1,9 +1,8 @@
-"""The readers who hear that a live session changed: one query for a batch of changes and all connections.
+"""Who hears that a live session changed: one query for a batch of changes and all connections.
 
-Followers hear of it on every page, by the rules of the feed; readers on the session's page, by those of the page. A
-message tells the state as it is now: a batch that comes late tells the newest several times.
-
-Readers who saw a session hear `gone` once when it is hidden, and nothing after it.
+Followers hear of it on every page, by the rules of the feed; readers on the session's page, by the rules of that page.
+A message has the state as it is now, so a late batch may repeat it. When a session is hidden, readers who saw it hear
+`gone` once, and nothing after it.
 
 See docs/decisions.md: Imports point down.
 """
@@ -19,10 +18,10 @@ from storage.connections import fetch, id_array
 from storage.events import Listener, SessionChanged
 
 GONE = "gone"
-"""The state that is told of a session which was hidden, to those who saw it before."""
+"""The state sent for a hidden session to those who saw it before."""
 
 
-# The rules are asked only of the readers with the hosts of the batch whom they follow, as in stream.news.
+# As in stream.news, the rules run only for readers with the batch's hosts whom they follow.
 AUDIENCE = f"""
     WITH e AS MATERIALIZED (
         SELECT event.place, l.id, l.host_id, l.state, l.version, {hidden("l")} AS is_hidden,
@@ -51,12 +50,12 @@ AUDIENCE = f"""
 
 
 class _Told(NamedTuple):
-    """A row of `AUDIENCE`: the place of a change, who hears of it, and the session as it is now."""
+    """A row of `AUDIENCE`: the change's place in the batch, a reader who hears of it, and the session as it is now."""
 
     place: int
     reader: int
     watched: int
-    """The session whose page the reader has open; 0: told on every page."""
+    """The session whose page the reader has open. 0: sent to every page."""
     session: int
     host: int
     state: str
@@ -65,7 +64,7 @@ class _Told(NamedTuple):
 
 
 class SessionNews(msgspec.Struct):
-    """The data of `live`. A page that shows an older version asks for the session."""
+    """The data of `live`. A page with an older version loads the session again."""
 
     id: str
     state: str
@@ -75,7 +74,7 @@ class SessionNews(msgspec.Struct):
 def audience(
     listeners: Iterable[Listener], changes: Sequence[tuple[int, SessionChanged]]
 ) -> list[tuple[int, Listener, Any]]:
-    """The place of each change, who hears of it, and what they are told. Raises Django's database errors."""
+    """The place of each change, a listener, and the news. Raises Django's database errors."""
     by_reader: dict[int, list[Listener]] = {}
     for listener in listeners:
         by_reader.setdefault(listener.reader, []).append(listener)

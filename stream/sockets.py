@@ -1,7 +1,7 @@
-"""Open sockets: what happens is written as messages, and what the client says is answered.
+"""Open WebSockets: writes events as messages, and answers the client's messages.
 
-The server of the process speaks the protocol (ASGI's `websocket`). The site's own view decides who may open one, as for
-streams: it gets the request with `is_socket`, and its `Admission` says how messages are answered.
+The process's server speaks the protocol (ASGI's `websocket`). The site's own view decides who may open a socket: its
+request has `is_socket`, and its `Admission` has the function that answers messages.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -31,15 +31,15 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 MESSAGES, SECONDS = 30, 60.0
-"""A client that says more in so many seconds is cut off."""
+"""A client with more messages in this time is cut off."""
 LETTERS = 2_000
 """The longest message."""
 END_SECONDS = 1.0
-"""Seconds that the end may take to be written."""
+"""How long closing may take."""
 
 
 def request_of(scope: Message) -> ASGIRequest:
-    """The request that opens a stream or a socket, for the views. It has no body."""
+    """The request that opens a stream or socket, for the views. It has no body."""
     headers = [
         (name, readable(value.decode("latin-1")).encode("latin-1") if name == b"content-type" else value)
         for name, value in scope["headers"]
@@ -57,7 +57,7 @@ def protocol_of(scope: Message) -> str | None:
 
 
 async def respond(send: Send, response: HttpResponseBase, kind: str = "http.response") -> None:
-    """Send a whole response; as `websocket.http.response` in place of a socket."""
+    """Send a whole response. `websocket.http.response` refuses a socket."""
     headers = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
     await send({"type": f"{kind}.start", "status": response.status_code, "headers": headers})
     await send({"type": f"{kind}.body", "body": response.content})  # type: ignore[attr-defined]
@@ -70,12 +70,12 @@ async def converse(
     receive: Receive,
     send: Send,
 ) -> None:
-    """Keep a socket open until either side has enough. One that was refused is answered over HTTP, as a stream is."""
+    """Keep a socket open until either side closes it. A refused one gets an HTTP response."""
     if isinstance(opened, HttpResponseBase):
         await respond(send, opened, "websocket.http.response")
         return
     connection, answer = opened[0], opened[1].answer
-    del opened  # the request would be a fifth of an open connection's memory
+    del opened  # the request is a fifth of an open connection's memory
     try:
         await send({"type": "websocket.accept", "subprotocol": protocol_of(scope)})
         hearing = asyncio.ensure_future(_hear(hub, connection, answer, receive))
@@ -97,12 +97,12 @@ async def _write(send: Send, parts: Sequence[bytes]) -> None:
 
 
 def _end(connection: Connection, hearing: asyncio.Future[int]) -> None:
-    """End a connection as its client made it end."""
+    """Close a connection with the code of its client's end."""
     connection.close(GONE if hearing.cancelled() or hearing.exception() else hearing.result())
 
 
 async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive: Receive) -> int:
-    """Answer what the client says, until it leaves, says too much, or cannot be answered; the code to end with."""
+    """Answer the client's messages until it leaves, sends too much, or an error. Returns the close code."""
     began, said = time.monotonic(), 0
     while (message := await receive())["type"] == "websocket.receive":
         if time.monotonic() > began + SECONDS:

@@ -1,4 +1,4 @@
-"""A batch of events told to open connections: each dialect is asked for its messages, and fails, by itself.
+"""Writes a batch of events to open connections. Each dialect makes its own messages, and fails alone.
 
 See docs/decisions.md: Apps hear the same bytes.
 """
@@ -24,20 +24,20 @@ from web.rest import OUTAGES
 logger = logging.getLogger(__name__)
 
 DIALECTS = 2
-"""Dialects that are asked for beside each other."""
+"""Dialects that work at the same time."""
 ALONE = 3
-"""Failures of one question, while PostgreSQL answers another, after which no outage is the cause."""
+"""After this many failures in a row, while PostgreSQL answers another query, the dialect's query is at fault."""
 SPREAD_SECONDS = 5.0
-"""Seconds within which connections end that cannot be told of a loss."""
+"""Connections that must end after a loss do so within this time, not all at once."""
 
 
 class Teller:
-    """Tells the connections of a set, which others fill and empty."""
+    """Writes to a set of connections that the hub maintains."""
 
     def __init__(self, connections: set[Connection]) -> None:
         self._connections = connections
         self._rests: dict[Dialect, Rest] = {}
-        """The rest of each dialect whose last batch failed."""
+        """The pause of each dialect whose last batch failed."""
         self._threads = ThreadPoolExecutor(DIALECTS, "audience", initializer=bound_thread_long)
 
     @property
@@ -46,21 +46,21 @@ class Teller:
         return not any(rest.is_unwell for rest in self._rests.values())
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def tell(self, entries: list[Entry]) -> None:
-        """Write a batch to whom it concerns; the dialects are asked beside each other."""
+        """Write a batch. The dialects work at the same time."""
         groups = _by_dialect(self._connections)
         await asyncio.gather(*(self._tell(dialect, some, entries) for dialect, some in groups.items()))
 
     def tell_loss(self, upto: Position) -> None:
-        """Tell all that what happened up to here has to be asked for."""
+        """Tell all connections that events up to here may be lost."""
         for dialect, some in _by_dialect(self._connections).items():
             _lose(dialect, some, upto)
 
     def tell_missed(self, upto: Position) -> None:
-        """Tell those whose dialect passed something over while it rested, once the rest is over."""
+        """After a dialect's pause, tell its connections of events that it skipped."""
         for dialect, rest in self._rests.items():
             if rest.has_missed and rest.is_over:
                 rest.has_missed = False
@@ -70,10 +70,10 @@ class Teller:
         return [each for each in self._connections if each.dialect == dialect]
 
     async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
-        """Write a batch to the connections of one dialect; waits for PostgreSQL as long as it takes.
+        """Write a batch to one dialect's connections. Waits for PostgreSQL as long as it takes.
 
-        An error is the dialect's own: its connections alone have to ask, and it rests for `PAUSE_SECONDS`. So is an
-        outage that meets this question `ALONE` times in a row while PostgreSQL answers another.
+        An error affects only this dialect: its connections must ask the site, and it pauses. The same happens after
+        `ALONE` outages in a row of this query while PostgreSQL answers another.
         """
         upto = entries[-1][0]
         rest = self._rests.get(dialect)
@@ -110,7 +110,7 @@ class Teller:
             return False
 
     def _failed(self, dialect: Dialect, connections: list[Connection], upto: Position, error: Exception) -> None:
-        """Note that a dialect has no messages for a batch, and tell its connections so."""
+        """Start a pause, and tell the dialect's connections of the loss."""
         if self._rests.setdefault(dialect, Rest()).failed():
             logger.error("The messages of the dialect %r failed; it goes on", dialect.name, exc_info=error)
         metrics.stream_failures.labels(dialect.name).inc()
@@ -135,7 +135,7 @@ def _by_dialect(connections: Iterable[Connection]) -> dict[Dialect, list[Connect
 
 
 def _lose(dialect: Dialect, connections: list[Connection], upto: Position) -> None:
-    """Tell connections of one dialect of a loss. Those that end for it do so within `SPREAD_SECONDS`, not at once."""
+    """Tell one dialect's connections of a loss. Connections that end for it do so within `SPREAD_SECONDS`."""
     if dialect.reset is not None:
         _deliver(connections, [(None, upto, dialect.reset(upto))])
         return

@@ -1,4 +1,4 @@
-"""Questions to PostgreSQL beside the loop that serves all connections."""
+"""Runs queries in threads, beside the loop that serves all connections."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def in_thread(executor: ThreadPoolExecutor, call: Callable[[], T]) -> T:
-    """The result of a call that runs in a thread, whose sessions that have ended are dropped first."""
+    """The result of a call in a thread. Drops ended database sessions first."""
 
     def run() -> T:
         close_old_connections()

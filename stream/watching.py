@@ -1,7 +1,7 @@
-"""The readers who watch more than their home: all public posts, a hashtag, one of their lists.
+"""The audience of timelines other than home: all public posts, a hashtag, or a list.
 
-One query for a batch of events and all watchers, by the rules that serve the pages of these. It says, as the audience
-of homes does (stream.news), who sees an item now, and who saw it before it was changed or withdrawn.
+One query for a batch of events and all watchers, by the rules of those pages. Like stream.news it says who sees an item
+now, and who saw it before its change or withdrawal.
 
 See docs/decisions.md: Apps hear the same bytes.
 """
@@ -37,7 +37,7 @@ AUDIENCE = f"""
 
 
 class Watch(NamedTuple):
-    """A reader who watches a hashtag in its canonical form, a list of theirs, or without either all public posts."""
+    """A reader who watches a hashtag (canonical), one of their lists, or without both all public posts."""
 
     reader: int
     tag: str = ""
@@ -45,7 +45,7 @@ class Watch(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row of `AUDIENCE`: what `Seen` has, and the place of the watch among all, from 1 on."""
+    """A row of `AUDIENCE`: `Seen`, but with the watch's number, from 1."""
 
     place: int
     before: bool
@@ -54,17 +54,17 @@ class _Row(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A watcher sees the item of an event, or saw it before the event."""
+    """A watcher who sees the item of an event, or saw it before."""
 
     place: int
-    """The place of the event in the stream of events."""
+    """The event's place in the batch."""
     before: bool
     item: int
     watch: Watch
 
 
 def audience(watches: Iterable[Watch], items: Sequence[tuple[int, ItemEvent]]) -> list[Seen]:
-    """The watchers of the items of these events, which are given with their places. Raises Django's database errors."""
+    """The watchers of these events' items. Events come with their places. Raises Django's database errors."""
     every = list(watches)
     if not every or not items:
         return []
