@@ -1,4 +1,4 @@
-"""The rule of acting for others: services ask and report for other users, users for themselves."""
+"""Who may act for whom: services act for other users, users for themselves."""
 
 from collections.abc import Iterable
 
@@ -14,11 +14,11 @@ def may_act_for(caller: User, user_id: int) -> bool:
 
 
 def is_there(user_id: int) -> bool:
-    """Whether there is such a user, who is neither deleted nor hidden."""
+    """Whether the user exists and is active."""
     return bool(those_there([user_id]))
 
 
 def those_there(user_ids: Iterable[int]) -> set[int]:
-    """The users among these who are neither deleted nor hidden; one query."""
+    """The existing, active users among these. One query."""
     found = fetch("SELECT id FROM accounts_user WHERE id = ANY(%(users)s) AND is_active", {"users": id_array(user_ids)})
     return {row[0] for row in found}

@@ -1,4 +1,4 @@
-"""The played history in the admin: its state on a page, and the records of merges."""
+"""The played history in the admin: a page of its state, and the records of merges."""
 
 import math
 from typing import Any, NamedTuple
@@ -22,17 +22,17 @@ from web.admin import LogAdmin
 
 
 class FailedFilter(admin.SimpleListFilter):
-    """A filter of runs by their result."""
+    """Filters runs by result."""
 
     title = _("result")
     parameter_name = "result"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """The choices: failed or done."""
+        """The choices."""
         return [("failed", _("failed")), ("done", _("done"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[MergeRun]) -> QuerySet[MergeRun]:
-        """The runs with the chosen result."""
+        """The chosen runs."""
         if self.value() == "failed":
             return queryset.exclude(error="")
         return queryset.filter(error="") if self.value() == "done" else queryset
@@ -40,7 +40,7 @@ class FailedFilter(admin.SimpleListFilter):
 
 @admin.register(MergeRun)
 class MergeRunAdmin(LogAdmin):
-    """Merges of plays, to read."""
+    """Merges of plays, read-only."""
 
     list_display = ("started_at", "node", "task_shard", "users", "plays", "seconds", "error")
     list_filter = (FailedFilter,)
@@ -50,7 +50,7 @@ class MergeRunAdmin(LogAdmin):
 
 # --- The page of its state -------------------------------------------------------------------------------
 class Arc(NamedTuple):
-    """A node as it is drawn: the outline of its part of the ring, and where its texts stand."""
+    """A node of the ring in the drawing: its outline, and the place of its text."""
 
     node: Node
     outline: str
@@ -59,7 +59,7 @@ class Arc(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """An hour as it is drawn, of 100 high."""
+    """An hour in the drawing. The full height is 100."""
 
     hour: Hour
     x: float
@@ -68,9 +68,7 @@ class Bar(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A task shard, and how long the parts of its bar are, of 100: users who were missed, are merged now, and are
-    marked now.
-    """
+    """A task shard's bar in the drawing, of 100: users who were missed, are being merged, are waiting."""
 
     task_shard: TaskShard
     left: float
@@ -79,12 +77,12 @@ class Line(NamedTuple):
 
     @property
     def merging_from(self) -> float:
-        """Where the part that is merged now begins, of 100."""
+        """Where the part being merged begins."""
         return self.left
 
     @property
     def current_from(self) -> float:
-        """Where the part that is marked now begins, of 100."""
+        """Where the waiting part begins."""
         return self.left + self.merging
 
 
@@ -94,7 +92,7 @@ GAP = math.radians(1.2)
 
 
 def _arc(node: Node) -> Arc:
-    """Node 0 is on top, the others follow clockwise."""
+    """Node 0 is at the top, the others follow clockwise."""
     width = 2 * math.pi / NODES
     middle = node.number * width - math.pi / 2
     begin, end = middle - width / 2 + GAP, middle + width / 2 - GAP
@@ -129,16 +127,16 @@ def _lines(task_shards: list[TaskShard]) -> list[Line]:
 
 @admin.register(PlayedHistory)
 class PlayedHistoryAdmin(LogAdmin):
-    """One page, which is asked anew whenever it is opened; for staff who may view the played history."""
+    """One page, computed at each visit."""
 
     def get_urls(self) -> list[URLPattern]:
-        """The address of the page of the state."""
+        """The page's address."""
         return [
             path("", self.admin_site.admin_view(require_safe(self.show)), name="seen_playedhistory_changelist"),
         ]
 
     def show(self, request: HttpRequest) -> TemplateResponse:
-        """The page of the state. Raises PermissionDenied without the permission to view it."""
+        """The page. Raises PermissionDenied."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = status.collect(now=timezone.now())

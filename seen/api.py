@@ -1,4 +1,4 @@
-"""The played history over HTTP: report plays and issued items, and ask which items a user has not seen."""
+"""The API of the played history: report plays and issued items, and ask what a user has not seen."""
 
 import math
 from typing import Any
@@ -23,22 +23,22 @@ NO_USER = OpenApiResponse(Problem, "No such user.")
 REPORTED = 500
 ASKED = 10_000
 USERS, BATCH = 100, 5_000
-"""Users of a batch at most, and ids of all of them."""
+"""The most users of a batch, and ids in all."""
 BATCH_BYTES = 128 * 1024
-"""Five thousand ids of 16 digits, quoted, and a hundred users are 105 kB."""
+"""5,000 ids of 16 digits, quoted, and 100 users are 105 kB."""
 FILTER_BYTES = 256 * 1024
-"""Ten thousand ids of 16 digits, quoted, are 190 kB."""
+"""10,000 ids of 16 digits, quoted, are 190 kB."""
 
 
 class IdsField(serializers.Field[list[int], Any, list[str], Any]):
-    """A list of ids, read at once: ten thousand fields of a serializer would cost more than the answer."""
+    """A list of ids. One field, because a serializer of 10,000 fields costs more than the answer."""
 
     def __init__(self, *, most: int) -> None:
         super().__init__()
         self.most = most
 
     def to_internal_value(self, data: Any) -> list[int]:
-        """The ids as numbers. Raises ValidationError if there are too many, or one is no id."""
+        """Raises ValidationError."""
         if not isinstance(data, list) or not 1 <= len(data) <= self.most:
             raise serializers.ValidationError(f"A list of 1 to {self.most} ids.")
         try:
@@ -56,12 +56,12 @@ def _ids(most: int) -> dict[str, Any]:
 
 @extend_schema_field(_ids(REPORTED))
 class ReportedField(IdsField):
-    """Ids that are reported as played or issued."""
+    """Ids of played or issued items."""
 
 
 @extend_schema_field(_ids(ASKED))
 class AskedField(IdsField):
-    """Ids that are asked about."""
+    """Ids to ask about."""
 
 
 @extend_schema_field(
@@ -78,10 +78,10 @@ class AskedField(IdsField):
     }
 )
 class PlaysField(serializers.Field[dict[int, list[int]], Any, Any, Any]):
-    """The plays of several users: ids by user, read at once. A user may be named again with further ids."""
+    """The plays of several users: ids by user. A user may appear again with more ids."""
 
     def to_internal_value(self, data: Any) -> dict[int, list[int]]:
-        """Ids by user. Raises ValidationError if users or ids are wrong, repeated or too many."""
+        """Ids by user. Raises ValidationError."""
         if not isinstance(data, list) or not 1 <= len(data) <= USERS:
             raise serializers.ValidationError(f"A list of 1 to {USERS} users.")
         user, ids = IdsField(most=1), IdsField(most=REPORTED)
@@ -97,7 +97,7 @@ class PlaysField(serializers.Field[dict[int, list[int]], Any, Any, Any]):
 
 
 class ReportSerializer(StrictSerializer):
-    """`user_id`: of another user, for services."""
+    """`user_id`: another user, for services."""
 
     ids = ReportedField(most=REPORTED)
     user_id = IdField(required=False)
@@ -110,34 +110,34 @@ class BatchSerializer(StrictSerializer):
 
 
 class AskSerializer(StrictSerializer):
-    """`user_id`: of another user, for services."""
+    """`user_id`: another user, for services."""
 
     ids = AskedField(most=ASKED)
     user_id = IdField(required=False)
 
 
 class Unseen(msgspec.Struct):
-    """The items that the user has not seen, in the order of the question."""
+    """The items that the user has not seen, in the order of the request."""
 
     unseen: list[str]
 
 
 class Wait(msgspec.Struct):
-    """A user whose plays were not taken, and the seconds after which they may be."""
+    """A user whose plays were not taken, and when to try again, in seconds."""
 
     user_id: str
     retry_after: int
 
 
 class Refused(msgspec.Struct):
-    """The plays of a batch that were not taken. `unknown`: users who do not exist, or not any more."""
+    """The plays that were not taken. `unknown`: users who do not exist or are no longer active."""
 
     refused: list[Wait]
     unknown: list[str]
 
 
 def _whose(request: Request, fields: dict[str, Any]) -> int:
-    """The user whom a call is about. Raises PermissionDenied and NotFound."""
+    """The user of the call. Raises PermissionDenied and NotFound."""
     caller = signed_in(request)
     user_id: int = fields.get("user_id", caller.pk)
     if not may_act_for(caller, user_id):
@@ -148,7 +148,7 @@ def _whose(request: Request, fields: dict[str, Any]) -> int:
 
 
 def _reported(plays: dict[int, list[int]]) -> dict[int, float]:
-    """Report plays (`report`). Raises OutageError."""
+    """`report`. Raises OutageError."""
     try:
         return report(plays, now=timezone.now())
     except PlayedUnavailableError as error:
@@ -156,17 +156,17 @@ def _reported(plays: dict[int, list[int]]) -> dict[int, float]:
 
 
 class PlaysView(ApiView):
-    """Plays of one user, reported over HTTP."""
+    """Plays of one user."""
 
     only_reads = True
     rates = {"POST": "played"}
 
     @extend_schema(operation_id="record_plays", request=ReportSerializer, responses={204: None, 404: NO_USER})
     def post(self, request: Request) -> HttpResponse:
-        """Remember what was played: when this is answered, every later question knows it. Again changes nothing.
+        """Record plays. When this returns, every later question knows them. Repeating it changes nothing.
 
-        It is not asked whether there are such items. Ids are counted for the user who played them; where too many of
-        theirs wait to be merged the whole call is refused (429), and none of it is remembered.
+        Nobody checks whether the items exist. Ids count against the rate of the user who played them. If too many of
+        their plays wait to be merged, the whole call is refused (429) and nothing is recorded.
         """
         fields = body(request, ReportSerializer)
         user_id = _whose(request, fields)
@@ -177,7 +177,7 @@ class PlaysView(ApiView):
 
 
 class PlaysBatchView(ApiView):
-    """Plays of many users, reported over HTTP."""
+    """Plays of many users."""
 
     only_reads = True
     rates = {"POST": "played"}
@@ -185,10 +185,10 @@ class PlaysBatchView(ApiView):
 
     @extend_schema(operation_id="record_plays_batch", request=BatchSerializer, responses={200: Refused})
     def post(self, request: Request) -> HttpResponse:
-        """Remember what up to a hundred users played, for services that collect it; one call instead of a hundred.
+        """Record the plays of up to a hundred users in one call, for services.
 
-        As `POST /seen/plays` for each user. What of one user is refused keeps nothing of another's out: the answer
-        names the users whose plays were not taken, with the seconds to wait, and those who do not exist.
+        Like `POST /seen/plays` for each user. Refused plays of one user do not stop the others: the answer names the
+        users whose plays were not taken, with the seconds to wait, and those who do not exist.
         """
         caller = signed_in(request)
         plays: dict[int, list[int]] = body(request, BatchSerializer)["plays"]
@@ -201,14 +201,14 @@ class PlaysBatchView(ApiView):
 
 
 class IssuedView(ApiView):
-    """Issued items of one user, reported over HTTP."""
+    """Issued items of one user."""
 
     only_reads = True
     rates = {"POST": "played"}
 
     @extend_schema(operation_id="record_issued", request=ReportSerializer, responses={204: None, 404: NO_USER})
     def post(self, request: Request) -> HttpResponse:
-        """Remember what was issued, the last of it at the end; the last hundred count as seen."""
+        """Record issued items, the last one at the end. The last hundred count as seen."""
         fields = body(request, ReportSerializer)
         try:
             played.issue([(_whose(request, fields), fields["ids"])])
@@ -218,7 +218,7 @@ class IssuedView(ApiView):
 
 
 class FilterView(ApiView):
-    """The question which items a user has not seen, over HTTP."""
+    """Asks which items a user has not seen."""
 
     only_reads = True
     rates = {"POST": "played"}
@@ -226,7 +226,7 @@ class FilterView(ApiView):
 
     @extend_schema(operation_id="filter_seen", request=AskSerializer, responses={200: Unseen, 404: NO_USER})
     def post(self, request: Request) -> HttpResponse:
-        """Which of these the user has not seen: not played within three months, nor among the last hundred issued."""
+        """Which of these items the user has not seen: not played within three months, nor among the last 100 issued."""
         fields = body(request, AskSerializer)
         try:
             left = unseen(_whose(request, fields), fields["ids"], now=timezone.now())

@@ -1,11 +1,11 @@
-"""The played history as a Django app."""
+"""The Django app of the played history."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class SeenConfig(AppConfig):
-    """The app of plays, filters and the time ring."""
+    """The app of plays and filters."""
 
     name = "seen"
     verbose_name = _("Played history")

@@ -1,4 +1,4 @@
-"""Filters of a server without the commands BF.*: strings of bits, which scripts read and write.
+"""Bloom filters for a server without BF.*: strings of bits that scripts read and write.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -27,18 +27,18 @@ CHOICES = 3
 """Blocks of a user."""
 HASHES = 8
 PACKED = "<" + "I4" * HASHES
-"""How the script reads the hashes of an item."""
+"""The format in which a script reads an item's hashes."""
 ADDED_AT_ONCE = 25
-"""Items after which it is looked again which of a user's blocks has most room."""
+"""After this many items a script looks again for the user's emptiest block."""
 
 FILTERS = 4
-"""Filters of a key: what the first has no room for goes into the second, and so on; the rest is dropped."""
+"""The most filters of a key. What does not fit into one goes into the next; the rest is dropped."""
 
 ASKED_AT_ONCE = 1000
-"""Ids that are looked up together: what numpy makes for them stays small enough to be in the processor's cache."""
+"""Ids to look up at once, so that numpy's arrays fit into the CPU cache."""
 
-# The blocks of a string for a user with the hashes `a` and `b`: where each begins, and their size. `emptiest` returns
-# the bits set in the block with most room, and where it begins.
+# The blocks of a string for a user with the hashes `a` and `b`: their starts and their size. `emptiest` returns the
+# fewest bits set in a block, and that block's start.
 BLOCKS = f"""
     local function emptiest(key, starts, size)
         local best, fewest
@@ -57,7 +57,7 @@ BLOCKS = f"""
         return starts, size
     end
 """
-# ARGV: hashes of the user, share of bits with which a block is full. The first of the reply: whether all blocks are.
+# ARGV: hashes of the user, share of bits at which a block is full. The reply begins with whether all blocks are full.
 BITMAP_READ = script(
     BLOCKS
     + """
@@ -69,9 +69,9 @@ BITMAP_READ = script(
     return found
     """
 )
-# ARGV: hashes of the user, bytes of a new string, Unix time of its end, whether to replace what is no string,
-# hashes of the items (HASHES numbers of 4 bytes each), share of bits with which a block is full. How many of the items,
-# from the first on, are in it now: all of them, or those for which there was room.
+# ARGV: hashes of the user, bytes of a new string, Unix time of its expiry, whether to replace a key of another type,
+# hashes of the items (HASHES numbers of 4 bytes each), share of bits at which a block is full. Replies how many items,
+# from the first on, are in it now. Fewer than all if the blocks are full.
 BITMAP_ADD = script(
     BLOCKS
     + f"""
@@ -141,14 +141,13 @@ BITMAP_ADD = script(
 
 @dataclass(frozen=True, slots=True)
 class BitmapFilter:
-    """A string of bits, divided into blocks of 4 KB (blocked Bloom filters: Putze, Sanders, Singler 2007), so that
-    asking for any number of a user's items reads `CHOICES` blocks.
+    """A string of bits in blocks of 4 KB (blocked Bloom filters: Putze, Sanders, Singler 2007), so that a question
+    about any number of a user's items reads `CHOICES` blocks.
 
-    Blocks that each hold the users whom a hash sends there fill unevenly, above all by the few who see much, and the
-    error rate grows with the eighth power of the fill. So a user has three blocks, and what is added goes into the one
-    with most room at that moment (Azar, Broder, Karlin, Upfal: Balanced allocations, 1994; where they are is double
-    hashing: Mitzenmacher, Balanced allocations and double hashing, 2014). A reader asks all three, so each is made for
-    a third of the error rate. What new items met at a capacity of 100,000 impressions, over the configured 0.001:
+    With one block for each user, blocks fill unevenly, and the error rate grows with the eighth power of the fill. So a
+    user has three blocks, and new items go into the emptiest (Azar, Broder, Karlin, Upfal: Balanced allocations, 1994;
+    placed by double hashing: Mitzenmacher, Balanced allocations and double hashing, 2014). A reader asks all three, so
+    each is made for a third of the error rate. Measured errors over the configured 0.001, at 100,000 impressions:
 
     | blocks a user | 100 impressions each | 20 to 1000 each (log-uniform) | bits an item |
     |---|---|---|---|
@@ -156,23 +155,21 @@ class BitmapFilter:
     | 2 | 1.02 | 1.15 | 16.4 |
     | 3 | 1.00 | 1.01 | 17.5 |
 
-    `HASHES` is fixed; the error rate decides how many bits there are for an item:
+    `HASHES` is fixed. The error rate decides the bits for each item:
 
         fill = (error / CHOICES) ** (1 / HASHES),   bits an item = -HASHES / ln(1 - fill)
 
-    A block is full at that share of bits. Where all three blocks of a user are, because many users see much or this
-    one does, what they see goes into the key's next string, and a reader who finds three full blocks asks that too. So
-    a day may hold `FILTERS` times its capacity, each string with an error rate of its own; what is beyond is dropped
-    (and may be shown again), because full blocks would hide everything: at three times the capacity 23 % of all items,
-    and 83 % by seven such days.
+    A block is full at that share of bits. If all three blocks of a user are full, new items go into the key's next
+    string, and readers ask that too. So a day can hold `FILTERS` times its capacity. More is dropped and may be shown
+    again, because overfull blocks would hide unseen items: 23 % at three times the capacity, and 83 % after seven such
+    days.
 
     | impressions over capacity | 1 | 2 | 3 |
     |---|---|---|---|
     | unseen items taken for seen, in one string | 0.001 | 0.046 | 0.227 |
     | with further strings | 0.001 | 0.002 | 0.003 |
 
-    The length of the string says all that must be known of it: readers and writers divide the string that they find,
-    whatever the settings are now.
+    The string's length determines its blocks, whatever the settings are now.
 
     See docs/decisions.md: Bloom filters work without Redis modules.
     """
@@ -182,12 +179,12 @@ class BitmapFilter:
 
     @property
     def full(self) -> float:
-        """The share of bits with which a block is full."""
+        """The share of bits at which a block is full."""
         return float((self.error / CHOICES) ** (1 / HASHES))
 
     @property
     def bits_per_item(self) -> float:
-        """Bits of a full block for each of its items."""
+        """Bits of a full block for each item."""
         return -HASHES / math.log1p(-self.full)
 
     @property
@@ -196,7 +193,7 @@ class BitmapFilter:
         return math.ceil(self.capacity * self.bits_per_item / 8)
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """The ids that the filters know (`Filter.known`), by a script that reads the user's blocks."""
+        """`Filter.known`."""
         seed, *block_hashes = _user(user_id)
         asked, foreign = list(keys), set[str]()
         by_size: dict[int, list[bytes]] = {}
@@ -218,7 +215,7 @@ class BitmapFilter:
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """Add ids to filters (`Filter.add`), by a script that sets bits."""
+        """`Filter.add`."""
         left, refused = list(additions), list[Addition]()
         for nth in range(FILTERS):
             replies = list(sent(client, [self._adding(addition, nth, replace=replace) for addition in left]))
@@ -242,7 +239,7 @@ class BitmapFilter:
         return ("EVALSHA", BITMAP_ADD, 1, further_impressions(key, nth), *block_hashes, *options)
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        """The members of all filters of a key, estimated from the bits that are set (Swamidass, Baldi 2007)."""
+        """`Filter.fill`, estimated from the number of bits set (Swamidass, Baldi 2007)."""
         names = [further_impressions(key, nth) for key in keys for nth in range(FILTERS)]
         replies = tried(client, [command for name in names for command in (("STRLEN", name), ("BITCOUNT", name))])
         each = [self._fill(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
@@ -257,13 +254,13 @@ class BitmapFilter:
 
 
 def _joined(fills: Sequence[Fill | None]) -> Fill | None:
-    """The members of all filters of a key together, over the capacity of the first."""
+    """The members of all filters of a key, with the capacity of the first."""
     first = fills[0]
     return first and Fill(sum(each.members for each in fills if each), first.capacity)
 
 
 def _hits(blocks: NDArray[np.uint8], ids: Sequence[int], seed: int) -> Iterator[int]:
-    """The ids all of whose bits are set in one of the blocks, which are rows of bits."""
+    """The ids with all bits set in one of the blocks (rows of bits)."""
     first, *others = positions(hashed(ids, seed=seed, hashes=HASHES), blocks.shape[1])
     are_set = blocks.take(first, axis=1)
     for places in others:

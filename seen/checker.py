@@ -1,4 +1,4 @@
-"""Which items a user has not seen: not played within three months, nor among the last issued."""
+"""Which items a user has not seen: not played within three months, nor among the last ones issued."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,17 +13,15 @@ from seen.store import store
 
 
 def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]:
-    """The ids of `item_ids` that the user has not seen, in order.
+    """The ids in `item_ids` that the user has not seen, in order.
 
-    Every play that was acknowledged within three months is known; of what was never played at most
-    `PLAYED_ERROR_RATE` is left out too. One round trip to Redis and one read of the store; ten thousand ids take some
-    milliseconds. Raises PlayedUnavailableError and StoreUnavailableError.
+    Never returns an item with an acknowledged play of the last three months. Omits at most `PLAYED_ERROR_RATE` of the
+    others by mistake. One round trip to Redis and one read of the store; 10,000 ids take some milliseconds. Reads at
+    most `PLAYED_WAITING_CAP` waiting plays; if more wait, it asks for each id. Raises PlayedUnavailableError and
+    StoreUnavailableError.
 
-    Of what waits in Redis at most `PLAYED_WAITING_CAP` plays are read; where more wait, each id is asked for instead.
-
-    Redis comes first: a merge writes the filter before it takes plays out of Redis, so that they are found in one of
-    the two by a reader in this order. It is likewise with what was played before there were filters
-    (seen.migration.old), which costs a round trip more for those who are not migrated yet.
+    Reads Redis first, because a merge writes the filter before it removes plays from Redis. The same holds for plays
+    before a migration (seen.migration.old), which cost one more round trip for users not yet migrated.
     """
     if not item_ids:
         return []
@@ -32,7 +30,7 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
 
 
 def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
-    """The ids that the user has not seen, as an array of an array (`unseen`)."""
+    """`unseen` for an array."""
     recent = played.recent(user_id)
     waiting = recent.played if recent.is_whole else played.waiting_of(user_id, ids.tolist())
     month = month_of(now)

@@ -1,4 +1,4 @@
-"""The played history's part of a user's own data: plays and issued items, as far as they can be listed."""
+"""Plays and issued items in a user's data export."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -17,20 +17,20 @@ from seen.store import store
 
 
 class PlayRow(msgspec.Struct):
-    """An item that the user played; from before there were filters (seen.migration.old) it has no time."""
+    """A played item. Without a time if it is from before the migration (seen.migration.old)."""
 
     item_id: str
     played_at: datetime | None
 
 
 class IssuedRow(msgspec.Struct):
-    """An item that the user was issued."""
+    """An issued item."""
 
     item_id: str
 
 
 class MonthRow(msgspec.Struct):
-    """About how many different items the user played in a month, and when that is forgotten."""
+    """About how many different items the user played in a month, and when that is deleted."""
 
     month: str
     items: int
@@ -38,7 +38,7 @@ class MonthRow(msgspec.Struct):
 
 
 class Kept(NamedTuple):
-    """All that is kept of a user's plays."""
+    """Everything stored about a user's plays."""
 
     plays: list[PlayRow]
     issued: list[IssuedRow]
@@ -46,7 +46,7 @@ class Kept(NamedTuple):
 
 
 def files(reader: User, *, now: datetime) -> list[ExportFile]:
-    """The files of a user's own data: plays, issued items, and how many were played each month."""
+    """The export's files: plays, issued items, and counts by month."""
     trouble = ""
     try:
         kept = _kept(reader.pk, now)
@@ -66,7 +66,7 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
 
 
 def _kept(user_id: int, now: datetime) -> Kept:
-    """Redis is read before the filters, as in seen.checker."""
+    """Reads Redis before the filters, like seen.checker."""
     dated, issued = played.dated(user_id), played.recent(user_id).issued
     this_month = month_of(now)
     shelved = old.keys_of(user_id)

@@ -1,10 +1,10 @@
-"""The contract of every disk store of the month filters: its keys, its errors, and when a filter expires.
+"""The interface of the disk stores of month filters: keys, errors and expiry.
 
-A filter is read, changed and written back; that no other writer changes it meanwhile is the store's promise. LMDB has
-one writer at a time, over all processes of the machine; a server compares what it has with what was read, and the
-change is made again where it differs. A filter is there for good when `update` returns.
+A store promises that no other writer changes a filter between its read and its write. LMDB has one writer at a time on
+the machine; a server compares with what was read, and the change is repeated if it differs. When `update` returns, the
+filters are on disk.
 
-A filter ends at a time of the wall clock, not at a moment, so another time zone leaves no entry that cannot be found.
+A filter expires at a time of the wall clock, so a change of the site's time zone leaves no entry behind.
 """
 
 from calendar import monthrange
@@ -17,15 +17,15 @@ from django.conf import settings
 from seen.hashing import splitmix64
 
 MONTHS = 4
-"""Months whose filters are asked for a play: the running month is not whole, so three whole months need four."""
+"""Months to ask for a play. Three whole months need four, because the current one is not over."""
 KEPT_MONTHS = 6
 IDLE_HOURS = 5
-"""Filters expire between midnight and this hour of the site's zone, when least is asked of the store."""
+"""Filters expire between midnight and this hour of the site's zone, when the store is least busy."""
 FIRST_MONTH = 12
-"""Months of the year 0 hold no filters: they are the shelves of a migration (seen.migration.old), and do not expire."""
+"""Months of the year 0 hold the shelves of a migration (seen.migration.old), which never expire."""
 NEVER = 2**32 - 1
 BATCH = 10_000
-"""Keys that are removed at once."""
+"""Keys to remove at once."""
 
 
 class StoreUnavailableError(Exception):
@@ -33,18 +33,18 @@ class StoreUnavailableError(Exception):
 
 
 class StoreRefusedError(StoreUnavailableError):
-    """The store answered, but would not do this: something is wrong with a key or a command."""
+    """The store answered with an error: something is wrong with a key or a command."""
 
 
 class FilterKey(NamedTuple):
-    """The filter of a user and a month, in months since the year 0."""
+    """A user and a month, in months since the year 0."""
 
     user_id: int
     month: int
 
 
 class MonthStats(NamedTuple):
-    """Number and size of the filters of a month."""
+    """Number and bytes of a month's filters."""
 
     filters: int
     size: int
@@ -55,16 +55,15 @@ Change = Callable[[FilterKey, bytes | None], bytes | None]
 
 
 def month_of(moment: datetime) -> int:
-    """The month of a moment, as months since the year 0."""
+    """The month of a moment, in months since the year 0."""
     return moment.year * 12 + moment.month - 1
 
 
 def expiry(key: FilterKey) -> int:
-    """When a filter expires: on a day of the sixth month after its own, between 00:00 and 05:00, in seconds since 1970
-    as the site's clocks show them (`clock`). No zone is in it, so it stays when the site moves to another.
+    """When a filter expires: in the sixth month after its own, between 00:00 and 05:00.
 
-    The moment is drawn by the user and the month, so it is the same however often the filter is written, and spread as
-    evenly as chance does. Source: the deduplication article, 3.4.
+    In seconds since 1970 of the site's wall clock (`clock`), so it does not change with the site's zone. Derived from
+    user and month, so that it is the same at each write and spread evenly. Source: the deduplication article, 3.4.
     """
     if key.month < FIRST_MONTH:
         return NEVER
@@ -77,59 +76,57 @@ def expiry(key: FilterKey) -> int:
 
 
 def clock(now: datetime) -> int:
-    """Which time a clock of the site shows: seconds since 1970, as if it showed UTC."""
+    """The site's wall clock: seconds since 1970 as if it were UTC."""
     return int(now.astimezone(settings.SITE_ZONE).replace(tzinfo=UTC).timestamp())
 
 
 def expires_at(key: FilterKey) -> datetime:
-    """The moment at which a filter expires, in UTC. A time that clocks skip is taken by those before the change, and of
-    one that they show twice the first counts.
+    """The moment when a filter expires, in UTC. A time that clocks skip uses the offset before the change. Of a
+    repeated one the first counts.
     """
     shown = datetime.fromtimestamp(expiry(key), UTC).replace(tzinfo=settings.SITE_ZONE)
     return shown.astimezone(UTC)
 
 
 class FilterStore(Protocol):
-    """The interface of every store. All methods raise StoreUnavailableError."""
+    """The interface of the stores. All methods raise StoreUnavailableError."""
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """The filters, in order; one call, however many."""
+        """The filters, in order. One call."""
         ...
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """Read filters for a request: a server has `PLAYED_TIMEOUT_SECONDS` seconds, and is left alone for a while
-        after it failed to answer.
-        """
+        """`read` for requests: a server has `PLAYED_TIMEOUT_SECONDS`, and is left alone for a while after a failure."""
         ...
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """Write what `change` makes of each filter (None: there is none). It may be called more than once for a key.
+        """Write what `change` returns for each filter (None: no filter), in the order of the keys.
 
-        The writes are done in the order of the keys.
+        `change` may be called more than once for a key.
         """
         ...
 
     def purge(self, *, now: datetime, limit: int) -> int:
-        """Remove filters that have expired, at most `limit`; how many. Servers do so by themselves."""
+        """Remove at most `limit` expired filters; returns how many. Servers do it themselves."""
         ...
 
     def stats(self) -> dict[int, MonthStats]:
-        """Number and size of the filters, by month."""
+        """Number and bytes of the filters, by month."""
         ...
 
     def count(self, month: int) -> int:
-        """How many keys a month has."""
+        """The number of a month's keys."""
         ...
 
     def holds_any(self) -> bool:
-        """Whether anything was ever kept, for requests; as `read_briefly`."""
+        """Whether anything was ever stored. For requests, like `read_briefly`."""
         ...
 
     def clear(self, month: int) -> Iterator[int]:
-        """Remove all keys of a shelf, some at a time: how many."""
+        """Remove all keys of a shelf in batches. Yields the size of each batch."""
         ...
 
 
 def more(old: bytes | None, new: bytes | None) -> int:
-    """By how many the keys become more."""
+    """Change in the number of keys: -1, 0 or 1."""
     return int(old is None) - int(new is None)

@@ -1,26 +1,26 @@
-"""One user's month of plays as bytes: a Bloom filter that grows with what they play.
+"""One user's month of plays as bytes: a Bloom filter that grows with them.
 
-The bytes are the same on every machine and in every process that is told the same plays in the same order. Numbers are
-little-endian; a filter is a head, the heads of its parts, and the bits of its parts:
+The same plays in the same order give the same bytes on every machine. Numbers are little-endian. A filter is a head,
+the heads of its parts, and the bits of its parts:
 
-| at | bytes | what |
+| at | bytes | meaning |
 |---|---|---|
 | 0 | 4 | `FSPF` |
 | 4 | 1 | version of the format: 1 |
-| 5 | 1 | p, how many parts there are |
+| 5 | 1 | p, the number of parts |
 | 6 | 2 | 0 |
 | 8 | 8 | seed of the hashes |
 | 16 + 16 i | 4 | m, the bits of part i, a multiple of 64 |
-| 20 + 16 i | 4 | capacity: for how many ids it is made |
-| 24 + 16 i | 4 | count: how many ids it was told |
+| 20 + 16 i | 4 | capacity: the number of ids that it is made for |
+| 24 + 16 i | 4 | count: the number of ids added |
 | 28 + 16 i | 1 | k, hashes of an id |
 | 29 + 16 i | 3 | 0 |
 | 16 + 16 p | m / 8, for each part in order | bit b is bit b % 8 of byte b // 8 |
 
-An id sets the bits `h(j) * m >> 32` of a part for j = 0 ... k - 1; the 32-bit hashes h(j) of an id under a seed are
-described in seen.hashing. An id is added to the last part, unless some part knows it. When the last part has as many as
-it is made for, another is put behind it, for twice as many at half its error rate, so that all of them together stay
-below twice the rate of the first (Almeida, Baquero, Preguica, Hutchison: Scalable Bloom filters, 2007).
+An id sets the bits `h(j) * m >> 32` of a part for j = 0 ... k - 1. seen.hashing describes the 32-bit hashes h(j). A new
+id goes into the last part, unless a part already knows it. When the last part is full, another one is added with twice
+its capacity and half its error rate, so that all parts together stay below twice the rate of the first (Almeida,
+Baquero, Preguica, Hutchison: Scalable Bloom filters, 2007).
 """
 
 import logging
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 MAGIC = b"FSPF"
 VERSION = 1
 LEAST = 64
-"""Ids that the smallest filter is made for."""
+"""The least capacity of a filter."""
 FEW = 64
 GROWTH = 2
 TIGHTENING = 0.5
@@ -52,26 +52,26 @@ _PART = struct.Struct("<IIIB3x")
 
 
 class BadFilterError(ValueError):
-    """Raised for bytes that are no filter of a version that is known here."""
+    """The bytes are no filter of a known version."""
 
 
 def id_numbers(ids: Sequence[int]) -> Ids:
-    """Ids as the filters take them."""
+    """Ids as an array."""
     return np.fromiter(ids, dtype=np.uint64, count=len(ids))
 
 
 class Hashes:
-    """The 32-bit hashes of ids under a seed, row by row as they are asked for: all filters of a user share them."""
+    """The 32-bit hashes of ids under a seed, computed row by row. All filters of a user share them."""
 
     def __init__(self, ids: Ids, seed: int) -> None:
         self.seed = seed
         self._states = ids ^ np.uint64(seed)
         self._rows: list[Ids] = []
-        # With few ids the calls of numpy cost more than hashes that no filter asks for.
+        # For few ids numpy's calls cost more than unused hashes.
         self._at_once = 8 if len(ids) <= FEW else 1
 
     def row(self, number: int) -> Ids:
-        """The hashes of all ids by one function, 32 bits each; rows are kept."""
+        """The hashes of all ids by one function. Cached."""
         while len(self._rows) <= number:
             first = len(self._rows) // 2 + 1
             steps = np.arange(first, first + self._at_once, dtype=np.uint64) * np.uint64(GOLDEN)
@@ -83,7 +83,7 @@ class Hashes:
 
 @dataclass(slots=True)
 class Part:
-    """A Bloom filter of a fixed size (bits), for `capacity` ids of which it was told `count`."""
+    """A Bloom filter of `size` bits for `capacity` ids. `count` were added."""
 
     size: int
     capacity: int
@@ -93,15 +93,15 @@ class Part:
 
     @classmethod
     def empty(cls, capacity: int, error: float) -> "Part":
-        """With as few bits as `capacity` ids take at this error rate."""
+        """As few bits as possible for this capacity and error rate."""
         size = math.ceil(capacity * -math.log(error) / math.log(2) ** 2 / 64) * 64
         hashes = max(round(size / capacity * math.log(2)), 1)
         return cls(size, capacity, 0, hashes, np.zeros(size // 8, dtype=np.uint8))
 
     def known(self, hashes: Hashes, among: Places) -> Places:
-        """Which of some places of `hashes` have all their bits set. Each hash leaves half of the unknown, or fewer.
+        """Which of the places `among` have all bits set. Each hash halves the unknown ids, or better.
 
-        The cost grows with the ids that are asked for, and not with the size of the part.
+        The cost grows with the ids, not with the size of the part.
         """
         for number in range(self.hashes):
             row = hashes.row(number)
@@ -116,7 +116,7 @@ class Part:
 
     def add(self, ids: Ids, seed: int) -> None:
         """Add ids. Raises ValueError if the filter is read-only."""
-        if not self.bits.flags.writeable:  # numpy does not look, and would write into the bytes that were read
+        if not self.bits.flags.writeable:  # numpy does not check, and would write into the bytes read
             raise ValueError("this filter is read-only")
         hashes = Hashes(ids, seed)
         places = positions(np.concatenate([hashes.row(number) for number in range(self.hashes)]), self.size)
@@ -125,10 +125,9 @@ class Part:
 
 
 class MonthFilter:
-    """The plays of one user in one month. `known` never misses an added id, and claims others with the error rate.
+    """The plays of one user in one month. `known` never misses an added id, and is wrong for others at the error rate.
 
-    It is made for as many plays as the month before. When full it gets another part, twice as large at half the error,
-    so all parts stay below twice the error rate.
+    The first part is made for last month's number of plays. A full filter gets another part, as described above.
     """
 
     def __init__(self, seed: int, parts: list[Part]) -> None:
@@ -137,21 +136,21 @@ class MonthFilter:
 
     @classmethod
     def empty(cls, user_id: int, *, expected: int, error: float) -> "MonthFilter":
-        """For about `expected` ids, and at most `error` of wrong answers however many they become."""
+        """For about `expected` ids. Wrong answers stay below `error` for any number of ids."""
         first = Part.empty(max(expected, LEAST), error * (1 - TIGHTENING))
         return cls(splitmix64(user_id), [first])
 
     @property
     def count(self) -> int:
-        """How many ids it was told; those that it already claimed to know are not among them."""
+        """Ids added, without those that it already seemed to know."""
         return sum(part.count for part in self.parts)
 
     def known(self, ids: Ids) -> Mask:
-        """Which ids it was told, and a few others."""
+        """Which ids were added, and a few others by mistake."""
         return known([self], ids)
 
     def add(self, ids: Ids) -> int:
-        """Add ids; how many were new. Adding again changes nothing."""
+        """Add ids; returns how many were new. Repeating it changes nothing."""
         new = np.unique(ids[~self.known(ids)])
         left = new
         while len(left):
@@ -165,7 +164,7 @@ class MonthFilter:
         return len(new)
 
     def to_bytes(self) -> bytes:
-        """The filter as bytes, as the store keeps it."""
+        """The stored bytes."""
         heads = (_PART.pack(part.size, part.capacity, part.count, part.hashes) for part in self.parts)
         return b"".join(
             [
@@ -177,12 +176,12 @@ class MonthFilter:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> "MonthFilter":
-        """Read only: `writable` copies. Raises BadFilterError."""
+        """A read-only filter. Raises BadFilterError."""
         return cls._read(data, copy=False)
 
     @classmethod
     def writable(cls, data: bytes | memoryview) -> "MonthFilter":
-        """One that can be added to. Raises BadFilterError."""
+        """A filter for `add`. Raises BadFilterError."""
         return cls._read(data, copy=True)
 
     @classmethod
@@ -207,14 +206,13 @@ class MonthFilter:
 
     @staticmethod
     def _error(part: Part) -> float:
-        """The rate that a part was made for, as its size tells."""
+        """The error rate of a part, from its size."""
         return math.exp(-part.size / part.capacity * math.log(2) ** 2)
 
 
 def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
-    """A user's filter to read, if there is one; bytes that are none are logged for the site's operators.
-
-    Without them something may be recommended again; with an error nothing would be.
+    """A user's filter for reading, or None. Bad bytes are logged and count as none: some items may be recommended
+    again, but an error would stop all recommendations.
     """
     try:
         return MonthFilter.from_bytes(data) if data is not None else None
@@ -224,7 +222,7 @@ def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
 
 
 def known(filters: Iterable[MonthFilter], ids: Ids) -> Mask:
-    """Which ids some filter was told, and a few others. Filters of one user hash the ids once."""
+    """Which ids were added to some filter, and a few others by mistake. Filters of one user hash the ids once."""
     mask = np.zeros(len(ids), dtype=bool)
     left = np.arange(len(ids))
     hashes = Hashes(ids, 0)

@@ -1,8 +1,7 @@
-"""Removal of a deleted account's plays and issued items from `seen`.
+"""Deletes a deleted account's plays and issued items.
 
-A merge that was under way may write a filter after it was removed, and a service may report a play late. So a merge
-asks, after it has written, who of its users is deleted, and removes them again: whichever of the two comes last removes
-what the other left.
+A running merge may write a filter after its deletion, and a service may report a play late. So a merge checks after its
+writes whether its users are deleted, and deletes again.
 """
 
 from collections.abc import Sequence
@@ -19,15 +18,15 @@ DELETED = "SELECT id FROM accounts_user WHERE id = ANY(%(ids)s::bigint[]) AND de
 
 
 def deleted(user_ids: Sequence[int]) -> list[int]:
-    """The users among them whose accounts are deleted."""
+    """The deleted users among these."""
     return [row[0] for row in fetch(DELETED, {"ids": id_array(user_ids)})]
 
 
 def forget(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Remove everything that is kept of these users; how much it was, 0 when nothing is left.
+    """Delete everything stored about these users. Returns how much it was; 0 if nothing is left.
 
-    Raises PlayedUnavailableError and StoreUnavailableError. Impressions cannot be taken out of the filters
-    that users share (discover.impressions), and are gone within a week.
+    Impressions stay in shared filters, and expire within a week (discover.impressions). Raises PlayedUnavailableError
+    and StoreUnavailableError.
     """
     with played.errors():
         taken = played.forget(user_ids) + old.forget(user_ids)

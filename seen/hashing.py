@@ -1,11 +1,11 @@
-"""Hashes of ids, and the bits that they stand for: a format of the filters.
+"""Hashes of ids and the bits that they set: part of the filters' format.
 
-The 32-bit hashes of an id, under a seed of 64 bits, are the halves, the lower first, of the words w(0), w(1), ... with
+The 32-bit hashes of an id under a 64-bit seed are the halves, the lower first, of the words w(0), w(1), ... with
 
     w(j) = mix((id XOR seed) + (j + 1) * GOLDEN)        modulo 2**64
 
-which are the outputs of the generator splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-2014; `mix` is its finaliser). A hash h stands for the bit `h * m >> 32` of m.
+These are the outputs of the generator splitmix64, and `mix` is its finaliser (Steele, Lea, Flood: Fast splittable
+pseudorandom number generators, 2014). A hash h sets the bit `h * m >> 32` of m.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ WORD = 2**64 - 1
 
 
 def splitmix64(number: int) -> int:
-    """The first output of splitmix64 from this state: 64 well mixed bits of a number."""
+    """The first output of splitmix64 from this state."""
     word = (number + GOLDEN) & WORD
     word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & WORD
     word = (word ^ word >> 27) * 0x94D049BB133111EB & WORD
@@ -28,7 +28,7 @@ def splitmix64(number: int) -> int:
 
 
 def hashed(ids: Sequence[int], *, seed: int, hashes: int) -> Numbers:
-    """The 32-bit hashes of ids, `hashes` rows of as many columns as there are ids."""
+    """The 32-bit hashes of ids: `hashes` rows, one column for each id."""
     states = np.fromiter(ids, dtype=np.uint64, count=len(ids)) ^ np.uint64(seed)
     steps = np.arange(1, (hashes + 1) // 2 + 1, dtype=np.uint64) * np.uint64(GOLDEN)
     words = mixed(states + steps[:, None])
@@ -47,7 +47,7 @@ def mixed(words: Numbers) -> Numbers:
 
 
 def positions(numbers: Numbers, bits: int) -> NDArray[np.intp]:
-    """The bits, of so many (less than 2**32), that 32-bit hashes stand for."""
+    """The bits that 32-bit hashes set, out of `bits` (less than 2**32)."""
     places = numbers * np.uint64(bits)
     places >>= np.uint64(32)
     return places.view(np.intp)

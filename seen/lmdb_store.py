@@ -28,16 +28,16 @@ from seen.filter_store import (
 )
 
 READERS = 1024
-"""Threads of all processes that read the LMDB file at a time."""
+"""The most threads of all processes that read the file at the same time."""
 LOCK_BYTES = 64 * (READERS + 2)
-"""LMDB's table of them: a line of the processor's cache each, and one or two before them."""
+"""LMDB's table of readers: a cache line each, and one or two before them."""
 
 
 class LmdbStore:
-    """Filters in one file, which the processes of a machine share.
+    """Filters in one file that the processes of a machine share.
 
-    Three tables: `filters` month, user -> bytes; `expiry` what `expiry` says, month, user -> nothing; `months` month ->
-    how many filters and bytes. A transaction is on disk when it ends. An environment belongs to the process that opened
+    Three tables: `filters` (month, user -> bytes), `expiry` (`expiry`, month, user -> nothing) and `months` (month ->
+    number and bytes of filters). A finished transaction is on disk. Only the process that opened an environment may use
     it.
     """
 
@@ -52,17 +52,17 @@ class LmdbStore:
         self._opened: tuple[int, Any, list[Any]] | None = None
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """The filters, in order. One transaction."""
+        """`FilterStore.read`, in one transaction."""
         with self._transaction(write=False) as (transaction, (filters, _, _)):
             return [transaction.get(self._FILTER.pack(key.month, key.user_id), db=filters) for key in keys]
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """The filters, in order; a file on this machine needs no other patience."""
+        """Same as `read`: a local file needs no time-out."""
         return self.read(keys)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """The changes are made before the transaction, which others wait for, and again where another writer was
-        faster.
+        """Computes the changes before the write transaction, which blocks others. Repeats those that another writer
+        overtook.
         """
         read = self.read(keys)
         changed = [change(key, old) for key, old in zip(keys, read, strict=True)]
@@ -84,7 +84,7 @@ class LmdbStore:
                 self._count(transaction, months, key.month, more(old, new), len(new or b"") - len(old or b""))
 
     def purge(self, *, now: datetime, limit: int) -> int:
-        """Remove filters that have expired, at most `limit`; returns their number."""
+        """`FilterStore.purge`."""
         purged = 0
         end = clock(now)
         with self._transaction(write=True) as (transaction, (filters, expiries, months)):
@@ -100,25 +100,25 @@ class LmdbStore:
         return purged
 
     def copy(self, handle: int) -> None:
-        """Write all of it, as of one moment, to an open file, without the room that it does not use."""
+        """Write a compact snapshot to an open file."""
         environment, _ = self._environment()
         environment.copyfd(handle, compact=True)
 
     def stats(self) -> dict[int, MonthStats]:
-        """Number and bytes of the filters, by month."""
+        """`FilterStore.stats`."""
         return {month: stats for month, stats in self._counts().items() if stats.filters and month >= FIRST_MONTH}
 
     def count(self, month: int) -> int:
-        """The number of keys of a month."""
+        """`FilterStore.count`."""
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:
-        """Whether the file holds a filter. The file is not made for it."""
-        # Opening makes the file, which a site that keeps no plays need not have.
+        """Whether the file has a filter. Does not create the file."""
+        # Opening creates the file, which a site without plays does not need.
         return (self.folder / "data.mdb").exists() and any(stats.filters for stats in self._counts().values())
 
     def clear(self, month: int) -> Iterator[int]:
-        """Remove the keys of a month, part by part; yields how many each part had."""
+        """`FilterStore.clear`."""
         first = self._FILTER.pack(month, 0)
         while True:
             cleared = size = 0
@@ -160,20 +160,22 @@ class LmdbStore:
         with self._opening:
             if self._opened is None or self._opened[0] != os.getpid():
                 if self._opened is not None:
-                    self._opened[1].close()  # the parent's, which a fork took along; it goes on there
+                    self._opened[1].close()  # inherited by a fork; the parent keeps using its own
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._reserve_locks()
                 environment = lmdb.open(
                     str(self.folder), map_size=settings.PLAYED_STORE_BYTES, max_dbs=3, max_readers=READERS, mode=0o600
                 )
-                environment.reader_check()  # places of processes that were killed
+                environment.reader_check()  # frees the slots of killed processes
                 tables = [environment.open_db(name) for name in (b"filters", b"expiry", b"months")]
                 self._opened = os.getpid(), environment, tables
             return self._opened[1], self._opened[2]
 
     def _reserve_locks(self) -> None:
-        """LMDB maps its table of readers into memory, and a process that writes there dies by SIGBUS on a full disk: so
-        the table is on the disk before it is used. Raises OSError where there is no room for it.
+        """Allocate LMDB's table of readers on disk. Otherwise a process that writes there dies by SIGBUS on a full
+        disk.
+
+        Raises OSError on a full disk.
         """
         file = os.open(self.folder / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -1,17 +1,15 @@
-"""From the plays in Redis to the month filters on disk: the hourly work on the time ring.
+"""Merges plays from Redis into the month filters on disk, every hour.
 
-A merge may die between any two steps, run twice, late, or beside another one, and no play is lost: plays are taken out
-of Redis only after the store has them on disk, and only as they were read (what was played again meanwhile stays);
-adding to a filter twice changes nothing; the store loses no change. A user's mark is taken off the ring after their
-plays, and put on again where plays have come in between.
+A merge may die at any point, run twice, late, or beside another one, and no play is lost:
+- Plays leave Redis only after the store has them on disk, and only as they were read. A play repeated meanwhile stays.
+- Adding to a filter twice changes nothing, and the store loses no change.
+- A user's mark leaves the ring after their plays, and is set again if new plays came in between.
 
-A user's plays are read, written and taken out in parts of `PART`, oldest first, and at most as many parts as the bound
-on waiting plays has, so that no command holds the server up. The rest of a crowd of plays is merged by tasks of its own
-(`merge_early`), as are the plays of users who fill half of their room within an hour. A user whose plays or filters
-cannot be understood holds up no other user.
+Plays are merged in parts of `PART`, oldest first, so that no command blocks Redis for long. A run merges a bounded
+number of parts. The rest, and users who fill half of their room within an hour, get tasks of their own (`merge_early`).
+One user's bad plays or filters do not stop other users.
 
-While a migration goes on, what a user played before there were filters (seen.migration.old) is added by the same write,
-and they are marked as migrated after it.
+During a migration the same write adds the user's old plays (seen.migration.old), and then marks them as migrated.
 
 Source: the deduplication article, 3.2.2.
 
@@ -46,16 +44,16 @@ PURGED_AT_ONCE = 500
 RUNS_KEPT = timedelta(days=30)
 """How long records of merges are kept."""
 CHUNK = 200
-"""Users that are merged by one transaction of the store."""
+"""Users per transaction of the store."""
 PART = 1_000
-"""Plays of one user that are read, merged and taken out at a time."""
+"""Plays of one user to read, merge and remove at a time."""
 OF_ONE_USER = (ValueError, ArithmeticError, PlayedRefusedError, StoreRefusedError)
-"""Failures that may come of what is kept of a single user; BadFilterError is one of them."""
+"""Errors that one user's data may cause. BadFilterError is a ValueError."""
 
 Mark = tuple[int, int]
-"""A shard, and a user who is marked on it."""
+"""A shard, and a user marked on it."""
 
-# KEYS: recent plays; ARGV: ids and scores as they were read. How many plays are left.
+# KEYS: recent plays; ARGV: ids and scores as they were read. Replies how many plays are left.
 FORGET = script(
     """
     for n = 1, #ARGV, 2 do
@@ -67,12 +65,12 @@ FORGET = script(
 
 
 class BadPlaysError(Exception):
-    """One user's plays or filters cannot be merged; the message names the user."""
+    """One user's plays or filters cannot be merged. The message names the user."""
 
 
 @dataclass(slots=True)
 class Merged:
-    """The result of a merge: users and plays merged, users that failed, and the first failure."""
+    """The result of a merge: merged users and plays, failed users, and the first failure."""
 
     users: int = 0
     plays: int = 0
@@ -81,10 +79,7 @@ class Merged:
 
 
 def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
-    """Merge the shards of one task on the node before this hour's, and write down how it went.
-
-    Raises the first failure in the end.
-    """
+    """Merge one task's shards on the node of the last hour, and record the result. Raises the first failure."""
     node, begin = node_before(now), time.monotonic()
     merged = merge_shards(node, shards_of_task(task_shard), now=now)
     seconds = time.monotonic() - begin
@@ -109,9 +104,9 @@ def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
 
 
 def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
-    """Merge all users who are marked on these shards of a node.
+    """Merge all users marked on these shards of a node.
 
-    Users whose filters cannot be read or written are left to the next pass, and the others are merged all the same.
+    Users whose filters cannot be read or written are left to the next pass. The others are merged anyway.
     """
     merged = Merged()
     try:
@@ -123,7 +118,7 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
                     merged.users += len(part)
                     _unmark(node, part, now)
                 except OF_ONE_USER as error:
-                    if len(part) > 1:  # one user's plays fail; the others must not wait for ever
+                    if len(part) > 1:  # one user's plays fail: retry each user alone
                         parts += [[mark] for mark in part]
                     else:
                         user_id = part[0][1]
@@ -133,16 +128,15 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
                 except StoreUnavailableError as error:
                     merged.failed += len(part)
                     merged.failure = merged.failure or error
-    except PlayedUnavailableError as error:  # all shards are on the same server
+    except PlayedUnavailableError as error:  # all shards are on one server
         merged.failure = merged.failure or error
     return merged
 
 
 def merge_early(user_id: int, *, now: datetime) -> int:
-    """Merge one user's plays before their hour is over; how many. The mark on the ring stays, for the hour's merge.
+    """Merge one user's plays before their hour is over; returns how many. The hour's merge removes the mark.
 
-    Where many are left another task is sent for; it is not where nothing could be merged. Raises what `merge_users`
-    does.
+    If many are left, sends another task, unless nothing could be merged. Raises like `merge_users`.
     """
     with errors():
         pipelined(client(), [("DEL", keys.played_early(user_id))])
@@ -156,10 +150,10 @@ def merge_early(user_id: int, *, now: datetime) -> int:
 
 
 def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Write what these users played to their filters, and take it out of Redis; how many plays.
+    """Write these users' plays to their filters and remove them from Redis; returns how many.
 
-    Of one user at most `rounds()` parts are merged; more wait only where a bound on waiting plays did not hold before.
-    Of deleted accounts nothing stays.
+    Merges at most `rounds()` parts of one user. More can wait only if the bound was not in force before. Deletes
+    everything of deleted accounts.
     """
     plays = 0
     left = list(user_ids)
@@ -175,12 +169,12 @@ def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
 
 
 def rounds() -> int:
-    """Parts of as many plays as may wait of one user, and one for what comes meanwhile."""
+    """The number of parts for the most plays that may wait, plus one for plays that come meanwhile."""
     return -(-int(settings.PLAYED_WAITING_CAP) // PART) + 1
 
 
 def _merge_part(user_ids: Sequence[int], now: datetime) -> dict[int, int]:
-    """Merge the oldest plays of each user, `PART` at most; how many of whom."""
+    """Merge each user's oldest plays, at most `PART`. Returns the number by user."""
     with errors():
         before = old.unmigrated(user_ids, now=now)
         replies = pipelined(
@@ -220,14 +214,14 @@ def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, Ids]:
 
 
 def _error() -> float:
-    """The error rate of one filter, so that the four that are asked stay within `PLAYED_ERROR_RATE` together."""
+    """The error rate of one filter. The four filters asked together stay within `PLAYED_ERROR_RATE`."""
     return float(settings.PLAYED_ERROR_RATE) / MONTHS
 
 
 def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Ids]) -> dict[FilterKey, int]:
-    """How much users will play in a month: as much as in the month before, or what the first hours promise.
+    """The expected plays of a month: as many as last month, or twice the first batch if that is more.
 
-    Migrated plays are added: their number is known.
+    Plus migrated plays, whose number is known.
     """
     before = store().read([FilterKey(key.user_id, key.month - 1) for key in months]) if months else []
     filters = (readable(key.user_id, data) for key, data in zip(months, before, strict=True))
@@ -239,7 +233,7 @@ def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Id
 
 
 def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
-    """The marked users, in chunks; one round trip looks into all shards."""
+    """The marked users in chunks. One round trip scans all shards."""
     cursors: dict[int, Any] = dict.fromkeys(shards, 0)
     waiting: set[Mark] = set()
     while cursors:
@@ -257,10 +251,10 @@ def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
 
 
 def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
-    """Take marks off; a user who has plays again is marked on the node of now.
+    """Remove marks. A user who has plays again is marked on the current node.
 
-    A play that comes before the count is seen by it. One that comes after it brings its own mark, after the plays and
-    so after the marks were taken off. It is likewise with histories that a migration brings.
+    A play before the count is counted. A later play sets its own mark afterwards, so the removal cannot hit that mark.
+    The same holds for histories of a migration.
     """
     by_shard: dict[int, list[int]] = {}
     for shard, user_id in marked:
@@ -283,7 +277,7 @@ def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
 
 
 def mark_strays(*, now: datetime) -> int:
-    """Mark all users with plays, for merges that died between taking off a mark and looking; returns their number."""
+    """Mark all users with plays, in case a merge died after removing a mark. Returns their number."""
     cursor: Any = 0
     marked = 0
     pattern = keys.played_recent(0)[:-1] + "*"
@@ -299,9 +293,9 @@ def mark_strays(*, now: datetime) -> int:
 
 
 def purge(*, now: datetime) -> int:
-    """Remove what has expired, a batch at a time, if these are the idle hours of the site's zone; how many filters.
+    """Remove expired filters in small batches, because others wait to write meanwhile. Returns how many.
 
-    Where a batch is removed others wait to write, so each is small.
+    Only in the idle hours of the site's zone.
     """
     purged = 0
     while now.astimezone(settings.SITE_ZONE).hour < IDLE_HOURS:

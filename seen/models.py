@@ -1,4 +1,4 @@
-"""Records of the work on the time ring."""
+"""Records of merges."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -6,9 +6,7 @@ from django.utils.translation import gettext_noop
 
 
 class MergeRun(models.Model):
-    """One task's work on its part of a node, for the site's operators. No program decides by it. A task that found no
-    user, and did not fail, is not written down.
-    """
+    """One task's merge, for operators only. Not recorded if the task found no user and did not fail."""
 
     node = models.PositiveSmallIntegerField(_("node"))
     task_shard = models.PositiveSmallIntegerField(_("task shard"))
@@ -30,7 +28,7 @@ class MergeRun(models.Model):
 
 
 class PlayedHistory(MergeRun):
-    """The state of it all, in the admin: a page of its own, with a permission of its own."""
+    """The page of the played history in the admin, with its own permission."""
 
     class Meta:
         proxy = True

@@ -1,4 +1,4 @@
-"""Filters of a server that has the commands BF.*."""
+"""Bloom filters for a server with BF.*."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from seen.bloom import Addition, Answer, Fill, is_foreign, sent
 from storage.connections import Command, script, tried
 
 REDISBLOOM = "MBbloom--"
-"""The type of its keys."""
+"""The type of RedisBloom's keys."""
 
-# ARGV: error rate, capacity, Unix time of the end, whether to replace what is no filter, members
+# ARGV: error rate, capacity, Unix time of the expiry, whether to replace a key of another type, members
 MODULE_ADD = script(
     f"""
     local key = KEYS[1]
@@ -43,20 +43,19 @@ MODULE_ADD = script(
 
 @dataclass(frozen=True, slots=True)
 class ModuleFilter:
-    """BF.* of the server; a member is `{user}:{item}`. Beyond its capacity a key grows by further filters, each twice
-    as large as the one before and half as often wrong.
+    """BF.* of the server, with members `{user}:{item}`. A full key grows by filters of twice the size and half the
+    error.
 
-    RedisBloom makes the first of them for half the rate that it is asked for, so that all together stay below; it is
-    asked for twice the rate, and so is wrong as often as configured when it is full, as the bitmap is. valkey-bloom
-    makes the first for the rate itself.
+    RedisBloom makes the first for half the requested rate, to stay below it in all. So it is asked for twice the rate,
+    and a full key has the configured error, like a bitmap. valkey-bloom makes the first for the rate itself.
     """
 
     capacity: int
     error: float
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """The ids that the filters know (`Filter.known`), by BF.MEXISTS."""
-        # RESP by hand, the members once for all keys: packing them costs more than asking.
+        """`Filter.known`."""
+        # RESP by hand, with the members packed once for all keys: packing costs more than the question.
         user = f"{user_id}:"
         tail = "".join([f"${len(user) + len(item)}\r\n{user}{item}\r\n" for item in map(str, ids)]).encode()
         heads = [b"*%d\r\n$10\r\nBF.MEXISTS\r\n$%d\r\n%b\r\n" % (len(ids) + 2, len(key), key.encode()) for key in keys]
@@ -70,7 +69,7 @@ class ModuleFilter:
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """Add ids to filters (`Filter.add`), by a script that calls BF.MADD."""
+        """`Filter.add`."""
         additions = list(additions)
         replies = sent(client, [self._adding(addition, replace=replace) for addition in additions])
         return [addition for addition, reply in zip(additions, replies, strict=True) if reply is None]
@@ -81,7 +80,7 @@ class ModuleFilter:
         return ("EVALSHA", MODULE_ADD, 1, key, self.error, self.capacity, expires_at, int(replace), *members)
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        """How full the filters are (`Filter.fill`), by BF.INFO."""
+        """`Filter.fill`."""
         replies = tried(client, [("BF.INFO", key) for key in keys])
         return [self._fill(reply) for reply in replies]
 
@@ -92,6 +91,6 @@ class ModuleFilter:
         if is_foreign(reply):
             return None
         facts = dict(zip(reply[::2], reply[1::2], strict=True))
-        # Each further filter is twice as large as the one before; the first is what was asked for.
+        # Each further filter is twice as large as the one before, so this gives the first one's capacity.
         grown = 2 ** facts[b"Number of filters"] - 1
         return Fill(facts[b"Number of items inserted"], facts[b"Capacity"] // grown)

@@ -1,15 +1,14 @@
-"""Plays that no filter holds yet, and the items that users were issued last, in a Redis that loses nothing.
+"""Plays that no filter has yet, and the items issued last, in a Redis that must not lose data.
 
-A play is acknowledged when Redis has it. A user's plays stand in a ZSET until a merge has written them to the filters
-(seen.merging), and the user is marked on the time ring for it. The plays are written before the mark: a merge that
-finds the mark finds the plays.
+A play is acknowledged when Redis has it. A user's plays wait in a ZSET for a merge (seen.merging), and the user is
+marked on the ring. Plays are written before the mark, so a merge that finds the mark finds the plays.
 
 At most `PLAYED_WAITING_CAP` plays of a user wait (the deduplication article, 3.3, allows 10,000 within an hour). From
-half of it on an early merge is asked for; a batch for which there is no room is refused whole. One script counts and
-adds, so no number of concurrent calls passes the bound.
+half of it on an early merge is requested. A batch that does not fit is refused as a whole. One script counts and adds,
+so concurrent calls cannot exceed the bound.
 
-A request waits 0.5 s, and a server that fails or is slow is asked by one thread at a time: else it would hold all
-threads of the site. Merges wait longer, without this breaker.
+Requests wait 0.5 s. One thread at a time asks a server that fails or is slow, so it cannot block all threads. Merges
+wait longer, without this breaker.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,19 +29,19 @@ from storage.connections import Command, client_of, pipelined, script
 from storage.queue import enqueue
 
 TIMEOUT_SECONDS = 2.0
-"""Seconds that workers and commands wait for the server."""
+"""How long workers and commands wait for the server."""
 ISSUED_COUNT = 100
-"""Issued items that are remembered for a user."""
+"""Issued items to remember for a user."""
 ISSUED_LIFE = timedelta(days=30)
 KEPT_LIFE = timedelta(days=217)
-"""No filter lives longer after its last play: to the end of the sixth month after."""
+"""At least as long as a filter lives after its last play: to the end of the sixth month after."""
 EARLY_SECONDS = 5
-"""Between two requests for an early merge of one user; a refused caller is told to wait for so long."""
+"""Least time between two early merges of one user, and the wait for a refused caller."""
 AT_ONCE = 1_000
-"""Plays of one user that one command asks for or lists."""
+"""Plays of one user to ask for or list per command."""
 
-# KEYS[1]: recent plays; ARGV: how many may wait, then score and id by turns. How many wait now; -1: no room, and none
-# was taken.
+# KEYS[1]: recent plays; ARGV: the most that may wait, then score and id in turn. Replies how many wait now, or -1 if
+# they do not fit and none was taken.
 TAKE = script(
     """
     local key = KEYS[1]
@@ -56,15 +55,15 @@ TAKE = script(
 
 
 class PlayedUnavailableError(Exception):
-    """The server of the plays did not answer: nothing was acknowledged."""
+    """The plays' server did not answer. Nothing was acknowledged."""
 
 
 class PlayedRefusedError(PlayedUnavailableError):
-    """The server of the plays answered, but would not do this: something is wrong with a key or a command."""
+    """The plays' server answered with an error: something is wrong with a key or a command."""
 
 
 class PlaysFullError(Exception):
-    """Raised when too many plays of a user wait for merging: nothing was acknowledged. Merging makes room."""
+    """Too many plays of a user wait. Nothing was acknowledged. Merging makes room."""
 
 
 class Play(NamedTuple):
@@ -76,9 +75,9 @@ class Play(NamedTuple):
 
 
 class Recent(NamedTuple):
-    """A user's plays that no filter may hold yet, and the items that they were issued last.
+    """A user's plays that may be in no filter, and the items issued last.
 
-    `is_whole` is false where more plays wait than may: a version without the bound, or a higher bound, left them.
+    `is_whole` is false if more plays wait than allowed: an older version or a higher bound left them.
     """
 
     played: list[int]
@@ -93,13 +92,14 @@ _client = cache(client_of)
 
 
 def client() -> redis.Redis:
-    """The server for workers and commands, which may wait longer than a request."""
+    """The server for workers and commands, with a longer time-out."""
     return _client(settings.PLAYED_URL, TIMEOUT_SECONDS)
 
 
 def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
-    """Replies in one round trip: to a request within `PLAYED_TIMEOUT_SECONDS` and behind the breaker. Raises
-    PlayedUnavailableError.
+    """Replies in one round trip. For a request within `PLAYED_TIMEOUT_SECONDS` and the breaker.
+
+    Raises PlayedUnavailableError.
     """
     with errors():
         if not is_request:
@@ -111,10 +111,10 @@ def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Turn every way in which the server can fail into `PlayedUnavailableError`."""
+    """Turn every error of the server into `PlayedUnavailableError`."""
     try:
         yield
-    except redis.OutOfMemoryError as error:  # not of this key or command
+    except redis.OutOfMemoryError as error:  # not about this key or command
         raise PlayedUnavailableError(str(error)) from error
     except redis.ResponseError as error:
         raise PlayedRefusedError(str(error)) from error
@@ -129,20 +129,18 @@ def is_marked() -> bool:
 
 
 def record(plays: Iterable[Play], *, now: datetime) -> None:
-    """Record plays (`take`). Raises PlaysFullError if a user has no room for theirs; those of others are kept then."""
+    """`take`, but raises PlaysFullError if a user's plays do not fit. Other users' plays are kept."""
     if full := take(plays, now=now):
         raise PlaysFullError(f"{settings.PLAYED_WAITING_CAP} plays of user {full[0]} wait")
 
 
 def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
-    """Take plays, in one round trip; when it returns they are in every answer. Returns the users who had no room for
-    theirs, of whom none was taken.
+    """Take plays in one round trip. Then they are in every answer. Returns users whose plays did not fit: none were
+    taken.
 
-    Raises PlayedUnavailableError. A second round trip asks for the early merge of users who fill half of their room.
-
-    While a migration may be rolled back they are written to the old server too (seen.migration.old), in another round
-    trip. A caller that is not told whether it worked may do it again: a play is there once, however often it is
-    recorded.
+    A second round trip requests early merges of users who fill half of their room. During a migration a third one
+    writes to the old server too (seen.migration.old). A caller may repeat it: each play counts once. Raises
+    PlayedUnavailableError.
     """
     by_user: dict[int, list[int]] = {}
     for play in plays:
@@ -165,14 +163,14 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
 
 
 def is_crowded(size: int) -> bool:
-    """Whether so many plays of one user are to be merged before their hour is over."""
+    """Whether this many plays of one user need a merge before their hour is over."""
     return size >= int(settings.PLAYED_WAITING_CAP) // 2
 
 
 def ask_early(user_ids: Sequence[int], *, is_request: bool = True) -> None:
-    """Send for early merges, at most one in `EARLY_SECONDS` for a user. One round trip, none without users.
+    """Enqueue early merges, at most one per user in `EARLY_SECONDS`. One round trip.
 
-    Where the broker does not take it the next call asks again. Raises PlayedUnavailableError.
+    If the broker refuses, a later call enqueues again. Raises PlayedUnavailableError.
     """
     if not user_ids:
         return
@@ -186,7 +184,7 @@ def ask_early(user_ids: Sequence[int], *, is_request: bool = True) -> None:
 
 
 def marks(user_ids: Iterable[int], *, now: datetime) -> list[Command]:
-    """The commands that mark users on the node of now."""
+    """Commands that mark users on the current node."""
     by_shard: dict[int, list[int]] = {}
     for user_id in user_ids:
         by_shard.setdefault(shard_of(user_id), []).append(user_id)
@@ -195,7 +193,7 @@ def marks(user_ids: Iterable[int], *, now: datetime) -> list[Command]:
 
 
 def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True) -> None:
-    """Remember the last items that users were issued: pages of a user id and item ids, the last issued at the end.
+    """Remember issued items: (user id, item ids) with the last issued at the end.
 
     One round trip. Raises PlayedUnavailableError.
     """
@@ -212,7 +210,7 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True
 
 
 def recent(user_id: int) -> Recent:
-    """The plays that wait for a merge, up to the bound, and the issued items; one round trip.
+    """The plays that wait for a merge, up to the bound, and the issued items. One round trip.
 
     Raises PlayedUnavailableError.
     """
@@ -222,9 +220,7 @@ def recent(user_id: int) -> Recent:
 
 
 def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
-    """The ids of `item_ids` whose plays are not merged, however many wait; one round trip. Raises
-    PlayedUnavailableError.
-    """
+    """The ids in `item_ids` with waiting plays, even beyond the bound. Raises PlayedUnavailableError."""
     key = keys.played_recent(user_id)
     parts = [item_ids[first : first + AT_ONCE] for first in range(0, len(item_ids), AT_ONCE)]
     replies = _ask([("ZMSCORE", key, *part) for part in parts])
@@ -233,13 +229,13 @@ def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
 
 
 def dated(user_id: int) -> list[Play]:
-    """All plays that wait for a merge, the oldest first; a round trip for each `AT_ONCE`.
+    """All plays that wait for a merge, the oldest first. A round trip for each `AT_ONCE`.
 
     Raises PlayedUnavailableError.
     """
     found: dict[bytes, bytes] = {}
     cursor: Any = 0
-    while True:  # a scan has an end, and misses nothing that is there from its begin to its end
+    while True:  # ZSCAN ends, and returns everything that is there from its start to its end
         ((cursor, reply),) = _ask([("ZSCAN", keys.played_recent(user_id), cursor, "COUNT", AT_ONCE)])
         found.update(zip(reply[::2], reply[1::2], strict=True))
         if int(cursor) == 0:
@@ -249,7 +245,7 @@ def dated(user_id: int) -> list[Play]:
 
 
 def forget(user_ids: Sequence[int]) -> int:
-    """Remove what is not merged of users, what they were issued, and their marks; how many there were."""
+    """Delete users' waiting plays, issued items and marks. Returns how many there were."""
     commands: list[Command] = []
     for user_id in user_ids:
         commands += [("UNLINK", keys.played_recent(user_id)), ("UNLINK", keys.issued(user_id))]

@@ -1,4 +1,4 @@
-"""The played history's receivers of the signals from below."""
+"""The played history's receivers of signals from packages below."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from seen import export, forgetting
 
 @receiver(account_purged)
 def forget_plays(sender: type[User], user: User, **kwargs: Any) -> int:
-    """Forget a deleted account's plays; returns how many entries there were."""
+    """Delete a deleted account's plays. Returns how many entries there were."""
     return forgetting.forget([user.pk], now=timezone.now())
 
 
 @receiver(export_requested)
 def export_plays(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The files of the reader's played history, for their own data."""
+    """The played history in the reader's export."""
     return export.files(reader, now=timezone.now())

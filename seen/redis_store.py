@@ -1,4 +1,4 @@
-"""Month filters on a server that speaks the Redis protocol and keeps its data on disk (Apache Kvrocks).
+"""Month filters on a server with the Redis protocol that stores on disk (Apache Kvrocks).
 
 See docs/decisions.md: A play leaves Redis only after it is on disk.
 """
@@ -29,11 +29,11 @@ from storage.breaker import Breaker
 from storage.connections import client_of, pipelined, script
 
 ATTEMPTS = 20
-"""How often a change is made again that others made meanwhile."""
+"""How often to repeat a change that others overtook."""
 TIMEOUT_SECONDS = 5.0
-"""Seconds that workers and commands wait for a server."""
+"""How long workers and commands wait for a server."""
 
-# KEYS: filter; ARGV: digest of what was read (empty: nothing), what it shall be (empty: nothing), Unix time of the end
+# KEYS: filter; ARGV: digest of what was read (empty: nothing), the new value (empty: none), Unix time of the expiry
 REPLACE = script(
     """
     local old = redis.call('GET', KEYS[1])
@@ -56,10 +56,10 @@ breaker = Breaker(name="filters")
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Turn every way in which a server can fail into `StoreUnavailableError`."""
+    """Turn every error of a server into `StoreUnavailableError`."""
     try:
         yield
-    except redis.OutOfMemoryError as error:  # not of this key or command
+    except redis.OutOfMemoryError as error:  # not about this key or command
         raise StoreUnavailableError(str(error)) from error
     except redis.ResponseError as error:
         raise StoreRefusedError(str(error)) from error
@@ -68,7 +68,7 @@ def _errors() -> Iterator[None]:
 
 
 class RedisStore:
-    """Filters as strings of a server, each with its end."""
+    """Filters as strings with an expiry."""
 
     def __init__(self, url: str) -> None:
         self.client = client_of(url, TIMEOUT_SECONDS)
@@ -76,17 +76,17 @@ class RedisStore:
         self._request_client = client_of(url, self._patience)
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """The filters, in order. One round trip."""
+        """`FilterStore.read`, in one round trip."""
         return self._ask([("GET", self._key(key)) for key in keys])
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """The filters, in order, within the patience of a request."""
+        """`FilterStore.read_briefly`."""
         commands = [("GET", self._key(key)) for key in keys]
         with _errors(), breaker.asking(self._patience):
             return pipelined(self._request_client, commands, patience_seconds=self._patience)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """Write what `change` makes of each filter; at most `ATTEMPTS` times for keys that change in between."""
+        """`FilterStore.update`, with at most `ATTEMPTS` tries for keys that others change."""
         left = list(keys)
         for _ in range(ATTEMPTS):
             if not left:
@@ -105,20 +105,20 @@ class RedisStore:
         raise StoreUnavailableError(f"{len(left)} filters are written by others all the time")
 
     def purge(self, *, now: datetime, limit: int) -> int:
-        """Always 0: the server removes expired filters by itself."""
+        """Always 0: the server removes expired filters."""
         return 0
 
     def stats(self) -> dict[int, MonthStats]:
-        """Counted beside the filters: about right after a server failed, and of expired months not at all."""
+        """Counted beside the filters, so approximate after a failure. Without expired months."""
         end = month_of(datetime.now(UTC)) - KEPT_MONTHS
         return {month: one for month, one in self._counts().items() if one.filters and month >= end}
 
     def count(self, month: int) -> int:
-        """The number of filters of a month, as exact as `stats`."""
+        """As exact as `stats`."""
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:
-        """Whether the server holds a filter, within the patience of a request."""
+        """`FilterStore.holds_any`."""
         with _errors(), breaker.asking(self._patience):
             (found,) = pipelined(
                 self._request_client, [("EXISTS", keys.played_months())], patience_seconds=self._patience
@@ -126,7 +126,7 @@ class RedisStore:
         return bool(found)
 
     def clear(self, month: int) -> Iterator[int]:
-        """Remove the keys of a month, part by part; yields how many each part had."""
+        """`FilterStore.clear`."""
         cursor: Any = 0
         pattern = keys.played_filter(0, month)[:-1] + "*"
         while True:

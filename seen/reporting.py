@@ -1,4 +1,4 @@
-"""Plays that callers report, of one user or of many at once: counted against each user's rate, then taken together."""
+"""Reported plays: counted against each user's rate, then taken together."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,11 +11,10 @@ SCOPE = "played_ids"
 
 
 def report(plays: Mapping[int, Sequence[int]], *, now: datetime) -> dict[int, float]:
-    """Take plays of now, ids by user. Returns the seconds to wait of those whose plays were not taken.
+    """Take plays of now, ids by user. Returns the seconds to wait for users whose plays were not taken.
 
-    A user is refused whose rate of ids is used up, or of whom too many plays wait to be merged; what is refused costs
-    nothing of the rate, and holds up no other user. At most four round trips, however many users. Raises
-    PlayedUnavailableError, and then none of it is acknowledged.
+    Refuses a user whose rate is used up, or whose plays do not fit. Refused plays cost nothing of the rate and do not
+    stop other users. At most four round trips. Raises PlayedUnavailableError; then nothing is acknowledged.
     """
     costs = {str(user_id): len(ids) for user_id, ids in plays.items()}
     waits = {int(who): wait for who, wait in rates.hit_each(SCOPE, costs).items()}

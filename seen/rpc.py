@@ -1,11 +1,10 @@
-"""The played history over gRPC (seen/seen.proto), for services that rank and are written in any language.
+"""The played history over gRPC (seen/seen.proto), for ranking services in any language.
 
-The same functions as behind `POST /api/v1/seen/*`, with the same tokens, rates and limits. The server is a process of
-its own (`manage.py played_grpc`): a pool of threads, each with a connection to PostgreSQL that goes on from call to
-call, as a web server's do. Health and reflection are the standard services; health is what a look every two seconds
-found, for all of the server ("") and for the service.
+The same functions as `POST /api/v1/seen/*`, with the same tokens, rates and limits. A process of its own (`manage.py
+played_grpc`) with a pool of threads, because PostgreSQL, Redis and LMDB block. Health and reflection are the standard
+services. Health is checked every two seconds, for the whole server ("") and for the service.
 
-Threads, because PostgreSQL, Redis and LMDB block. Ids are fixed64: numpy reads 10,000 of them in 3 µs.
+Ids are fixed64, because numpy reads 10,000 of them in 3 µs.
 """
 
 import logging
@@ -62,18 +61,18 @@ logger = logging.getLogger(__name__)
 
 SERVICE = DESCRIPTOR.services_by_name["Seen"].full_name
 MESSAGE_BYTES = 1024 * 1024
-"""Ten thousand ids are 80 kB; a caller that sends too many shall get our own error."""
+"""10,000 ids are 80 kB. With room above that, a caller with too many gets our own error."""
 WAITING = 1000
-"""Calls at a time, of which those beyond the threads wait."""
+"""The most calls at a time. Those beyond the threads wait."""
 LEAST_SECONDS = 0.002
-"""A call that has less left until its deadline is not begun."""
+"""A call with less time to its deadline is refused."""
 LOOK_SECONDS = 2.0
-"""Between two looks at the servers."""
+"""Time between two checks of the servers."""
 
 OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
-    ("grpc.so_reuseport", 1),  # several processes share the calls to one port, and `up` holds the port for this one
-    # Clients that are gone without a word are found out within 80 seconds; theirs may ask every 10.
+    ("grpc.so_reuseport", 1),  # several processes may share the port, and `up` holds it for this one
+    # Dead clients are noticed within 80 seconds. Clients may ping every 10.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -86,7 +85,7 @@ Response = TypeVar("Response")
 
 
 class RefusedError(Exception):
-    """Why a call is not served; `retry_after` in seconds, where another time it may be."""
+    """Why a call is refused. `retry_after` in seconds, if it may be repeated."""
 
     def __init__(self, code: grpc.StatusCode, detail: str, retry_after: float = 0) -> None:
         super().__init__(detail)
@@ -100,30 +99,30 @@ class Seen(seen_pb2_grpc.SeenServicer):
     """The calls, named as in the proto."""
 
     def Filter(self, request: FilterRequest, context: grpc.ServicerContext) -> FilterResponse:  # noqa: N802
-        """Answer which of the asked ids a user has not seen."""
+        """Which ids the user has not seen."""
         return _answer(request, context, _of_one(ASKED, _filtered))
 
     def RecordPlays(  # noqa: N802
         self, request: RecordPlaysRequest, context: grpc.ServicerContext
     ) -> RecordPlaysResponse:
-        """Take the plays of one user."""
+        """Record one user's plays."""
         return _answer(request, context, _of_one(REPORTED, _recorded))
 
     def RecordBatch(  # noqa: N802
         self, request: RecordBatchRequest, context: grpc.ServicerContext
     ) -> RecordBatchResponse:
-        """Take the plays of many users."""
+        """Record the plays of many users."""
         return _answer(request, context, _batch)
 
     def RecordIssued(  # noqa: N802
         self, request: RecordIssuedRequest, context: grpc.ServicerContext
     ) -> RecordIssuedResponse:
-        """Take the items that one user was issued."""
+        """Record items issued to one user."""
         return _answer(request, context, _of_one(REPORTED, _issued))
 
 
 def _of_one(most: int, work: Callable[[int, Ids], Response]) -> Callable[[OfOne, User], Response]:
-    """The work of a call about one user and at most so many ids."""
+    """A call about one user and at most `most` ids."""
 
     def answer(request: OfOne, caller: User) -> Response:
         user_id, ids = _named(request, caller, most)
@@ -136,7 +135,7 @@ def _of_one(most: int, work: Callable[[int, Ids], Response]) -> Callable[[OfOne,
 
 def _filtered(user_id: int, ids: Ids) -> FilterResponse:
     left = unseen_ids(user_id, ids, now=timezone.now())
-    # The message is made of its bytes (field 1, packed): ten thousand numbers one by one would take a millisecond.
+    # Built from bytes (field 1, packed), because 10,000 single numbers would take a millisecond.
     packed = left.astype("<u8").tobytes()
     answer: FilterResponse = FilterResponse.FromString(b"\x0a" + _varint(len(packed)) + packed)
     return answer
@@ -154,7 +153,7 @@ def _recorded(user_id: int, ids: Ids) -> RecordPlaysResponse:
 
 
 def _batch(request: RecordBatchRequest, caller: User) -> RecordBatchResponse:
-    """Everything is looked at before anything is taken. Raises RefusedError."""
+    """Checks everything before taking anything. Raises RefusedError."""
     plays: dict[int, list[int]] = {}
     if not 1 <= len(request.plays) <= USERS:
         raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"From 1 to {USERS} users, not {len(request.plays)}.")
@@ -179,7 +178,7 @@ def _issued(user_id: int, ids: Ids) -> RecordIssuedResponse:
 
 
 def _varint(number: int) -> bytes:
-    """A length as protobuf writes it: seven bits a byte, the lowest first."""
+    """A length in protobuf's format: seven bits a byte, the lowest first."""
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)
@@ -190,7 +189,7 @@ def _varint(number: int) -> bytes:
 
 # --- Around every call -----------------------------------------------------------------------------------
 def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Request, User], Response]) -> Response:
-    """The answer of `work` to a request and its caller, or the status that says why there is none."""
+    """The answer of `work`, or a status that says why there is none."""
     began = time.perf_counter()
     method = request.DESCRIPTOR.name.removesuffix("Request")
     code = grpc.StatusCode.OK
@@ -224,14 +223,14 @@ def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Req
 
 
 def check_time(context: grpc.ServicerContext) -> None:
-    """Raise RefusedError where no caller waits for the answer any more, or would not until it is there."""
+    """Raise RefusedError if the caller no longer waits, or too little time is left."""
     left = context.time_remaining()
     if not context.is_active() or (left is not None and left < LEAST_SECONDS):
         raise RefusedError(grpc.StatusCode.DEADLINE_EXCEEDED, "Too little time is left to begin.")
 
 
 def _caller(context: grpc.ServicerContext) -> User:
-    """The user whose token the call carries; the call is counted before anything is asked. Raises RefusedError."""
+    """The user of the call's token. Counts the call first. Raises RefusedError."""
     given = [value for name, value in context.invocation_metadata() if name == "authorization"]
     words = given[0].split() if len(given) == 1 else []
     is_token = len(words) == 2 and words[0].lower() == "token"
@@ -254,13 +253,13 @@ def _let_wait(seconds: float | None) -> None:
 
 
 def _address(context: grpc.ServicerContext) -> str:
-    """The address that the rates count: of the peer, as gRPC spells it (`ipv4:192.0.2.1:50000`, `ipv6:[::1]:50000`)."""
+    """The peer's address for the rates. gRPC writes `ipv4:192.0.2.1:50000` or `ipv6:[::1]:50000`."""
     kind, _, place = unquote(context.peer()).partition(":")
     return rates.customer(place.rpartition(":")[0].strip("[]")) if kind in ("ipv4", "ipv6") else kind
 
 
 def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
-    """The user and the ids that a call is about, if the caller may ask for them. Raises RefusedError."""
+    """The user and ids of a call, if the caller may ask for them. Raises RefusedError."""
     user_id = request.user_id or caller.pk
     ids: Ids = np.array(request.ids, dtype=np.uint64)
     if not 1 <= len(ids) <= most:
@@ -274,11 +273,11 @@ def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
 
 # --- The server ------------------------------------------------------------------------------------------
 class Server:
-    """gRPC on one port, with health and reflection. The disk store is opened by the process that starts it."""
+    """gRPC on one port, with health and reflection. Open the disk store in the process that starts it."""
 
     def __init__(self, address: str, *, threads: int) -> None:
-        """Raises RuntimeError when it cannot listen on `address` (host:port; port 0 is any)."""
-        # Watchers of health hold no thread.
+        """Raises RuntimeError if it cannot listen on `address` (host:port; port 0 is any)."""
+        # Watchers of health do not hold a thread.
         self._health = HealthServicer(experimental_non_blocking=True)
         self._state: dict[str, str] = {}
         self._stopping = threading.Event()
@@ -294,15 +293,15 @@ class Server:
         self.port: int = self._server.add_insecure_port(address)
 
     def start(self) -> None:
-        """Begin to serve, and to watch the servers behind."""
+        """Start serving and checking the servers behind."""
         self._look()
         self._server.start()
         self._watch.start()
 
     def stop(self, grace: float) -> None:
-        """Take no new calls, and end when those that run are answered, after `grace` seconds at the latest.
+        """Take no new calls, and wait for running ones for at most `grace` seconds.
 
-        Watchers of health are told, and are let go only then: their calls have no end of their own.
+        Watchers of health are told first, because their calls have no end of their own.
         """
         self._stopping.set()
         self._health.enter_graceful_shutdown()
@@ -310,7 +309,7 @@ class Server:
         self._watch.join()
 
     def _look_again(self) -> None:
-        """Until `stop`, whatever a look raises."""
+        """Check until `stop`, whatever a check raises."""
         while not self._stopping.wait(LOOK_SECONDS):
             try:
                 self._look()
@@ -319,7 +318,7 @@ class Server:
                 self._tell(is_serving=False)
 
     def _look(self) -> None:
-        """Find out whether calls can be served, and say so."""
+        """Check whether calls can be served, and set the health."""
         states = health.probed(
             {
                 "postgresql": health.postgresql_check(),

@@ -1,4 +1,4 @@
-"""The state of the played history, in the parts that seen.status finds out."""
+"""The state of the played history, in parts that seen.status fills."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -9,18 +9,18 @@ from seen.migration.old import Phase
 
 
 class NodeState(StrEnum):
-    """The states of a node of the time ring."""
+    """The states of a node of the ring."""
 
     CURRENT = "current"
-    """Plays of this hour are marked here."""
+    """This hour's plays are marked here."""
     MERGING = "merging"
-    """A node whose hour is over, and on which the tasks of this hour work."""
+    """The last hour's node, which this hour's tasks merge."""
     LEFT = "left"
-    """No task works on it: users who are left here were missed twice, and are merged one lap later."""
+    """No task works here. Remaining users were missed twice, and wait one lap."""
 
 
 class Node(msgspec.Struct):
-    """A node of the time ring. `hour`: the begin of the last hour whose plays are marked on it."""
+    """A node of the ring. `hour`: the start of the last hour whose plays were marked on it."""
 
     number: int
     state: NodeState
@@ -29,7 +29,7 @@ class Node(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """The work of a task."""
+    """One merge of a task."""
 
     started_at: datetime
     seconds: float
@@ -41,8 +41,7 @@ class Run(msgspec.Struct):
 class TaskShard(msgspec.Struct):
     """A part of the ring that one task merges.
 
-    `first` and `second` are its last merges of the first and the second half of an hour: the second pass compensates
-    the first. A pass that finds no user leaves none.
+    `first` and `second`: its last merges in the first and second half of an hour. A pass without users leaves none.
     """
 
     number: int
@@ -50,18 +49,18 @@ class TaskShard(msgspec.Struct):
     merging: int
     left: int
     fullest: int
-    """Users in the fullest of its shards' sets."""
+    """Users in its fullest set."""
     first: Run | None = None
     second: Run | None = None
 
     @property
     def users(self) -> int:
-        """Users that wait in the shard."""
+        """Waiting users."""
         return self.current + self.merging + self.left
 
 
 class Hour(msgspec.Struct):
-    """The merges within an hour, of plays of the hour before it as a rule."""
+    """The merges within an hour, usually of plays of the hour before."""
 
     hour: datetime
     users: int = 0
@@ -71,7 +70,7 @@ class Hour(msgspec.Struct):
 
 
 class Failure(msgspec.Struct):
-    """A merge that failed."""
+    """A failed merge."""
 
     at: datetime
     node: int
@@ -84,12 +83,12 @@ class Server(msgspec.Struct):
 
     memory: int
     is_logged: bool
-    """Whether it keeps an AOF."""
+    """Whether it has an AOF."""
     evicts: bool
 
 
 class Month(msgspec.Struct):
-    """Filters of a month. `size` in bytes."""
+    """A month's filters. `size` in bytes."""
 
     month: str
     age: int
@@ -99,12 +98,12 @@ class Month(msgspec.Struct):
 
     @property
     def each(self) -> int:
-        """Bytes of a filter of the month, on average."""
+        """Average bytes of a filter."""
         return self.size // self.filters
 
 
 class Room(msgspec.Struct):
-    """The file of the LMDB store, how large it may become, and what its disk has left; in bytes."""
+    """The LMDB file, its limit, and the free space on its disk, in bytes."""
 
     used: int
     most: int
@@ -112,20 +111,20 @@ class Room(msgspec.Struct):
 
 
 class Moving(msgspec.Struct):
-    """How far the migration of old histories is (seen.migration.migrate)."""
+    """How far the migration is (seen.migration.migrate)."""
 
     phase: Phase
     users: int
-    """In what was read of the files."""
+    """In the parts of files that were read."""
     merged: int
     left: int
     files: int
     unread: int
-    """Files that are not read to their end."""
+    """Files not read to their end."""
 
 
 class Problem(msgspec.Struct):
-    """A problem of the played history: its name for machines, and a sentence for people."""
+    """A problem: its name for machines, and a sentence for people."""
 
     name: str
     text: str
@@ -145,9 +144,9 @@ class Status(msgspec.Struct):
     room: Room | None
     last_merge: datetime | None
     migration: Moving | None
-    """None where there never was one."""
+    """None if there was never one."""
 
     @property
     def users(self) -> int:
-        """The number of users who wait."""
+        """Waiting users."""
         return sum(node.users for node in self.nodes)

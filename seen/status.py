@@ -1,12 +1,10 @@
-"""How the played history is doing: what waits on the time ring, what was merged, what the filters hold, and what
-needs attention.
+"""Collects the state of the played history: users waiting on the ring, merges, filters, and problems.
 
-Redis is asked in 7 round trips (for the 30,000 counts of 5,000 shards; 0.15 s), the store 4 times, PostgreSQL 4
-times, whatever they hold. A server that does not answer is reported as a problem, and the rest is shown all the same. A
-user is marked on the node of every hour in which they played, and waits there: a user who played in two hours that are
-not merged is counted twice.
+Makes 7 round trips to Redis (30,000 counts for 5,000 shards take 0.15 s), 4 reads of the store and 4 queries, whatever
+they hold. A server that does not answer is a problem; the rest is still shown. A user waits on the node of every hour
+in which they played, so a user may be counted twice.
 
-It is counted when the page is opened, because the page is needed when beat and workers are down.
+Computed when the page is opened, because it is needed when beat and workers are down.
 """
 
 import shutil
@@ -48,18 +46,18 @@ T = TypeVar("T")
 
 HOUR = timedelta(hours=1)
 SPAN = timedelta(days=1)
-"""How far back is told."""
+"""How far back the state goes."""
 AT_ONCE = 5_000
-"""Counts of one round trip."""
+"""Counts per round trip."""
 FAILURES_SHOWN = 10
 LATE = timedelta(minutes=15)
-"""The time after the full hour by which merges have begun, if a worker does them."""
+"""How long after the full hour merges must have begun."""
 FULL = 0.9
-"""The share of the store's room at which it counts as full."""
+"""The share of its room at which the store counts as full."""
 
 
 def collect(*, now: datetime) -> Status:
-    """Ask all servers. Raises Django's database errors only."""
+    """Ask all servers. Raises only Django's database errors."""
     problems: list[Problem] = []
     ring = _tried(lambda: _ring(now), problems, "plays")
     nodes, task_shards, server = ring or ([], [], None)
@@ -84,7 +82,7 @@ def collect(*, now: datetime) -> Status:
 
 
 def measure(*, now: datetime) -> Status:
-    """Set the metrics to what is so now."""
+    """Set the metrics."""
     status = collect(now=now)
     down = {problem.name for problem in status.problems}
     for name in ("plays", "store"):
@@ -125,7 +123,7 @@ def _ring(now: datetime) -> tuple[list[Node], list[TaskShard], Server]:
     sets = [[keys.played_users(node, shard) for shard in shards] for node in range(NODES)]
     counts: list[int] = []
     with errors():
-        # A site without plays is quiet: a sixth of the cost of counting.
+        # If nobody played, EXISTS costs a sixth of counting.
         used = pipelined(client(), [("EXISTS", *each) for each in sets])
         for each, is_used in zip(sets, used, strict=True):
             asked = [("SCARD", key) for key in each] if is_used else []
@@ -185,7 +183,7 @@ def _add_runs(task_shards: Sequence[TaskShard], now: datetime) -> None:
 
 
 def _hours(now: datetime) -> list[Hour]:
-    """Each of the last day, the running one at the end."""
+    """The hours of the last day, the current one last."""
     this_hour = now.replace(minute=0, second=0, microsecond=0)
     first = this_hour - SPAN + HOUR
     found = {hour: Hour(hour, *rest) for hour, *rest in fetch(BY_HOUR, [first - timedelta.resolution, now])}
@@ -219,7 +217,7 @@ def _moving() -> Moving | None:
 
 
 def _room() -> Room | None:
-    """Where LMDB is the store; a server of its own tells of its own room."""
+    """For LMDB only. A server reports its own space."""
     found = store()
     if not isinstance(found, LmdbStore):
         return None
@@ -227,7 +225,7 @@ def _room() -> Room | None:
         used = (found.folder / "data.mdb").stat().st_size
         return Room(used, settings.PLAYED_STORE_BYTES, shutil.disk_usage(found.folder).free)
     except OSError:
-        return None  # it is not made yet
+        return None  # not created yet
 
 
 # --- Problems that an administrator looks after ------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The disk store of the month filters that the settings name: LMDB beside the site by default, or a server by URL."""
+"""The disk store of month filters from the settings: LMDB beside the site, or a server."""
 
 from django.conf import settings
 
@@ -10,7 +10,7 @@ _store: FilterStore | None = None
 
 
 def store() -> FilterStore:
-    """The store that the settings name."""
+    """The store from the settings."""
     global _store
     if _store is None:
         url = settings.PLAYED_STORE_URL

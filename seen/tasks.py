@@ -1,4 +1,4 @@
-"""The workers' tasks for the played history: they call what does the work."""
+"""The workers' tasks for the played history."""
 
 from celery import shared_task
 from django.conf import settings
@@ -9,7 +9,7 @@ from storage.connections import database_now
 
 @shared_task(name="seen.merge_plays")
 def merge_plays() -> None:
-    """Twice an hour: the second pass meets what the first missed."""
+    """Runs twice an hour. The second pass gets what the first missed."""
     for task_shard in range(settings.PLAYED_TASK_SHARDS):
         merge_task_shard.delay(task_shard)
 
@@ -22,7 +22,7 @@ def merge_task_shard(task_shard: int) -> None:
 
 @shared_task(name="seen.merge_user")
 def merge_user(user_id: int) -> None:
-    """For a user who fills half of the room that plays wait in."""
+    """Merge a user who fills half of their room."""
     merging.merge_early(user_id, now=database_now())
 
 
@@ -34,7 +34,7 @@ def mark_strays() -> None:
 
 @shared_task(name="seen.purge_filters")
 def purge_filters() -> None:
-    """Remove filters that have expired."""
+    """Remove expired filters."""
     merging.purge(now=database_now())
 
 

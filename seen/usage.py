@@ -1,9 +1,8 @@
-"""Whether this site keeps a played history at all, so that Discover takes it in without being told to.
+"""Whether this site keeps a played history, so that Discover can use it without a setting.
 
-It does where something was played within the life of a filter: the server of plays keeps a mark then (seen.played
-writes it), the store of the filters has any, or an old Redis is being migrated. A process asks once in
-`ASKED_EVERY_SECONDS`, at most one of its threads at a time: where the service was never used that is a round trip a
-minute, and no file of the store is made.
+It does if something was played within the life of a filter (a mark in Redis, written by seen.played), if the store has
+filters, or if an old Redis is being migrated. A process asks once in `ASKED_EVERY_SECONDS`, in one thread. Without a
+history that is one round trip a minute, and creates no store file.
 """
 
 import threading
@@ -17,12 +16,12 @@ from seen.played import PlayedUnavailableError
 from seen.store import store
 
 RECORDED = frozenset({"plays", "both"})
-"""The values of `DISCOVER_SEEN` with which items that Discover issues or a reader opens enter the history."""
+"""Values of `DISCOVER_SEEN` for which items that Discover issues or a reader opens enter the history."""
 ASKED_EVERY_SECONDS = 60.0
 
 
 class Usage:
-    """The last answer of this process, and when it was asked for."""
+    """This process's last answer, and when to ask again."""
 
     def __init__(self) -> None:
         self._asking = threading.Lock()
@@ -30,8 +29,9 @@ class Usage:
         self._until = 0.0
 
     def is_kept(self) -> bool:
-        """Whether there is a history. The last answer stands while a server does not answer; without one it raises
-        PlayedUnavailableError or StoreUnavailableError.
+        """Whether there is a history. During an outage the last answer counts.
+
+        Without one raises PlayedUnavailableError or StoreUnavailableError.
         """
         if time.monotonic() >= self._until and self._asking.acquire(blocking=self._answer is None):
             try:
@@ -50,7 +50,7 @@ class Usage:
         self._until = time.monotonic() + ASKED_EVERY_SECONDS
 
     def forget(self) -> None:
-        """Ask anew the next time."""
+        """Ask again next time."""
         self._answer, self._until = None, 0.0
 
 

@@ -104,7 +104,7 @@ class Hub:
 
     @property
     def is_well(self) -> bool:
-        """Whether all tasks run, without an error in their last turn, and no dialect failed lately. Outages don't count."""
+        """Whether all tasks run, their last turns had no error, and no dialect failed lately. Ignores outages."""
         if not self._teller.is_well:
             return False
         return bool(self._tasks) and not self._failing and not any(task.done() for task in self._tasks)

@@ -1,1 +1,1 @@
-"""The move of plays from the old Redis into the filters."""
+"""The migration of plays from the old Redis into the filters."""

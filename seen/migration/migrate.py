@@ -1,21 +1,20 @@
-"""From the old histories of plays to the month filters, along the time ring: each user merges once, no request waits.
+"""Migrates old histories of plays into the month filters. Each user merges once, and no request waits.
 
-A file names the users, and where there is no old Redis it has their plays. It is streamed: what it says that a user
-played is put where reads find it (seen.migration.old), and the user is marked on the node of the ring of that hour. The
-hourly merge does the rest. How far the file is read is written down after every chunk, behind everything that the chunk
-did; a command that was killed goes on there, and what it does twice changes nothing.
+A file names the users and, if there is no old Redis, their plays. The command streams it: it writes plays where reads
+find them (seen.migration.old), and marks the user on the current node of the ring. The hourly merge does the rest. The
+position in the file is saved after every chunk. A killed command resumes there, and repeating work changes nothing.
 
-A line is a user's id, then the ids of what they played, each with the time of the play (Unix, in seconds) behind a
-colon where it is known; one space before each, a newline behind them. Ids are decimals from 1 to 2**53 - 1. The file
-may be packed by gzip. A user may have several lines. Without ids the history is in the old Redis.
+A line is a user's id, then the ids of their plays, each with an optional `:` and the play's Unix time in seconds. One
+space before each id, a newline at the end. Ids are decimals from 1 to 2**53 - 1. The file may be gzipped. A user may
+have several lines. A line without plays means that the history is in the old Redis.
 
     7 1001 1002 1003:1795252000
     8
     9 1001:1795252000 1005:1795252060
 
-Source: the deduplication article, 4, its figure 11.
-
 Histories wait on disk, because Redis cannot hold what the old one held.
+
+Source: the deduplication article, 4, its figure 11.
 """
 
 import gzip
@@ -43,11 +42,11 @@ from seen.store import store
 from storage.connections import pipelined
 
 LINE_BYTES = 8_000_000
-"""Bytes. Longer lines are no lines of a history."""
+"""Longer lines are invalid."""
 CHUNK = 2_000
-"""Users that are put on the shelf and marked together."""
+"""Users to write and mark together."""
 CHUNK_BYTES = 8_000_000
-"""Bytes of lines at which fewer users are put on the shelf and marked together."""
+"""Bytes of lines after which a chunk ends early."""
 HEAD_BYTES = 65_536
 LOCK = "feedsite.played_migrate"
 
@@ -59,7 +58,7 @@ Say = Callable[[str], None]
 
 
 class MigrationError(Exception):
-    """Raised when a migration cannot be done; the message says why, and names the line that is wrong."""
+    """The migration cannot go on. The message says why, and names the wrong line."""
 
 
 class Status(NamedTuple):
@@ -67,11 +66,11 @@ class Status(NamedTuple):
 
     migration: Migration
     users: int
-    """Lines that were read: their users are marked on the ring, or merged."""
+    """Lines read. Their users are marked on the ring, or merged."""
     merged: int
-    """Users who are marked as migrated."""
+    """Users marked as migrated."""
     left: int
-    """Users who are not."""
+    """The other users."""
 
 
 # --- The file ----------------------------------------------------------------------------------------------
@@ -83,7 +82,7 @@ class Line(NamedTuple):
 
 
 class HistoryFile:
-    """A file of histories, opened where reading stopped. Iterating gives its lines; `at` is behind the last of them."""
+    """A file of histories, opened at the saved position. Iterate over its lines. `at` is after the last line read."""
 
     def __init__(self, at: File, *, quiet: bool) -> None:
         self.at = at
@@ -116,7 +115,7 @@ class HistoryFile:
         self._resources.close()
 
     def wrong(self, what: object) -> MigrationError:
-        """The error of the line that is read now."""
+        """An error in the current line."""
         return MigrationError(f"{self.name} line {self.at.lines + 1}: {what}")
 
     def __iter__(self) -> Iterator[bytes]:
@@ -135,11 +134,11 @@ class HistoryFile:
         self._show()
 
     def checkpoint(self, *, is_whole: bool) -> File:
-        """How far the file is read, as the state of the migration keeps it."""
+        """The position in the file, to be saved."""
         return File(self.at.path, self.at.lines, self.at.offset, _digest(self._head), is_whole)
 
     def user_of(self, line: bytes) -> int:
-        """The user of a line; the rest of the line is not looked at."""
+        """The user of a line. Does not check the rest."""
         found = _USER.match(line)
         user_id = int(found.group()) if found else 0
         if not 0 < user_id <= LARGEST_ID:
@@ -147,7 +146,7 @@ class HistoryFile:
         return user_id
 
     def parsed(self, line: bytes, *, now: datetime) -> Line:
-        """The user and the plays of a line. Raises MigrationError if the line is wrong."""
+        """The user and plays of a line. Raises MigrationError."""
         if not _LINE.fullmatch(line):
             raise self.wrong(_fault(line))
         user, *plays = line.split()
@@ -175,7 +174,7 @@ class HistoryFile:
         return old.by_month(ids, np.array(seconds, dtype=np.float64) * 1000, now=now)
 
     def _seek(self) -> None:
-        """Go on where reading stopped, or from the first line where the file is another than it was."""
+        """Go to the saved position, or to the first line if it is another file now."""
         self._raw.seek(0)
         head = self._read(lambda: self._stream.read(min(HEAD_BYTES, self.at.offset)))
         if self.at.offset and _digest(head) != self.at.head:
@@ -216,9 +215,9 @@ def _shown(token: bytes) -> str:
 
 # --- Running -----------------------------------------------------------------------------------------------
 def run(path: Path, *, clock: Clock, say: Say = print, quiet: bool = False) -> File:
-    """Bring the histories of a file on their way, from where an earlier run stopped.
+    """Read a file from the saved position, and mark its users.
 
-    A file that was read to its end is looked through again: users who are not merged are marked again. Raises
+    A file that was already read to its end is read again, and users who are not merged are marked again. Raises
     MigrationError, PlayedUnavailableError, StoreUnavailableError; run it again then.
     """
     with _alone():
@@ -237,7 +236,7 @@ def run(path: Path, *, clock: Clock, say: Say = print, quiet: bool = False) -> F
 
 def _begin(path: str, now: datetime) -> File:
     if old.state().phase in (Phase.NONE, Phase.ROLLED_BACK):
-        for _ in store().clear(MIGRATED):  # of a merge that was under way when it was rolled back
+        for _ in store().clear(MIGRATED):  # left by a merge that was running at the rollback
             pass
 
     def begin(migration: Migration) -> Migration:
@@ -267,7 +266,7 @@ def _read(file: HistoryFile, clock: Clock, again: bool) -> None:
     try:
         for line in file:
             if len(chunk) >= CHUNK or size >= CHUNK_BYTES:
-                # The line just read is not counted yet: the checkpoint is before it.
+                # The line just read is not counted yet, so the checkpoint is before it.
                 flush(is_whole=False)
                 size, now = 0, clock()
             chunk.append(file.parsed(line, now=now))
@@ -279,7 +278,7 @@ def _read(file: HistoryFile, clock: Clock, again: bool) -> None:
 
 
 def _stage(lines: list[Line], *, again: bool, now: datetime) -> None:
-    """Put histories where reads find them, then mark their users on the ring. Doing it twice changes nothing."""
+    """Write histories where reads find them, then mark their users on the ring. Repeating it changes nothing."""
     histories: dict[int, Months] = {}
     for line in lines:
         before = histories.get(line.user_id)
@@ -290,13 +289,13 @@ def _stage(lines: list[Line], *, again: bool, now: datetime) -> None:
         user_id: bool(mark) and not history
         for user_id, mark, history in zip(user_ids, found[: len(user_ids)], found[len(user_ids) :], strict=True)
     }
-    # A line of a migrated user is their second, unless the file is looked through once more.
+    # A migrated user with another line has a second line in the file, unless the whole file is read again.
     staged = [one for one in user_ids if histories[one] and not (again and is_migrated[one])]
     over = [one for one in user_ids if not histories[one] and not settings.PLAYED_OLD_URL]
 
     def change(key: FilterKey, data: bytes | None) -> bytes:
         if key.month == MIGRATED:
-            return MARK  # all that they played is forgotten already
+            return MARK  # all their plays are too old to matter
         return old.packed(old.joined(old.unpacked(data), histories[key.user_id]) if data else histories[key.user_id])
 
     keys = [*(FilterKey(one, HISTORY) for one in staged), *(FilterKey(one, MIGRATED) for one in over)]
@@ -319,9 +318,9 @@ def _write_down(file: File) -> None:
 
 # --- Ending ------------------------------------------------------------------------------------------------
 def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
-    """Ask and write the old data no more, for good, if all users of the files are migrated; returns their number.
+    """Stop using the old data for good, if all users of the files are migrated. Returns their number.
 
-    It looks up every user: counts may be wrong after a server lost its memory.
+    Checks every user, because counts may be wrong after a server lost its memory.
     """
     with _alone():
         migration = old.state()
@@ -341,7 +340,7 @@ def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
 
 
 def _verified(at: File, quiet: bool) -> int:
-    """Look every user of a file up; returns the number of lines. Raises MigrationError if a user is not migrated."""
+    """Check every user of a file. Returns the number of lines. Raises MigrationError if one is not migrated."""
     left = 0
     user_ids: list[int] = []
     with HistoryFile(at, quiet=quiet) as file:
@@ -366,8 +365,8 @@ def _unmigrated(user_ids: list[int]) -> int:
 
 
 def rollback(*, clock: Clock, say: Say = print) -> None:
-    """Return to the old data: it is asked for all users, and no user counts as migrated. Merged plays stay in the
-    filters too, where they do no harm.
+    """Return to the old data: it is read for all users again, and nobody counts as migrated. Merged plays stay in the
+    filters and do no harm.
     """
     phase = old.state().phase
     if phase == Phase.CUT_OVER:
@@ -396,7 +395,7 @@ def _clear_marks(say: Say) -> None:
 
 
 def status() -> Status:
-    """Two reads of the store. Where a server is the store, its counts are about right after it failed."""
+    """Reads the store twice. On a server the counts are only approximate after it failed."""
     migration = old.state()
     users = sum(file.lines for file in migration.files)
     merged, histories = store().count(MIGRATED), store().count(HISTORY)
@@ -406,7 +405,7 @@ def status() -> Status:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """One run at a time. PostgreSQL forgets the lock with the connection of a command that was killed."""
+    """Allow one run at a time. PostgreSQL releases the lock when the command is killed."""
     with connection.cursor() as cursor:
         for _ in range(50):
             cursor.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [LOCK])

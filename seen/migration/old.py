@@ -1,24 +1,23 @@
-"""Plays from before there were filters, until they are in them (seen.migration.migrate brings them there).
+"""Old plays that are not yet in the filters (seen.migration.migrate moves them).
 
-Old histories are in the Redis that had them all, `PLAYED_OLD_URL`, which holds a ZSET a user (id -> ms of the play),
-or, where a file is all there is, in the filter store on a shelf of their own. A user who is not on the shelf `MIGRATED`
-has not been migrated. Three shelves of the store, in one read with the filters:
+Old histories are in the old Redis, `PLAYED_OLD_URL` (one ZSET for each user: id -> ms of the play), or come from a file
+and wait in the filter store. The store has three shelves for them, read together with the filters:
 
 | shelf | key | value |
 |---|---|---|
-| `HISTORY` | user | what a file said that they played; removed when the filters have it |
-| `MIGRATED` | user | 1: their filters have what the old Redis had |
+| `HISTORY` | user | plays from a file; removed when the filters have them |
+| `MIGRATED` | user | 1: the filters have what the old Redis had |
 | `STATE` | 0 | `Migration`, as JSON |
 
-They are in the store, because what they say of the filters must be as durable as the filters, and because no page can
-read 50 million rows of a table. A merge writes the filters, then the mark, then removes the history: if it dies in
-between it is done again, which changes nothing. A reading request sees the mark and the history before the filters.
+They must be as durable as the filters, and a table would have 50 million rows. A merge writes the filters, then the
+mark, then removes the history. If it dies in between it is repeated, which changes nothing. A request reads mark and
+history before the filters.
 
-Until `--cut-over` nothing is removed from the old Redis, except of deleted accounts, and every play is written to it
-too: so going back loses nothing.
+Until `--cut-over` every play is also written to the old Redis, and only deleted accounts' data is removed there. So a
+rollback loses nothing.
 
-A history is a head (`FSPH`, version 1 in a byte, months n in a byte, 2 bytes 0), n times a month (4 bytes, counted as
-in seen.filter_store) and its count (4 bytes), and all ids (8 bytes each) by month; little-endian.
+A history is a head (`FSPH`, version 1 in a byte, months n in a byte, 2 bytes 0), n times a month (4 bytes, as in
+seen.filter_store) and its count (4 bytes), and all ids (8 bytes each) by month; little-endian.
 
 Source: the deduplication article, 4, its figure 11.
 """
@@ -47,12 +46,12 @@ STATE_KEY = FilterKey(0, STATE)
 MARK = b"1"
 LARGEST_ID = 2**53 - 1
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-"""Times before it are none: a score of 0, or one in seconds."""
+"""Earlier times are invalid: a score of 0, or one in seconds."""
 CLOCK_SKEW = timedelta(days=1)
 TIMEOUT_SECONDS = 5.0
-"""Seconds that workers and commands wait for the old server."""
+"""How long workers and commands wait for the old server."""
 AT_ONCE = 20
-"""Users whose old histories are in memory as Redis sends them, ten times as large as as numbers."""
+"""Users whose old histories are in memory at once. Redis's replies are ten times as large as the numbers."""
 _HEAD = struct.Struct("<4sBB2x")
 _MONTH = struct.Struct("<II")
 _MAGIC, _VERSION = b"FSPH", 1
@@ -71,18 +70,18 @@ class Phase(StrEnum):
 
 
 class File(msgspec.Struct):
-    """How far a file is read: `offset` in bytes, when unpacked, after `lines` lines."""
+    """How far a file is read: `offset` in unpacked bytes, after `lines` lines."""
 
     path: str
     lines: int = 0
     offset: int = 0
     head: str = ""
-    """Digest of its beginning, by which it is known again."""
+    """Digest of the file's beginning, to recognise it."""
     is_whole: bool = False
 
 
 class Migration(msgspec.Struct):
-    """The state of the migration: phase, times (Unix, seconds) and files."""
+    """The state of the migration: phase, Unix times and files."""
 
     phase: Phase = Phase.NONE
     began_at: float = 0.0
@@ -96,7 +95,7 @@ def state() -> Migration:
 
 
 def change_state(change: Callable[[Migration], Migration]) -> None:
-    """Write what `change` makes of the state; no other writer changes it meanwhile. Raises StoreUnavailableError."""
+    """Write what `change` returns, without another writer in between. Raises StoreUnavailableError."""
     store().update([STATE_KEY], lambda _, data: msgspec.json.encode(change(_decoded(data))))
 
 
@@ -109,7 +108,7 @@ Months = dict[int, Ids]
 
 
 def packed(months: Months) -> bytes:
-    """Ids by month as bytes, as the shelf keeps them."""
+    """Ids by month as bytes."""
     heads = b"".join(_MONTH.pack(month, len(ids)) for month, ids in months.items())
     return b"".join([_HEAD.pack(_MAGIC, _VERSION, len(months)), heads, *(ids.tobytes() for ids in months.values())])
 
@@ -132,15 +131,15 @@ def unpacked(data: bytes) -> Months:
 
 
 def joined(one: Months, other: Months) -> Months:
-    """Both, without doubles."""
+    """Both, without duplicates."""
     return {month: np.union1d(one.get(month, _NOTHING), other.get(month, _NOTHING)) for month in sorted({*one, *other})}
 
 
 def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months:
-    """Ids by the month in which they were played, of which `moments` has the milliseconds since 1970.
+    """Ids by the month of the play. `moments`: milliseconds since 1970.
 
-    A play without a time is of the running month: whenever it was played, it is known for three whole months from now
-    on, as long as if it had been played just now. What was played so long ago that no read asks is left out.
+    A play without a time counts as played now, so it is known for three whole months. Plays too old for any question
+    are left out.
     """
     this_month = month_of(now)
     latest = (now + CLOCK_SKEW).timestamp() * 1000
@@ -153,7 +152,7 @@ def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months
 
 # --- Reading, until it is in the filters -------------------------------------------------------------------
 def keys_of(user_id: int) -> list[FilterKey]:
-    """The keys to read of the store before a user's filters."""
+    """The store's keys to read before a user's filters."""
     keys = [FilterKey(user_id, HISTORY)]
     if settings.PLAYED_OLD_URL:
         keys += [FilterKey(user_id, MIGRATED), STATE_KEY]
@@ -161,9 +160,9 @@ def keys_of(user_id: int) -> list[FilterKey]:
 
 
 def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
-    """The user's plays that may not be in the filters, from what the store has for `keys_of`.
+    """The user's plays that may not be in the filters, from the store's values for `keys_of`.
 
-    One round trip to the old Redis while that may know more. Raises redis.RedisError and OSError.
+    One round trip to the old Redis if that may know more. Raises redis.RedisError and OSError.
     """
     history, *rest = found
     ids = [_NOTHING] if history is None else list(unpacked(history).values())
@@ -178,10 +177,10 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
 
 # --- Double writing ----------------------------------------------------------------------------------------
 def write(scores: Mapping[int, Sequence[int]]) -> None:
-    """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over. Raises redis.RedisError
-    and OSError.
+    """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over.
 
-    A play is acknowledged when both have it, so the old Redis can refuse plays until the cut-over.
+    A play is acknowledged when both servers have it, so the old one can refuse plays. Raises redis.RedisError and
+    OSError.
     """
     if not settings.PLAYED_OLD_URL or not scores:
         return
@@ -189,23 +188,23 @@ def write(scores: Mapping[int, Sequence[int]]) -> None:
         if _decoded(store().read_briefly([STATE_KEY])[0]).phase == Phase.CUT_OVER:
             return
     except StoreUnavailableError:
-        pass  # a play that is written twice does no harm
+        pass  # a play written twice does no harm
     _ask([("ZADD", _key(user_id), *pairs) for user_id, pairs in scores.items()])
 
 
 # --- Merging -----------------------------------------------------------------------------------------------
 class Before(NamedTuple):
-    """Plays of some users from before there were filters, which their filters lack."""
+    """Old plays of some users that their filters lack."""
 
     months: dict[FilterKey, Ids]
     user_ids: list[int]
-    """The users who are migrated with it."""
+    """The users who are migrated with them."""
     histories: dict[int, bytes]
-    """The old history of each user, as it was read."""
+    """Each user's old history as it was read."""
 
 
 def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
-    """The plays that a merge of these users has to add. Raises StoreUnavailableError and redis.RedisError."""
+    """The old plays to add in a merge of these users. Raises StoreUnavailableError and redis.RedisError."""
     if state().phase != Phase.RUNNING:
         return Before({}, [], {})
     found = store().read(shelved(user_ids))
@@ -227,9 +226,9 @@ def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
 
 
 def migrated(before: Before) -> None:
-    """Mark those whose filters have it all now, and take their histories off the shelf. Raises StoreUnavailableError.
+    """Mark users whose filters are complete now, and remove their histories. Raises StoreUnavailableError.
 
-    A history that became longer meanwhile stays, for the next merge.
+    A history that grew meanwhile stays for the next merge.
     """
 
     def change(key: FilterKey, data: bytes | None) -> bytes | None:
@@ -243,7 +242,7 @@ def migrated(before: Before) -> None:
 
 
 def waiting(user_ids: Sequence[int]) -> set[int]:
-    """The users among them with a history to merge. Raises StoreUnavailableError."""
+    """The users with a history to merge. Raises StoreUnavailableError."""
     if state().phase != Phase.RUNNING:
         return set()
     found = store().read([FilterKey(user_id, HISTORY) for user_id in user_ids])
@@ -251,9 +250,9 @@ def waiting(user_ids: Sequence[int]) -> set[int]:
 
 
 def forget(user_ids: Sequence[int]) -> int:
-    """Remove what the old Redis has of users whose accounts are deleted; how many had something.
+    """Delete the old Redis's data of deleted accounts; returns how many had some.
 
-    While a migration goes on they count as migrated. Raises StoreUnavailableError and redis.RedisError.
+    During a migration they count as migrated. Raises StoreUnavailableError and redis.RedisError.
     """
     phase = state().phase
     if phase == Phase.RUNNING:
@@ -280,7 +279,7 @@ def client() -> redis.Redis:
 
 
 def _ask(commands: Sequence[Command]) -> list[Any]:
-    """Replies to a request, within `PLAYED_TIMEOUT_SECONDS`, behind the breaker. Raises RedisError and OSError."""
+    """Replies for a request, within `PLAYED_TIMEOUT_SECONDS` and the breaker. Raises RedisError and OSError."""
     patience = settings.PLAYED_TIMEOUT_SECONDS
     with breaker.asking(patience):
         return pipelined(_client(settings.PLAYED_OLD_URL, patience), commands, patience_seconds=patience)
@@ -296,7 +295,7 @@ def _dated_range(user_id: int) -> tuple[str, str, int, int, str]:
 
 
 def _numbers(members: Sequence[bytes], scores: Iterable[bytes] = ()) -> tuple[Ids, NDArray[np.float64]]:
-    """Members and scores as numbers. Members that are no ids cannot be asked for, and are left out."""
+    """Members and scores as numbers, without members that are no ids."""
     numbers = np.array([int(each) if each.isdigit() and len(each) <= 16 else 0 for each in members], dtype=np.uint64)
     is_id = (numbers > 0) & (numbers <= LARGEST_ID)
     moments = np.array(list(map(float, scores)) or [0.0] * len(members))

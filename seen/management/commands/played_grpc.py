@@ -1,4 +1,4 @@
-"""`played_grpc`: the played history over gRPC, until SIGTERM or Ctrl-C."""
+"""`played_grpc`: serves the played history over gRPC until SIGTERM or Ctrl-C."""
 
 import signal
 from typing import Any
@@ -10,23 +10,23 @@ from seen.rpc import Server
 from storage import postgresql
 
 THREADS = 4
-"""Calls that it works on at a time. Each has a connection to PostgreSQL."""
+"""Calls at the same time. Each thread has a connection to PostgreSQL."""
 GRACE_SECONDS = 3.0
-"""Seconds that calls get to end; less than the supervisor's."""
+"""Less than the supervisor's."""
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Command(BaseCommand):
-    """Serve seen/seen.proto on FEEDSITE_GRPC_HOST and FEEDSITE_GRPC_PORT."""
+    """Serves seen/seen.proto on FEEDSITE_GRPC_HOST and FEEDSITE_GRPC_PORT."""
 
     help = "Serve the played history over gRPC (seen/seen.proto) on FEEDSITE_GRPC_PORT."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Serve gRPC until SIGTERM. Raises CommandError without a port, or if the port is taken."""
+        """Raises CommandError without a port, or if it cannot listen."""
         if not settings.GRPC_PORT:
             raise CommandError("Set FEEDSITE_GRPC_PORT to the port to listen on.")
         postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # for the threads too, which begin now
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # also for the threads that start next
         host = f"[{settings.GRPC_HOST}]" if ":" in settings.GRPC_HOST else settings.GRPC_HOST
         try:
             server = Server(f"{host}:{settings.GRPC_PORT}", threads=THREADS)

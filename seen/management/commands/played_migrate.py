@@ -1,4 +1,4 @@
-"""`manage.py played_migrate FILE`: bring old histories of plays into the month filters, along the time ring."""
+"""`played_migrate FILE`: migrates old histories of plays into the month filters."""
 
 import time
 from argparse import ArgumentParser
@@ -17,12 +17,12 @@ from seen.played import PlayedUnavailableError
 
 
 class Command(BaseCommand):
-    """`played_migrate FILE`: brings old histories into the filters."""
+    """Migrates old histories of plays."""
 
     help = "Mark the users of a file of old histories, whom the hourly merges then migrate; goes on where it stopped."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The file, or another step of the migration."""
+        """Add FILE, or another step of the migration."""
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument(
             "file", nargs="?", type=Path, help="A line: a user's id, then id or id:seconds; or gzip of it."
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         what.add_argument("--rollback", action="store_true", help="Return to the old data, before the cut-over.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do the wanted step. Raises CommandError if it cannot be done."""
+        """Raises CommandError."""
         try:
             if options["status"]:
                 self.tell_status()
@@ -54,7 +54,7 @@ class Command(BaseCommand):
             raise CommandError("Stopped. Run it again; it goes on there.", returncode=130) from None
 
     def run(self, path: Path, *, quiet: bool) -> None:
-        """Mark the users of a file, and say how many lines it has."""
+        """Mark the users of a file, and report its lines."""
         begin = time.monotonic()
         file = migrate.run(path, clock=timezone.now, say=self.say, quiet=quiet)
         self.say(f"{file.lines:,} lines are read, in {time.monotonic() - begin:.1f} s; --status says who is merged.")

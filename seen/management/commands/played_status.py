@@ -1,4 +1,4 @@
-"""`manage.py played_status`: how the played history is doing, in the terminal."""
+"""`played_status`: shows the state of the played history."""
 
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -13,21 +13,21 @@ from seen.ring import NODES
 from seen.state import NodeState, Run, Status
 
 BAR = 30
-"""Letters of the longest bar."""
+"""The length of the longest bar."""
 TIME = "%Y-%m-%d %H:%M"
 
 
 class Command(BaseCommand):
-    """`played_status`: shows the state of the played history."""
+    """Shows the state of the played history."""
 
     help = "Show the time ring, what waits and was merged, and the filters. Exit code 1: problems."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The form of the output."""
+        """Add --json."""
         parser.add_argument("--json", action="store_true", help="For machines.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the state, and exit with 1 if there are problems."""
+        """Print the state; exit code 1 if there are problems."""
         found = status.collect(now=timezone.now())
         if options["json"]:
             self.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
