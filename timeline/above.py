@@ -1,8 +1,4 @@
-"""A page upward: the items directly above an id, as the pages downward show them.
-
-A page checks at most `SCAN` entries above the id, plus the ones that folding needs (timeline.fold). `home_page` reads
-the `limit` lowest shown ones. If the bound comes first, the page is short.
-"""
+"""A page upward: the items directly above an id, with bounded work."""
 
 from accounts.models import User
 from storage.window import INFINITY
@@ -20,7 +16,7 @@ SCAN = 60
 def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: int = 20, list_id: int = 0) -> Page:
     """The items directly above `min_id` and below `max_id` (both exclusive) of the reader's home or list, newest first.
 
-    The next page upward starts at `last_id`, the highest id checked. It is None if nothing is above.
+    The next page upward starts at `last_id`, the highest id checked, or None at the end.
     """
     scope = Scope(reader.pk, list_id) if list_id else Scope.home_of(reader)
     entries = around(scope, last_id=min_id + 1, above=SCAN + REACH, below=REACH)

@@ -1,11 +1,10 @@
-"""A big-V's active fans, as a sharded SET in Redis, so that fan-out does not read all followers.
+"""A big-V's active fans, as a sharded SET in Redis.
 
-A shard is used only if it has the member `complete:{generation}` of the current policy and was built in this run of the
-server (window.RUN). After a failover a replica may lack the newest fans, while their inboxes on another node are valid.
-Without a usable shard, fan-out asks PostgreSQL.
+A shard is used only if it has the member `complete:{generation}` of the current policy and of this run (window.RUN):
+after a failover a replica may lack fans that have a valid inbox. Otherwise fan-out asks PostgreSQL.
 
-The set may hold too many: the windows of fans who unfollowed or went quiet ignore or verify away what they get. It
-never holds too few, because readers are added here before their inbox is completed.
+A shard may hold too many fans, because their windows ignore or verify away what they get. It never holds too few,
+because readers are added before their inbox is completed.
 """
 
 import secrets
@@ -39,7 +38,7 @@ BEGIN = script(
     return redis.call('EXPIRE', KEYS[1], ARGV[2])
     """
 )
-# ARGV: followers. A missing key is not complete and needs no fans. Adding them would create a key that nothing removes.
+# ARGV: followers. Adding to a missing key would create one that nothing removes.
 ADD = script("return redis.call('EXISTS', KEYS[1]) == 1 and redis.call('SADD', KEYS[1], unpack(ARGV))")
 # ARGV: token, mark. Completes only what this token began in this run.
 SEAL = script(
@@ -72,7 +71,7 @@ def _mark(generation: int | None) -> str:
 
 
 def add(follower_id: int) -> None:
-    """Add a reader to the sets of all big-Vs they follow. Call it before filling their inbox."""
+    """Add a reader to the sets of the big-Vs they follow, before their inbox is filled."""
     big_vs = [row[0] for row in fetch(FOLLOWED_BIG_VS, [follower_id])]
     shard = shard_of(follower_id)
     pipelined(
@@ -102,7 +101,7 @@ def members(big_v_id: int, shards: list[int], generation: int | None) -> list[in
 
 
 def known(big_v_id: int, push_level: int) -> dict[int, list[int]]:
-    """The fans by shard, from PostgreSQL. The query finds them by level, so quiet followers cost nothing."""
+    """The fans by shard, from PostgreSQL."""
     by_shard: dict[int, list[int]] = defaultdict(list)
     for (follower_id,) in fetch(FANS, [big_v_id, push_level]):
         by_shard[shard_of(follower_id)].append(follower_id)
@@ -110,7 +109,7 @@ def known(big_v_id: int, push_level: int) -> dict[int, list[int]]:
 
 
 def build(big_v_id: int) -> bool:
-    """Fill every shard from PostgreSQL; True if all are complete. Fans added meanwhile stay."""
+    """Fill every shard from PostgreSQL; True if all are complete."""
     client = feeds_for_tasks()
     token = f"build:{secrets.token_hex(8)}"
     shards = range(settings.ACTIVE_FANS_SHARDS)

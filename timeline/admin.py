@@ -13,7 +13,7 @@ from web.admin import DeliveryAdmin, ReadOnlyAdmin
 
 @admin.register(Delivery)
 class ItemDeliveryAdmin(DeliveryAdmin):
-    """Items whose fan-out is not complete. Readers see them anyway."""
+    """Items whose fan-out is not complete."""
 
     list_display = (
         "of_item",

@@ -1,4 +1,4 @@
-"""The API of the home timeline and of list timelines."""
+"""The API of home and list timelines."""
 
 import msgspec
 from django.http import HttpResponse

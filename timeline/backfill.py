@@ -1,10 +1,9 @@
-"""The demotion of a big-V: fill the inboxes of all followers who have one, then clear the flag.
+"""The demotion of a big-V: fill all followers' inboxes, then clear the flag.
 
-While a `Backfill` is unfinished, fan-out sends the sender's new items to all followers (fanout.CLAIM), and readers
-still pull the outbox. An item committed before a follower's inbox is filled is part of that filling; a later one is
-pushed. When all are filled, no reader needs the outbox. The transaction that finishes the backfill clears the flag.
+Meanwhile fan-out pushes the sender's new items to all followers (fanout.CLAIM), and readers still pull the outbox. So
+an item is in the filling or is pushed. The last transaction clears the flag.
 
-The claim is a lease, because the broker redelivers a message after five minutes even if its worker is healthy.
+The claim is a lease, because the broker redelivers messages after five minutes.
 """
 
 from django.conf import settings
@@ -47,7 +46,7 @@ def start(*, sender: User) -> bool:
 
 
 def cancel(*, sender: User) -> bool:
-    """Stop a running demotion; True if there was one. The sender stays big-V. Inboxes filled so far do no harm."""
+    """Stop a running demotion; True if there was one. Inboxes filled so far do no harm."""
     running = Backfill.objects.filter(sender=sender, finished_at=None, cancelled_at=None)
     return bool(running.update(cancelled_at=Now()))
 
@@ -55,8 +54,7 @@ def cancel(*, sender: User) -> bool:
 def run(backfill_id: int) -> bool:
     """Fill the remaining followers and finish; True if the flag was cleared.
 
-    After a kill, another run resumes from the last position once the lease is over. The lease only saves work: two runs
-    at once would fill twice, which changes nothing.
+    A killed run is resumed once its lease is over. Two runs at once would only do the work twice.
     """
     rows = fetch(CLAIM, {"backfill": backfill_id, "lease": LEASE})
     if not rows:
@@ -75,7 +73,7 @@ def run(backfill_id: int) -> bool:
 def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     done = backfill.done
     for followers in follower_parts(backfill.sender_id, backfill.position, NO_BOUND, 1, PART, with_inbox=True):
-        # Pulled again for every part: fan-out pushes what is committed after this to the part's followers.
+        # Pulled again for every part: later commits are pushed to the part's followers.
         entries, floor = pull(backfill.sender_id, settings.OUTBOX_CAP)
         client = feeds_for_tasks()
         # Tails pulled below the floor lack items that the sender has published again since.
@@ -91,7 +89,7 @@ def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
 
 def _finish(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     with transaction.atomic():
-        # Locks the user's row first, like accounts.levels.big_v, so that they cannot deadlock.
+        # Locks the user's row first, like accounts.levels.big_v, against deadlocks.
         sender = User.objects.held().get(pk=backfill.sender_id)
         flipped = running.update(finished_at=Now(), done=F("followers"))
         if flipped:

@@ -1,7 +1,6 @@
 """Compares inboxes and outboxes with PostgreSQL above their floors, and drops wrong ones.
 
-An entry that waits for lazy deletion (deleted, unfollowed, blocked, muted) is no difference, because pages verify. A
-missing entry is one: no page shows it until the window is rebuilt.
+Entries that wait for lazy deletion are fine, because pages verify. Missing entries are not: no page would show them.
 """
 
 import logging
@@ -53,7 +52,7 @@ WHOLE = script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHS
 
 
 class Checked(NamedTuple):
-    """A row of `READERS`: a user, and what their windows must be built for."""
+    """A row of `READERS`."""
 
     user_id: int
     has_inbox: bool
@@ -69,7 +68,7 @@ class Difference:
     """Where a window and PostgreSQL disagree.
 
     Kinds: `missing` (PostgreSQL has it, but no window, pending delivery or pulled outbox), `extra` (that sender has no
-    such item), `order` (the score is not the item's id), `floor` (the window has none).
+    such item), `order` (the score is not the id), `floor` (there is none).
     """
 
     key: str
@@ -101,10 +100,7 @@ class Content:
 
 
 def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
-    """The differences between these users' windows and PostgreSQL.
-
-    Reports only what two checks find, because on a busy site one check alone may see a change in progress.
-    """
+    """The differences between these users' windows and PostgreSQL, confirmed by a second check, because items move."""
     ids = list(user_ids)
     for first in range(0, len(ids), PART):
         part = ids[first : first + PART]
@@ -114,11 +110,11 @@ def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
 
 
 def sampled(*, count: int, seconds: float) -> list[Difference]:
-    """Check the windows of `count` random readers with an inbox, for at most `seconds`. Counts and logs differences."""
+    """Check the windows of `count` random readers, for at most `seconds`. Counts and logs differences."""
     until = time.monotonic() + seconds
     found: list[Difference] = []
     ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
-    # Readers after a gap in the ids are sampled more often. That is harmless here.
+    # Readers after a gap in the ids are sampled more often, which is harmless.
     points = [random.randint(first, last) for _ in range(count)] if last else []  # noqa: S311 (a sample)
     readers = [row[0] for row in fetch(READERS_AT, [points])]
     for place in range(0, len(readers), SAMPLE_PART):
@@ -135,14 +131,14 @@ def sampled(*, count: int, seconds: float) -> list[Difference]:
 
 
 def repair(found: Iterable[Difference]) -> int:
-    """Drop the windows that differ, and return how many. Pages use PostgreSQL until they are rebuilt."""
+    """Drop the windows that differ; returns how many."""
     dropped = {difference.key for difference in found}
     pipelined(feeds_for_tasks(), [Window(key).drop() for key in sorted(dropped)])
     return len(dropped)
 
 
 def _differences(user_ids: list[int]) -> Iterator[Difference]:
-    # Reads in the same order as a page: a delivery completed before the first read is in the windows.
+    # Reads in a page's order: a delivery completed before is in the windows.
     readers = fetch(READERS, {"ids": user_ids}, into=Checked._make)
     tags = fetch(TAGS, {"ids": user_ids})
     pending = {row[0] for row in fetch(PENDING)}
@@ -192,7 +188,6 @@ def _whole(key: str) -> Command:
 
 
 def _content(reply: list[Any]) -> Content | None:
-    """Parse the reply of `WHOLE`; None if the key is missing."""
     run, flat = reply
     if not flat:
         return None

@@ -1,18 +1,11 @@
 """Detects whether a delivery was completed while a page was being read, so that a page can read its windows first.
 
-A page first reads its windows. Then one statement reads pending deliveries and items. An item published before the
-statement is either pending, or its delivery was completed before. A trigger (timeline/sql/completions.sql) draws a
-number from the sequence `timeline_completions` on each completion, after all windows are filled. A trigger also covers
-workers of another version. Each connection remembers the number that its last statement saw:
+A trigger (timeline/sql/completions.sql) draws a number from a sequence when a delivery is completed, after all its
+windows are filled, or a demotion ends. Each connection remembers the last number it saw. If a page's statement sees the
+same number, its windows hold every completed delivery. Otherwise the page reads the windows again.
 
-- Same number: every completed delivery was completed before the windows were read, so they hold the item.
-- Another number: the page reads the windows again, after the statement.
-
-The end of a demotion draws too, because the inboxes that it filled replace an outbox from then on.
-
-The memory belongs to one PostgreSQL session. After a crash, restore or failover the sequence may go back, but then all
-sessions are gone. Behind a pooler the connection outlives the session. There the backend's process id differs from the
-connection's, and nothing is remembered.
+The memory belongs to one PostgreSQL session, because the sequence may go back after a crash, restore or failover.
+Behind a pooler sessions change: then the backend's process id differs from the connection's, and nothing is remembered.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -31,7 +24,7 @@ _seen: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 def have_moved(last: int, process: int) -> bool:
     """Whether a delivery may have been completed since this thread's connection last asked.
 
-    `last` and `process` are the columns of `LAST`. Remembers `last` for the next call.
+    Takes the columns of `LAST`, and remembers `last`.
     """
     session = connection.connection
     before = _seen.get(session)

@@ -1,7 +1,7 @@
-"""Explains a reader's home: its windows, what the next page costs and comes from, and why an item is in it or not.
+"""Explains a reader's home: its windows, what the next page costs, and why an item is in it or not.
 
-Explaining changes nothing: it uses a read-only transaction and does not write to Redis. The reasons for a hidden item
-are the conditions of the statements that verify pages (timeline.rules), by name.
+Changes nothing, in PostgreSQL or Redis. The reasons are the conditions of the statements that verify pages
+(timeline.rules).
 """
 
 import statistics
@@ -85,8 +85,8 @@ SENTENCES = {
     "folded": gettext_lazy("It is folded into the item itself just below it, or into a newer repost of the same item."),
 }
 
-# KEYS[1]. Replies nil if the key is missing. Else: whether it is of this run, the scores of `floor`, `epoch` and
-# `pushes`, the number of entries above the floor, whether it is being built, and its TTL in seconds.
+# KEYS[1]. Replies nil if the key is missing, else: whether it is of this run, the scores of `floor`, `epoch` and
+# `pushes`, the entries above the floor, whether it is being built, and its TTL in seconds.
 GLANCE = script(
     RUN
     + """
@@ -113,7 +113,7 @@ BIG_VS = f"""
     FROM ({rules.followed_big_vs(rules.READER, "v.*")}) u ORDER BY u.id LIMIT %(shown)s
 """  # noqa: S608 (constants)
 TAGS = rules.followed_tags(rules.READER, f"g.id, g.name, g.epoch # {policy.GENERATION}") + " ORDER BY g.name"
-# As pages read it: the newest deliveries of the whole site.
+# The newest of the whole site, as pages read it.
 PENDING = f"""
     WITH tags AS MATERIALIZED ({TAGGED.tags}), scanned AS MATERIALIZED (
         SELECT d.item_id, d.sender_id, d.parked_at FROM timeline_delivery d ORDER BY d.item_id DESC LIMIT %(pending)s
@@ -123,7 +123,7 @@ PENDING = f"""
         OR {carried("scanned.item_id")} IS NOT NULL
     ORDER BY item_id DESC
 """  # noqa: S608
-# Conditions by name: on every item, and on other people's items.
+# By name: on every item, and on other people's items.
 OF_ALL = kinds() | {
     "original": original_visible("i"),
     "original_muted": f"(NOT {original_visible('i')} OR {original_shown('i')})",
@@ -148,8 +148,6 @@ ITEM = f"""
 
 
 class _Standing(NamedTuple):
-    """The row of `STANDING`: what decides which windows a reader may use."""
-
     has_inbox: bool
     epoch: int | None
     push_generation: int
@@ -159,7 +157,7 @@ class _Standing(NamedTuple):
 
 
 class _BigV(NamedTuple):
-    """A row of `BIG_VS`: a followed big-V, and the total of followed big-Vs."""
+    """`total`: of all followed big-Vs."""
 
     id: int
     username: str
@@ -168,8 +166,6 @@ class _BigV(NamedTuple):
 
 
 class _Tag(NamedTuple):
-    """A row of `TAGS`: a followed hashtag."""
-
     id: int
     name: str
     epoch: int | None
@@ -181,7 +177,7 @@ class _Tag(NamedTuple):
 
 
 class _Item(NamedTuple):
-    """The row of `ITEM`. `holds`: a value for each of `CONDITIONS`. `tags`: the followed hashtags of a public post."""
+    """`holds`: a value for each of `CONDITIONS`. `tags`: the followed hashtags of a public post."""
 
     sender_id: int
     sender: str
@@ -197,10 +193,7 @@ class _Item(NamedTuple):
 
 
 class Part(msgspec.Struct):
-    """A part of an explanation: a title, keys of `SENTENCES`, facts by English name, and ids of items to explain next.
-
-    An unknown fact is None.
-    """
+    """A part of an explanation: keys of `SENTENCES`, facts by English name (None: unknown), ids to explain next."""
 
     title: str
     words: list[str]
@@ -214,9 +207,9 @@ class Part(msgspec.Struct):
 
 
 def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]:
-    """Explain a reader's home, and optionally an item in it, by parts. The work does not grow with what they follow."""
+    """Explain a reader's home and optionally an item, by parts. Bounded work."""
     with _reading_only():
-        # Deliveries before windows, so that a delivery that is no longer pending is in the windows.
+        # Deliveries first: one that is no longer pending is in the windows.
         (own,) = fetch(STANDING, {"reader": reader.pk}, into=_Standing._make)
         big_vs = fetch(BIG_VS, {"reader": reader.pk, "shown": SHOWN}, into=_BigV._make)
         tags = fetch(TAGS, {"reader": reader.pk}, into=_Tag._make)
@@ -274,7 +267,7 @@ def _reading_only() -> Iterator[None]:
 
 # --- Windows ---------------------------------------------------------------------------------------------
 def _windows(wanted: Mapping[str, tuple[str, int | None]]) -> dict[str, Part]:
-    """Windows by key, from the title and expected epoch of each. One round trip."""
+    """Windows by key, from their titles and expected epochs."""
     commands: list[Any] = []
     for key in wanted:
         commands += [("EVALSHA", GLANCE, 1, key), ("MEMORY", "USAGE", key, "SAMPLES", 0)]
@@ -363,14 +356,14 @@ def _item(
 
 
 def _by_outbox(item_id: int, outbox: Part, *, in_it: bool) -> str:
-    """Where pages find an item that belongs into an outbox."""
+    """Where pages find an item of this outbox."""
     if outbox.words != ["in_use"] or item_id <= int(outbox.facts["floor"] or 0):
         return "sql"
     return "outbox" if in_it else "lost"
 
 
 def _by_tag(item_id: int, item: _Item, tags: Sequence[_Tag], inbox: Part) -> str:
-    """Where pages find an item that is there by these hashtags alone."""
+    """Where pages find an item of these hashtags alone."""
     if inbox.words != ["in_use"]:
         return "sql"
     windows = _windows({tag.key: ("", tag.epoch) for tag in tags})
@@ -390,7 +383,7 @@ def _folded_into(reader: User, item_id: int, repost_of: int) -> list[str]:
 
 
 def _held(entry: Entry, *windows: str) -> list[bool | None]:
-    """Whether each window has the entry; None if Redis does not answer."""
+    """Whether each window has the entry; None without Redis."""
     try:
         with feeds_errors():
             return [
@@ -402,7 +395,7 @@ def _held(entry: Entry, *windows: str) -> list[bool | None]:
 
 # --- The next page ---------------------------------------------------------------------------------------
 def _next_page(reader: User) -> Part:
-    """Make the first page several times without writing to Redis. The time is the median."""
+    """Make the first page several times, without writing to Redis."""
     times = []
     for _run in range(WARM + RUNS):
         with count_asked() as asked, only_looking():

@@ -1,7 +1,7 @@
 """Fan-out: writes a published item into the windows of its sender's followers.
 
-The delivery table is the queue (storage.deliveries). The transaction that publishes inserts a row (`deliver_anew`).
-The row is deleted when all windows have the item.
+The delivery table is the queue (storage.deliveries). The publishing transaction inserts a row (`deliver_anew`), which
+goes when all windows have the item.
 
 See docs/decisions.md: Experiments that were not worth it.
 """
@@ -46,10 +46,9 @@ INSERT = """
         not_before = now() + %(wait)s, sweep_at = now() + %(wait)s, parked_at = NULL, last_error = ''
     RETURNING item_id
 """
-# The sender's row and the policy decide who receives the item. A big-V's goes to readers at the push level, unless a
-# demotion is filling all inboxes. It also goes into the outboxes of its hashtags. If the sender has few followers, the
-# claim returns the first of them, including the sender. The claim may wait for a transaction that publishes the item
-# again. Its snapshot is then older than that row, so it claims only the revision that the snapshot sees.
+# A big-V's item goes to readers at the push level, unless a demotion is filling all inboxes. A sender with few
+# followers gets the first of them with the claim, including the sender. The claim may wait for a transaction that
+# publishes the item again. Its snapshot is older then, so it takes only the revision that the snapshot sees.
 FEW = f"(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND {for_others('i')})"
 FIRST = part_of(
     "s.id",
@@ -86,7 +85,7 @@ FINISH = f"""
     ranges AS (DELETE FROM timeline_deliveryrange WHERE delivery_id IN (SELECT item_id FROM done))
     SELECT extract(epoch FROM clock_timestamp() - not_before)::float8 FROM done
 """  # noqa: S608
-# The last follower of every full range of `size` followers. No rows for a small sender.
+# The last follower of every full range.
 BOUNDARIES = f"""
     SELECT follower_id FROM (
         {rules.followers("%s", "follower_id, row_number() OVER (ORDER BY follower_id) AS place")}
@@ -95,7 +94,7 @@ BOUNDARIES = f"""
 
 
 class Work(NamedTuple):
-    """What one attempt delivers and to whom. The first columns of a row of `CLAIM`; ranges use it too."""
+    """What one attempt delivers and to whom: the first columns of a row of `CLAIM`."""
 
     item_id: int
     sender_id: int
@@ -117,16 +116,16 @@ class Work(NamedTuple):
 
     @property
     def to_followers(self) -> bool:
-        """Whether followers receive the item: it is published and for others (items.visibility)."""
+        """Whether followers receive the item."""
         return self.status == Status.PUBLISHED and self.visibility != Visibility.SELF
 
     @property
     def minimum_level(self) -> int:
-        """The lowest level that receives the item, as in policy.PUSH_GENERATION."""
+        """The lowest level that receives the item (policy.PUSH_GENERATION)."""
         return self.push_level if self.selective else 1
 
     def attempt(self, *, is_counted: bool = True) -> Attempt:
-        """The attempt that records errors in the delivery's row. A range's is not counted."""
+        """Records errors in the delivery's row. A range's attempt is not counted."""
         row = Delivery.objects.filter(pk=self.item_id, revision=self.revision)
         return Attempt(f"item {self.item_id}", row, self.attempts, is_counted)
 
@@ -149,9 +148,9 @@ class Claim(NamedTuple):
 
 # --- Publishing ------------------------------------------------------------------------------------------
 def deliver_anew(*, item: Item, again: bool) -> None:
-    """Write the delivery row in the publishing transaction, and enqueue the fan-out on commit.
+    """Write the delivery row in the publishing transaction, and enqueue on commit.
 
-    An item that is published again waits `AGAIN_AFTER`. Pages find it in the table meanwhile.
+    An item that is published again waits `AGAIN_AFTER`; pages find it in the table.
     """
     wait = AGAIN_AFTER if again else timedelta(0)
     retry = timedelta(0) if again else settings.FAN_OUT_RETRY_AFTER  # no task is enqueued: the sweeper tries first
@@ -163,7 +162,7 @@ def deliver_anew(*, item: Item, again: bool) -> None:
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
 def fan_out(item_id: int) -> bool:
-    """Deliver an item to its audience, or split the work into ranges; True if the delivery is complete."""
+    """Deliver an item, or split the work into ranges; True if the delivery is complete."""
     claim = _claim(item_id)
     if claim is None:
         return False
@@ -185,7 +184,7 @@ def _claim(item_id: int) -> Claim | None:
 
 
 def _few() -> int:
-    """A follower count that surely does not fill two ranges, even if it lags."""
+    """A follower count that surely fills no two ranges, even if it lags."""
     few: int = settings.FAN_OUT_RANGE // 2
     return few
 
@@ -201,10 +200,7 @@ def _fan_out(claim: Claim) -> bool:
 
 
 def _deliver_to_self(claim: Claim) -> None:
-    """Into the sender's own inbox, unless the first followers include it, and into a big-V's outbox.
-
-    Publishing keeps that outbox alive.
-    """
+    """Into the sender's own inbox, and into a big-V's outbox, which publishing keeps alive."""
     work = claim.work
     if claim.level and claim.first is None:
         _deliver_to(work.entry, [work.sender_id], [cap_of(claim.level)])
@@ -217,21 +213,21 @@ def _deliver_to_self(claim: Claim) -> None:
 
 
 def _deliver_to_tags(claim: Claim) -> None:
-    """Into the outboxes of hashtags that exist. Only readers create them and keep them alive."""
+    """Into the outboxes of hashtags. Only readers create them and keep them alive."""
     windows = [outbox.Outbox(outbox.source_of(tag=tag)).key for tag in claim.tags]
     if windows:
         deliver(feeds_for_tasks(), claim.work.entry, windows, [settings.OUTBOX_CAP] * len(windows))
 
 
 def _to_followers(claim: Claim) -> bool:
-    """Deliver to all followers, or split them into ranges with tasks; True if all are served."""
+    """True if all are served, False if ranges are left to tasks."""
     work = claim.work
     if claim.ranges:  # their tasks may have been lost
         _enqueue_ranges(claim.ranges)
         return False
     if work.selective:
         sizes = active_fans.sizes(work.sender_id, work.generation)
-        # Finding active fans by level costs a hundredth of reading a million followers.
+        # A hundredth of the cost of reading a million followers.
         if sizes is None and active_fans.build(work.sender_id):
             sizes = active_fans.sizes(work.sender_id, work.generation)
         if sizes is not None:
@@ -255,7 +251,7 @@ def _to_followers(claim: Claim) -> bool:
 
 def _split(work: Work, parts: Iterable[tuple[int | None, int, int]]) -> bool:
     with transaction.atomic():
-        # A second attempt at the same time waits here and then finds the ranges of the first.
+        # A second attempt waits here, then finds the ranges of the first.
         if not Delivery.objects.select_for_update().filter(pk=work.item_id, revision=work.revision).exists():
             return False
         rows = DeliveryRange.objects.filter(delivery_id=work.item_id, revision=work.revision)
@@ -283,9 +279,9 @@ def _enqueue_ranges(pks: Iterable[int]) -> None:
 
 
 def fan_out_range(range_id: int) -> bool:
-    """Deliver one range of a large fan-out; True if it is done. The last range completes the delivery.
+    """Deliver one range; True if it is done. The last range completes the delivery.
 
-    Uses the current policy, which may have changed since the claim. Both work (accounts/levels/policy.py).
+    The policy may have changed since the claim. Both work (accounts/levels/policy.py).
     """
     part = DeliveryRange.objects.select_related("delivery__item", "delivery__sender").filter(pk=range_id).first()
     if part is None:
@@ -350,6 +346,6 @@ def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) 
 
 
 def _finish(work: Work) -> None:
-    """Complete the delivery, unless the item was published again meanwhile."""
+    """Does nothing if the item was published again meanwhile."""
     for (seconds,) in fetch(FINISH, {"item": work.item_id, "revision": work.revision}):
         metrics.delivery_seconds.observe(seconds)

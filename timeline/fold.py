@@ -1,14 +1,11 @@
 """Folding: a post and its reposts close to each other are one entry of a home.
 
-Entries are in the order of a home, newest first. A repost is folded if one of the `REACH` entries above it reposts the
-same item, or if the item itself is among the `REACH` entries below it. Another repost shows how many reposts of the
-same item are among the `REACH` entries below it.
+A repost is folded if one of the `REACH` entries above it reposts the same item, or if the item itself is among the
+`REACH` entries below it. Another repost shows the number of such reposts among the `REACH` entries below it. Originals
+are never folded.
 
-So folding depends only on the entries of a page and on `REACH` more on either side, whatever the cursor. A repost with
-a hidden original counts as an entry, so the reach does not depend on what is hidden.
-
-Originals are never folded. A repost of an original further down shows the item again. Counting all entries between two
-reposts took three times as long.
+So folding depends only on the page's entries and `REACH` more on either side. Reposts with a hidden original count as
+entries. Counting all entries between two reposts took three times as long.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -31,7 +28,6 @@ NEIGHBOUR = {"id": "near.id", "repost_of_id": "near.repost_of_id"}
 
 
 def _folds_and_originals(verified: str, width: int, around: str) -> str:
-    """Rows of verified reposts with `width` columns, and rows of neighbours."""
     return f"""
     {verified}
     UNION ALL
@@ -50,17 +46,14 @@ OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id
 
 
 def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
-    """For the reposts among the `count` entries below an id: how many others each stands for, or `FOLDED`.
-
-    One query. Its cost does not grow with the number of reposts.
-    """
+    """For the reposts among the `count` entries below an id: how many others each stands for, or `FOLDED`."""
     return _of_page(around(scope, last_id=last_id, above=REACH, below=count + REACH), last_id, count)
 
 
 def folds_and_originals(
     scope: Scope, *, last_id: int, count: int, reposts: Sequence[int]
 ) -> tuple[dict[int, int], dict[int, Verified]]:
-    """`folds`, and the given reposts by id with their originals, in one query."""
+    """`folds`, and the given reposts with their originals, in one query."""
     params = {
         "last_id": last_id,
         "above": REACH,
@@ -79,14 +72,13 @@ def folds_and_originals(
 
 
 def _of_page(entries: Sequence[tuple[int, int | None]], last_id: int, count: int) -> dict[int, int]:
-    """`folds`, from the entries around the page, newest first."""
     above = sum(item_id >= last_id for item_id, _ in entries)
     found = folds_among(entries)
     return {item_id: found[item_id] for item_id, root in entries[above : above + count] if root}
 
 
 def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
-    """`folds` of every repost among neighbouring entries. Sees no further than these entries."""
+    """`folds` among neighbouring entries, as far as they show it."""
     places: defaultdict[int, list[int]] = defaultdict(list)
     originals = {item_id: place for place, (item_id, root) in enumerate(entries) if not root}
     for place, (_, root) in enumerate(entries):
@@ -103,9 +95,9 @@ def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
 
 
 def count_new(scope: Scope, candidates: Sequence[Candidate]) -> int:
-    """How many of the newest entries of a home are shown and new: neither folded nor a repost of the reader's own.
+    """How many of the newest entries of a home are shown and new: neither folded nor the reader's own reposts.
 
-    The candidates must have no gap. Makes two queries if reposts among them are shown.
+    The candidates must have no gap.
     """
     reposts = [one.item_id for one in candidates if one.repost_of and one.is_shown]
     if not reposts:

@@ -10,7 +10,7 @@ from accounts.models import User
 
 
 class WelcomeForm(forms.Form):
-    """A display name, and hashtags that interest the member. No field is required."""
+    """A display name and interesting hashtags, both optional."""
 
     display_name = forms.CharField(
         label=_("Display name"),
@@ -31,5 +31,5 @@ class WelcomeForm(forms.Form):
             del self.fields["interests"]
 
     def clean(self) -> dict[str, Any]:
-        """The fields. No interests if the form has no field for them."""
+        """No interests if the form has no field for them."""
         return {"interests": []} | (super().clean() or {})

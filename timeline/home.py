@@ -1,13 +1,9 @@
 """The home timeline: a page merges inbox, outboxes and pending deliveries, verifies, and continues in PostgreSQL.
 
-The page reads the windows first (timeline.reading). Then one SQL statement (timeline.truth) checks the windows, adds
-pending deliveries and removes what the reader may not see. That is one statement and one round trip to Redis, whatever
-the reader follows. Merging outboxes costs one more round trip. If a delivery was completed in between, which is common
-on a busy site, the page reads the windows again and verifies only new ids. Pages with reposts need a second statement
-for folding. At the end the page writes its findings to Redis in one round trip.
-
-Public posts with a followed hashtag are entries too: the page merges the outboxes of hashtags like those of big-Vs.
-Readers who follow no hashtag get statements without them (timeline.senders).
+The page reads the windows first (timeline.reading), then sends one SQL statement (timeline.truth). That is one round
+trip each, and one more to Redis if outboxes are merged. If a delivery was completed in between, the page reads the
+windows again and verifies only new ids. Pages with reposts need a second statement. At the end the page writes its
+findings to Redis.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 See docs/decisions.md: Windows first, then one statement.
@@ -53,8 +49,7 @@ _pages_by_sources: dict[str, Any] = {}
 class Page:
     """A page of a feed.
 
-    `last_id` is the last id checked. `has_more`: another item exists, or may exist beyond the bound of the page's work.
-    In the second case the page is short or empty.
+    `last_id`: the last id checked. `has_more`: another item exists, or may exist beyond the bound of the page's work.
     """
 
     items: list[ItemBody]
@@ -67,7 +62,7 @@ class Page:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a page has come: its items, and the id down to which everything was checked."""
+    """The items of a page so far, and the id down to which everything was checked."""
 
     scope: Scope
     limit: int
@@ -100,7 +95,7 @@ class Progress:
 
     @property
     def is_done(self) -> bool:
-        """Whether the home ended, or it is known whether more follows."""
+        """Whether the home ended, or more is known to follow or not."""
         return self.ended or self.more is not None or len(self.shown) > self.limit
 
     @property
@@ -115,17 +110,17 @@ class Progress:
 
     @property
     def wanted(self) -> int:
-        """Candidates for the rest of the page. One more than the page shows proves that there is more."""
+        """Candidates for the rest of the page, one of which proves that there is more."""
         return self.room + 1 + SLACK
 
     def find_folds(self, entries: int, *, has_reposts: bool) -> None:
-        """Count `entries` more as checked. If reposts among them are shown, find the folds."""
+        """Count `entries` more as checked, and find the folds if reposts among them are shown."""
         self.passed += entries
         if has_reposts:
             self.folds = folds(self.scope, last_id=self.top, count=self.passed)
 
     def find_folds_of(self, entries: Sequence[Verified]) -> dict[int, Verified]:
-        """`find_folds` for verified entries. Returns their reposts by id, with originals that were not read before."""
+        """`find_folds` for verified entries. Returns reposts whose originals were not read before."""
         reposts = [row.item.id for row in entries if row.item.is_repost]
         if all(row.has_shown_original is not None for row in entries):
             self.find_folds(len(entries), has_reposts=any(row.is_shown and row.item.is_repost for row in entries))
@@ -135,13 +130,13 @@ class Progress:
         return verified
 
     def add(self, item_id: int, row: ItemRow | None, tag: str = "") -> None:
-        """Check off an id. `row`: the item, if the reader sees it. `tag`: the hashtag, if that alone shows it."""
+        """Check off an id. `row`: the item if it is shown. `tag`: the hashtag, if that alone shows it."""
         if not self.is_full:
             self.scanned = item_id
         self.below = item_id
         if row is None:
             return
-        # `find_folds` may not know this repost, if an item above was published since. It then stands for itself.
+        # A repost unknown to `find_folds`, because an item above was published since, stands for itself.
         others = self.folds.get(item_id, 0) if row.is_repost else 0
         if others == FOLDED:
             return
@@ -156,7 +151,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Findings:
-    """What a page learned about the reader's windows. `_write_findings` tells Redis and the workers."""
+    """What a page learned about the reader's windows."""
 
     truth: Truth | None = None
     """The last answer of timeline.truth, if the page read windows."""
@@ -198,7 +193,6 @@ class Walk:
 
 
 def _reposted_by(name: str, others: int) -> str:
-    """The reason of a repost, as the API writes it."""
     return f"{name} reposted" if not others else f"{name} and {others} other{'s' * (others > 1)} reposted"
 
 
@@ -222,7 +216,7 @@ def page_of(walk: Walk) -> Page:
 
 
 def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:
-    """Make a page without writing its findings to Redis."""
+    """Make a page without writing its findings."""
     walk = Walk.of(reader, limit, last_id)
     findings = walk.findings
     if expected.has_inbox(reader):
@@ -241,9 +235,9 @@ def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:
 
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
-    """How many items the home shows above `since_id`, without the reader's own reposts, and whether there may be more.
+    """How many items home shows above `since_id`, without the reader's own reposts, and whether there may be more.
 
-    Counts at most `NEW_CAP` items and checks at most `NEW_SCAN` entries.
+    At most `NEW_CAP` items of at most `NEW_SCAN` entries.
     """
     walk = Walk.of(reader, NEW_CAP)
     found: list[int] = []
@@ -270,10 +264,9 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
 
 # --- From the windows ------------------------------------------------------------------------------------
 def _from_windows(walk: Walk) -> bool:
-    """Add a round of verified candidates from the windows. True if another round makes sense.
+    """Add a round of candidates from the windows. True if another round makes sense.
 
-    If the page reaches below the windows' bound, it leaves everything to PostgreSQL, which needs one query instead of
-    two. Its candidates are then not verified here.
+    A page that reaches below the windows' bound is left to PostgreSQL alone: one query instead of two.
     """
     progress, findings = walk.progress, walk.findings
     count, room = progress.wanted, progress.room
@@ -327,7 +320,7 @@ def _verify(walk: Walk, read: Reading, ids: Sequence[int], below: int = 0) -> Tr
 
 
 def _show(progress: Progress, ids: Sequence[int], rows: dict[int, Verified]) -> dict[int, Verified]:
-    """Check off the candidates, newest first, until the page is done. Returns the rows, with originals of reposts."""
+    """Check off the candidates until the page is done. Returns the rows, with originals of reposts."""
     entries = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_entry]
     rows = rows | progress.find_folds_of(entries)
     for item_id in ids:
@@ -338,7 +331,6 @@ def _show(progress: Progress, ids: Sequence[int], rows: dict[int, Verified]) -> 
 
 
 def _pass(progress: Progress, item_id: int, rows: Mapping[int, Verified]) -> None:
-    """Check off a verified candidate."""
     row = rows.get(item_id)
     if row and row.is_shown:
         progress.add(item_id, row.item, row.tag)
@@ -347,7 +339,7 @@ def _pass(progress: Progress, item_id: int, rows: Mapping[int, Verified]) -> Non
 
 
 def _read_windows(walk: Walk, count: int) -> Reading | None:
-    """Read the windows for the page or for another round. None if a pull costs less than merging the outboxes."""
+    """Read the windows for a round. None if a pull costs less than merging the outboxes."""
     reader, findings, truth, scope = walk.reader, walk.findings, walk.findings.truth, walk.progress.scope
     if truth:
         sources: Collection[int] = truth.outboxes
@@ -364,10 +356,7 @@ def _read_windows(walk: Walk, count: int) -> Reading | None:
 
 
 def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
-    """The parts of the windows that may be used, read again if a delivery was completed since.
-
-    None if a window is missing or there are too many outboxes. `findings.missed` says why.
-    """
+    """The usable windows, read again if a delivery was completed since. None sets `findings.missed`."""
     reader, findings = walk.reader, walk.findings
     if not truth.has_windows:
         findings.missed = truth.why_no_windows
@@ -378,7 +367,7 @@ def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
         if are_too_many(truth.outboxes, reader):
             findings.missed = Missed.OUTBOXES
             return None
-        # `newest`: of two items published since, the windows may hold only the second. So the page shows neither.
+        # `newest`: of two items published since, the windows may hold only the second.
         reading = look(
             walk.progress.scope,
             before=read.before,
@@ -400,15 +389,14 @@ def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
 
 
 def _is_shallow(reading: Reading, truth: Truth) -> bool:
-    """Whether a valid inbox lacks the pushes that the reader's level takes."""
+    """Whether a valid inbox lacks pushes that the reader's level takes."""
     return reading.inbox.epoch == truth.epoch and truth.push_generation not in (0, reading.inbox.pushes)
 
 
 def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Verified]) -> None:
-    """Lazy delete: remove items that do not belong from the inbox, unpublished ones from outboxes too, and posts
-    without the hashtag from its outbox.
+    """Lazy delete: what does not belong leaves the inbox, what is unpublished or lacks the hashtag its outbox.
 
-    `read` is the first reading, because a window forgets only within a time counted from it.
+    `read` is the first reading, because a window forgets only for a limited time after it.
     """
     refused = {item_id for item_id in ids if item_id not in rows or not rows[item_id].belongs}
     unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id].is_published}
@@ -431,10 +419,7 @@ def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Ve
 
 
 def _without(truth: Truth, source: int, read: Slice) -> set[int]:
-    """The items in a hashtag's outbox that lack the hashtag.
-
-    Only items that `truth` verified, and only hashtags that it found followed.
-    """
+    """The items in a hashtag's outbox without it, as far as `truth` has verified them."""
     tag = truth.tags.get(source)
     found = ((item_id, truth.rows.get(item_id)) for item_id in read.entries if tag)
     return {item_id for item_id, row in found if row and tag not in (row.tags or ())}
@@ -442,10 +427,10 @@ def _without(truth: Truth, source: int, read: Slice) -> set[int]:
 
 # --- From PostgreSQL -------------------------------------------------------------------------------------
 def from_sql(walk: Walk) -> None:
-    """Fill the page from PostgreSQL, and keep the rows beyond the page as the tail.
+    """Fill the page from PostgreSQL, and keep the rows beyond it as the tail.
 
-    One pull serves almost every page. If hidden or folded reposts leave the page unfilled, a second query scans `SCAN`
-    entries and hydrates only what is shown. If the windows met many hidden entries, the page starts with that scan.
+    One pull serves almost every page. A second query scans `SCAN` entries if hidden or folded ones leave the page
+    short. If the windows met many hidden entries, the page starts with that scan.
     """
     progress, findings = walk.progress, walk.findings
     findings.sources.add("sql")
@@ -470,7 +455,7 @@ def from_sql(walk: Walk) -> None:
 
 
 def _keep_tail(walk: Walk, rows: Sequence[Pulled], count: int) -> None:
-    """Write the rows of a pull of `count` as the tail of the reader's inbox, if there is a token."""
+    """Write the rows of a pull as the tail, if there is a token."""
     progress, findings = walk.progress, walk.findings
     if not (findings.tail_token and rows and findings.truth and findings.truth.epoch):
         return
@@ -483,7 +468,7 @@ def _keep_tail(walk: Walk, rows: Sequence[Pulled], count: int) -> None:
 
 
 def _scan(progress: Progress) -> None:
-    """Check the next `SCAN` entries for the rest of the page. The page ends there, full or not."""
+    """Check the next `SCAN` entries. The page ends there, full or not."""
     candidates = pull_below(progress.scope, below=progress.below, count=SCAN)
     progress.find_folds(len(candidates), has_reposts=any(one.is_shown and one.repost_of for one in candidates))
     shown = [one.item_id for one in candidates if one.is_shown and progress.folds.get(one.item_id) != FOLDED]
@@ -502,7 +487,7 @@ def _scan(progress: Progress) -> None:
 
 # --- After the page --------------------------------------------------------------------------------------
 def _count(findings: Findings) -> None:
-    """Count what served the page. Caches the metric's labels, because looking them up would cost each page time."""
+    """Count what served the page, with cached metric labels, which take long to look up."""
     sources = ",".join(sorted(findings.sources)) or "none"
     if sources not in _pages_by_sources:
         _pages_by_sources[sources] = metrics.home_pages.labels(sources)
@@ -512,10 +497,9 @@ def _count(findings: Findings) -> None:
 
 
 def _write_findings(walk: Walk) -> None:
-    """Write the findings to Redis in one round trip, and enqueue builds of missing windows.
+    """Write the findings to Redis, and enqueue builds of missing windows. Errors do not fail the finished page.
 
-    The page is ready before, so errors of Redis or the broker do not fail it. The order of the commands identifies the
-    replies: windows to begin, the inbox to deepen, the others.
+    Replies come in the order of the commands: windows to begin, the inbox to deepen, the others.
     """
     findings, truth, inbox = walk.findings, walk.findings.truth, Inbox(walk.progress.reader_id)
     missing = [(window, window.builder, epoch, secrets.token_hex(8)) for window, epoch in findings.missing]
@@ -531,7 +515,7 @@ def _write_findings(walk: Walk) -> None:
             replies = pipelined(feeds(), [*commands, *findings.commands])
     except FeedsUnavailableError:
         return
-    # However many readers ask at once, only one begins, so only one task builds.
+    # However many readers ask, only one begins, so one task builds.
     for (window, builder, _, token), began in zip(missing, replies, strict=False):
         if began:
             enqueue(builder, window.owner, token)

@@ -1,4 +1,4 @@
-"""Verifies candidates from Redis: SQL columns that say whether a reader may see an item, with its body.
+"""SQL that verifies candidates from Redis: whether a reader may see an item, and its body.
 
 See docs/decisions.md: Windows keep what may come back without an event.
 See docs/decisions.md: Experiments that were not worth it.
@@ -15,8 +15,7 @@ from timeline.pull import Candidate, any_below, any_tagged_below
 from timeline.rules import HELD, belongs, belongs_among, carried, original_shown, welcome, welcome_among
 from timeline.senders import Feed, Scope, Statement, statement
 
-# The kind of items below an id: posts (2), only reposts and posts by hashtags alone, which may all be folded or hidden
-# (1), none (0). A page asks once, if the windows end with it.
+# The items below an id: posts (2), only reposts and posts by hashtags alone, which may all be hidden (1), none (0).
 POSTS, MAYBE, NOTHING = 2, 1, 0
 NOT_ASKED = "NULL"
 
@@ -24,8 +23,7 @@ NOT_ASKED = "NULL"
 def older(feed: Feed) -> str:
     """The kind of items below the parameter `below`.
 
-    Only statements that need this column have it, because PostgreSQL prepares a plan for everything it might read. The
-    others have `NOT_ASKED`.
+    Other statements have `NOT_ASKED`, because PostgreSQL would prepare this part of the plan in vain.
     """
     post, entry = any_below(feed, "stream.repost_of_id IS NULL"), any_below(feed)
     if feed.tags:
@@ -34,15 +32,12 @@ def older(feed: Feed) -> str:
 
 
 def _verified(feed: Feed, older: str) -> str:
-    """The columns of `Verified.of`, for an item `i`, its sender `s` and `ORIGINALS`."""
     columns = f"{COLUMNS}, {belongs(wanted=feed.wanted)}, {HELD}, {original_shown('i')}, {is_published('i')}, {older}"
     return f"{columns}, {carried('i.id')}, {welcome('i.sender_id', 's.is_active')}" if feed.tags else columns
 
 
 def verified_alone(feed: Feed, senders: str, older: str) -> str:
-    """The columns of `Verified.alone`: without originals, for the first statement of a page.
-
-    `senders`: an SQL array with the senders of all items. `older`: a column.
+    """The columns of `Verified.alone`, for the first statement of a page. `senders`: an SQL array of all senders.
 
     See docs/decisions.md: Windows first, then one statement.
     """
@@ -82,11 +77,10 @@ VERIFY_IDS = statement(_verify_ids)
 class Verified(NamedTuple):
     """A row of `VERIFY_BODIES`: an existing candidate, and how the reader's home treats it.
 
-    The inbox may forget an item that does not belong into the reader's home. Every window may forget an unpublished
-    one. Windows keep an item that belongs but is not held (its sender does not follow back, or is suspended), and one
-    with a hidden original, because no event tells them when that changes.
+    The inbox may forget what does not belong, every window what is unpublished. They keep what is not held (the sender
+    does not follow back, or is suspended) or has a hidden original, because no event tells when that changes.
 
-    `belongs` and `is_held` are about the sender alone. Followed hashtags also make a public post an entry.
+    `belongs` and `is_held` are about the sender alone.
     """
 
     item: ItemRow
@@ -109,7 +103,7 @@ class Verified(NamedTuple):
 
     @classmethod
     def alone(cls, row: Sequence[Any], tagged: Sequence[Any] = ()) -> "Verified":
-        """A row that begins with the columns of `verified_alone`. `tagged`: its columns about hashtags."""
+        """A row that begins with the columns of `verified_alone`."""
         said = Said._make(row[:SAID])
         counts, is_liked, is_reposted, is_bookmarked, belongs, is_held, is_published, older = row[SAID:ALONE_WIDTH]
         has_shown_original = True if said.repost_of_id is None else None
@@ -118,7 +112,7 @@ class Verified(NamedTuple):
 
     @property
     def is_by_sender(self) -> bool:
-        """Whether its sender makes it an entry of the home, shown or not."""
+        """Whether it is an entry of the home by its sender."""
         return self.belongs and self.is_held
 
     @property
@@ -128,17 +122,17 @@ class Verified(NamedTuple):
 
     @property
     def is_shown(self) -> bool:
-        """Whether it is an entry of the home, and it and its original may be shown."""
+        """Whether it is an entry, and it and its original may be shown."""
         return self.has_shown_original is True if self.is_by_sender else self.is_welcome and self.tags is not None
 
     @property
     def is_hidden(self) -> bool:
-        """Whether it belongs into the home but is not shown now."""
+        """Whether it belongs into the home but is hidden now."""
         return (self.belongs or self.tags is not None) and not self.is_shown
 
     @property
     def tag(self) -> str:
-        """The hashtag that alone makes it an entry. Empty if its sender does."""
+        """The hashtag that alone makes it an entry, or empty."""
         return "" if self.is_by_sender or not self.tags else self.tags[0]
 
 
@@ -151,7 +145,7 @@ ALONE_WIDTH = MET + len(Verified._fields) - 2 - TAG_COLUMNS
 
 
 def verify_bodies(scope: Scope, ids: Sequence[int], below: int = 0) -> dict[int, Verified]:
-    """The existing candidates by id. If `below` is not 0, the rows say what kind of items is below it."""
+    """The existing candidates by id. `below`: if not 0, the rows say what is below it."""
     if not ids:
         return {}
     query: Statement = VERIFY_LAST_BODIES if below else VERIFY_BODIES
@@ -160,5 +154,5 @@ def verify_bodies(scope: Scope, ids: Sequence[int], below: int = 0) -> dict[int,
 
 
 def verify_ids(scope: Scope, ids: Sequence[int]) -> list[Candidate]:
-    """The candidates that are entries of the reader's home, newest first."""
+    """The candidates that are entries of the home, newest first."""
     return VERIFY_IDS.rows({"ids": id_array(ids)}, scope, Candidate._make) if ids else []

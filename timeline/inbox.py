@@ -1,17 +1,16 @@
 """The inbox: the newest items of a reader's home, pushed by fan-out. And its tail, pulled below the inbox's floor.
 
-The inbox of a reader with a low level takes no pushes from big-Vs; pages merge the outboxes. When the level rises, the
-inbox stays in use and is *deepened* in place. `deepen` adds what is missing from one snapshot of PostgreSQL, lowers the
-floor to that of the new level, and writes the *push generation* under which the inbox takes pushes from now on.
-Lowering a level advances the user's generation. So a page trusts the window, never the level:
+A low level takes no pushes from big-Vs; pages merge their outboxes. When the level rises, the inbox is *deepened* in
+place: `deepen` adds what is missing from a snapshot of PostgreSQL, lowers the floor, and writes the *push generation*
+under which the inbox takes pushes from now on. Lowering a level changes the user's generation. So pages trust the
+window, not the level:
 
-- The order is: commit the level, add the reader to the active fans, take the snapshot. So big-V items committed after
-  the snapshot are pushed. If the level was lowered in between, the snapshot's generation shows it.
-- A delivery below the floor during the deepening (a restored or widened item) is not in the snapshot, and the window
-  refuses it. The step that removes it also removes the deepening's token, like every trim. The deepening then restarts.
-- A window that was lost or begun again has no token.
-- The tail is dropped before the deepening ends, because big-V items were not delivered to it at the low level. Pages
-  read a tail only at or below the inbox's floor, so a lower floor does no harm.
+- The level is committed first, then the reader joins the active fans, then the snapshot is taken. So later big-V items
+  are pushed. A lowering in between shows in the snapshot's generation.
+- A delivery below the floor meanwhile (a restored item) is not in the snapshot and the window refuses it. The step that
+  removes it also removes the deepening's token, like every trim, and the deepening restarts.
+- The tail is dropped before the deepening ends, because it got no big-V items. Pages read a tail only at or below the
+  inbox's floor, so a lower floor does no harm.
 """
 
 import secrets
@@ -50,8 +49,8 @@ BUILT_FOR = f"""
     FROM accounts_user u WHERE u.id = %s
 """  # noqa: S608 (constants)
 
-# KEYS[1]; ARGV: epoch, seconds to deepen, a number below 4096. A token is like an id: milliseconds since 2000 and the
-# number. Replies the token, or nil if the inbox is not in use or is being deepened.
+# KEYS[1]; ARGV: epoch, seconds to deepen, a number below 4096. Replies the token, an id: milliseconds since 2000 and
+# the number. Nil if the inbox is not in use or is being deepened.
 BEGIN_DEEPENING = script(
     RUN
     + """
@@ -68,8 +67,7 @@ BEGIN_DEEPENING = script(
     return token
     """
 )
-# ARGV: token, epoch, floor, TTL in seconds, push generation or 0, then score and member in turn. Keeps entries above
-# the snapshot's floor.
+# ARGV: token, epoch, floor, TTL in seconds, push generation or 0, then score and member in turn. Newer entries stay.
 DEEPEN = script(
     RUN
     + """
@@ -89,8 +87,8 @@ DEEPEN = script(
     """
 )
 
-# KEYS[1]; ARGV: from (exclusive), count, epoch or 0 for any, token, seconds to build. A tail that does not reach far
-# enough is put under construction in the same step.
+# KEYS[1]; ARGV: from (exclusive), count, epoch or 0 for any, token, seconds to build. Puts a tail that is too short
+# under construction.
 READ_TAIL = script(
     RUN
     + """
@@ -126,7 +124,7 @@ COMPLETE_TAIL = script(
 
 
 class Inbox(BuiltWindow):
-    """The window that a reader's home is read from. Its epoch is policy.EPOCH."""
+    """A reader's inbox. Its epoch is policy.EPOCH."""
 
     builder: ClassVar[str] = "timeline.materialise_inbox"
     __slots__ = ()
@@ -135,7 +133,7 @@ class Inbox(BuiltWindow):
         super().__init__(user_id, keys.inbox(user_id))
 
     def begin_deepening(self, epoch: int) -> Command:
-        """Replies the token of a deepening, or nil if the inbox is not in use or is being deepened."""
+        """Replies a token, or nil if the inbox is not in use or is being deepened."""
         return ("EVALSHA", BEGIN_DEEPENING, 1, self.key, epoch, BUILD_SECONDS, secrets.randbelow(4096))
 
     def deepen(self, token: int, epoch: int, floor: int, entries: Iterable[Entry], pushes: int) -> Command:
@@ -150,11 +148,10 @@ class Tail:
     """The hundred entries pulled last below the inbox's floor. Complete above `floor` and below `top`.
 
     It never lacks an item delivered after its snapshot:
-    - It begins at or below the inbox's floor. The inbox refuses deliveries there, and a refused delivery drops the
-      tail. The floor only rises until the inbox is rebuilt, and `materialise` drops the tail before the new inbox is
-      used.
-    - It is written only if the mark set by `reading` is still there. The mark is set before the inbox is read, and an
-      unusable inbox has no tail. So no inbox with a lower floor can be built unnoticed in between.
+    - A delivery at or below the inbox's floor is refused and drops the tail. The floor only rises until the inbox is
+      rebuilt, and `materialise` drops the tail before that.
+    - It is written only if the mark set by `reading` is still there. The mark is set before the inbox is read, so no
+      inbox with a lower floor can be built unnoticed in between.
     """
 
     LENGTH: ClassVar[int] = 100
@@ -183,7 +180,7 @@ class Tail:
         return Slice(ids, senders, bound, floor, epoch=to_number(reply[2]), read_at=0, pushes=0)
 
     def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
-        """Write the entries pulled below `top`, unless something was delivered there since `reading` set its mark."""
+        """Write the entries pulled below `top`, unless something was delivered there since `reading`."""
         below = (entry for entry in entries if entry.item_id < top)
         return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL_SECONDS, *scored(below))
 
@@ -193,7 +190,7 @@ class Tail:
 
 
 def cap_of(level: int) -> int:
-    """The most entries in an inbox of this level. 0 for dormant readers, who have none."""
+    """The most entries in an inbox of this level. 0: no inbox."""
     return int(settings.LEVEL_CAPS.get(level, 0))
 
 
@@ -206,7 +203,7 @@ def begin(user_id: int) -> bool:
 def materialise(user_id: int, token: str) -> bool:
     """Fill the inbox that `token` began; True if it is in use now.
 
-    Checks the token before the pull, because a busy worker's queue may hold many tasks that readers have begun again.
+    Checks the token first, because a worker's queue may hold many outdated tasks.
     """
     inbox = Inbox(user_id)
     if not construction.is_under_way(inbox, token):
@@ -216,7 +213,7 @@ def materialise(user_id: int, token: str) -> bool:
 
 
 def rise(user_id: int) -> bool:
-    """Bring the inbox up to the reader's raised level: deepen it, or build it if it is not in use. True if done."""
+    """Deepen the inbox to the reader's raised level, or build it; True if done."""
     reader = _reader(user_id)
     if not reader.level or reader.epoch is None:
         return False
@@ -228,10 +225,7 @@ def rise(user_id: int) -> bool:
 
 
 def deepen(user_id: int, token: int) -> bool:
-    """Finish the deepening that `token` began; True if done.
-
-    If the token is gone, there is nothing to do: the next page that needs it begins another.
-    """
+    """Finish the deepening that `token` began; True if done. If the token is gone, there is nothing to do."""
     snapshot = _snapshot(user_id)
     if snapshot is None:
         return False
@@ -241,7 +235,7 @@ def deepen(user_id: int, token: int) -> bool:
 
 
 class _Reader(NamedTuple):
-    """A row of `BUILT_FOR`: what an inbox must be built for."""
+    """A row of `BUILT_FOR`."""
 
     level: int
     epoch: int | None
@@ -254,10 +248,10 @@ def _reader(user_id: int) -> _Reader:
 
 
 def _snapshot(user_id: int) -> Snapshot | None:
-    """The content of a reader's inbox. None if the reader has no inbox or no window may be used.
+    """The content of a reader's inbox. None if there is none to build.
 
-    The reader joins the active fans, and epoch and push generation are read, before the snapshot. So the window
-    promises nothing that came later. A follow, a new policy or a lowered level in between makes it useless: try again.
+    The epoch is read and the reader joins the active fans before the snapshot, so the window promises nothing later. If
+    the epoch or the push generation changed meanwhile, try again.
     """
     for _ in range(EPOCH_TRIES):
         reader = _reader(user_id)
@@ -268,7 +262,7 @@ def _snapshot(user_id: int) -> Snapshot | None:
             active_fans.add(user_id)
         read_for, entries, floor = pull_entries(user_id, cap)
         if read_for == (reader.epoch, reader.pushes):
-            # Before the inbox is used. Not in one pipeline with it, because a cluster does not keep the order.
+            # Before the inbox is used, and not in its pipeline: a cluster does not keep the order.
             pipelined(feeds_for_tasks(), [Tail(user_id).drop()])
             return Snapshot(reader.epoch, floor, entries, cap, reader.pushes)
     return None

@@ -1,9 +1,7 @@
-"""Late arrivals: posts that became visible after a page was loaded, below its top.
+"""Late arrivals: posts that became visible (approved, restored, shown to more people) below the top of an open page.
 
-A post that was approved, restored or shown to more people takes the place of its id. A reader who loaded the page
-before has already passed that place, so the post counts as new. Reposts do not count, because they have no text.
-
-A post shown to more people counts as new for everyone, because nothing records who saw it before.
+They take the place of their id, which the reader has passed, so they count as new. Reposts do not count: they have no
+text. Nothing records who saw a post before it was shown to more people, so it counts as new for everyone.
 """
 
 from collections.abc import Sequence
@@ -42,20 +40,17 @@ LATE = statement(_late)
 
 
 def late_ids(scope: Scope, *, since: int, top: int) -> list[int]:
-    """The posts of a home or list at or below `top` that became visible after `since` (milliseconds), newest first.
-
-    At most `NEW_CAP` + 1.
-    """
+    """The posts of a home or list at or below `top` that became visible after `since` (milliseconds), newest first."""
     return [row[0] for row in LATE.rows({"since": since, "top": top, "scanned": SCANNED, "cap": NEW_CAP + 1}, scope)]
 
 
 def arrivals(scope: Scope, items: Sequence[ItemBody], *, since: int | None) -> list[int]:
-    """`late_ids` for a first page, which marks them as new."""
+    """`late_ids` for a first page."""
     return late_ids(scope, since=since, top=int(items[0].id)) if since and items else []
 
 
 def with_late(new: tuple[int, bool], scope: Scope, *, since: int | None, top: int | None) -> tuple[int, bool]:
-    """How many items are new to an open page: the `new` ones above its `top`, and late arrivals below."""
+    """How many items are new to an open page: the `new` ones above its `top`, and late arrivals."""
     count, capped = new
     if since and top and not capped:
         count += len(late_ids(scope, since=since, top=top))

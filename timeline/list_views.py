@@ -20,7 +20,7 @@ from web.rest import PAGE, position
 @require_safe
 @signed_in
 def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """A list's posts, newest first, with the same pages as home."""
+    """A list's posts, newest first."""
     listed, last_id, late = list_or_404(list_id, reader), position(request), position(request, "late")
     now = place_of(reader).now if last_id is None else ""
     page = list_page(reader, listed.id, last_id=last_id, limit=PAGE)
@@ -40,7 +40,7 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 @require_safe
 @signed_in
 def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """New posts since the top of an open page. 204 if that page already `shows` the number."""
+    """New posts since the top of an open page. 204 if the page already `shows` the number."""
     listed, since_id, at = list_or_404(list_id, reader), position(request, "since_id"), position(request, "at")
     new = list_new_count(reader, listed.id, since_id=since_id or 0)
     count, capped = with_late(new, Scope(reader.pk, listed.id), since=at, top=since_id)
@@ -52,7 +52,7 @@ def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 
 
 def _asking(list_id: int) -> dict[str, object]:
-    """The addresses that the pill of a list asks and leads to, and how often it asks."""
+    """Where the pill of a list asks and leads, and how often it asks."""
     return {
         "of": reverse("list", args=[list_id]),
         "asks": reverse("list-news", args=[list_id]),

@@ -1,7 +1,4 @@
-"""The timeline of a list, from PostgreSQL alone: lists are too small for windows to pay off.
-
-Uses home's statements with the list's members as senders (timeline.senders.LIST). So entries, folding, bounds and
-cursor work as at home. The oracle of lists is `timeline.oracle.list_ids`.
+"""The timeline of a list, from PostgreSQL alone, with home's statements (timeline.senders.LIST).
 
 See docs/decisions.md: Lists have no windows.
 """
@@ -22,7 +19,7 @@ def list_page(reader: User, list_id: int, *, last_id: int | None = None, limit: 
 
 
 def list_new_count(reader: User, list_id: int, *, since_id: int) -> tuple[int, bool]:
-    """How many items one of the reader's lists shows above `since_id`, bounded like home.new_count."""
+    """New items of a list, bounded like home.new_count."""
     scope, cap, scan = Scope(reader.pk, list_id), home.NEW_CAP, home.NEW_SCAN
     candidates = pull_above(scope, since=since_id, count=scan, enough=cap + 1)
     if candidates is None:

@@ -13,8 +13,7 @@ from storage.deliveries import AbstractDelivery
 class Delivery(AbstractDelivery):
     """An item whose fan-out is not complete.
 
-    Inserted by the transaction that publishes the item, or publishes it again (approved, restored, shown to more
-    people). Deleted when every window has it.
+    Inserted by each transaction that publishes the item, for the first time or again.
     """
 
     task = "timeline.fan_out"
@@ -36,10 +35,7 @@ class Delivery(AbstractDelivery):
 
 
 class DeliveryRange(models.Model):
-    """A part of a large fan-out: the followers with `low` < id <= `high`, or a shard of the active fans.
-
-    Deleted when done.
-    """
+    """A part of a large fan-out: the followers with `low` < id <= `high`, or a shard of the active fans."""
 
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="ranges")
     revision = models.IntegerField()
@@ -53,7 +49,7 @@ class DeliveryRange(models.Model):
 
 
 class Backfill(models.Model):
-    """A demotion. While it is unfinished, all followers receive the sender's new items, and the sender is still big-V.
+    """A demotion. While it runs, all followers receive the sender's new items, and the sender is still big-V.
 
     Its worker holds `lease`, a number drawn at the claim, until `leased_until`.
     """
@@ -91,7 +87,7 @@ class Backfill(models.Model):
 
 
 class Import(models.Model):
-    """A data set that `manage.py load` has loaded completely. A second run with the same files loads nothing."""
+    """A data set that `manage.py load` has loaded completely, and does not load again."""
 
     fingerprint = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the files.")
     users = models.IntegerField()
@@ -119,7 +115,7 @@ class ImportedUser(models.Model):
 
 
 class ReadingPosition(models.Model):
-    """Where in their home a reader was last (timeline.position). The items themselves may be gone."""
+    """Where in their home a reader was last (timeline.position)."""
 
     reader = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"

@@ -1,6 +1,6 @@
 """The oracle: home and lists as one plain SQL query each. Every page must equal it at every moment.
 
-It shares no text with the queries of pages, so that they cannot have the same mistake.
+Shares no text with the queries of pages, so that they cannot share a mistake.
 """
 
 from storage.connections import fetch
@@ -97,7 +97,7 @@ REACH = 40
 
 
 def entry_ids(reader_id: int, *, above: int = 0, by_sender: bool = False) -> list[int]:
-    """All entries of a home above an id, newest first, including folded and hidden ones.
+    """All entries of a home above an id, newest first, also folded and hidden ones.
 
     `by_sender`: without entries by hashtags alone.
     """
@@ -106,22 +106,15 @@ def entry_ids(reader_id: int, *, above: int = 0, by_sender: bool = False) -> lis
 
 
 def home_ids(reader_id: int, *, above: int = 0) -> list[int]:
-    """All items that a home shows above an id, newest first.
-
-    A repost is folded if one of the `REACH` entries above it reposts the same item, or if its original is among the
-    `REACH` entries below it. `above` cuts the home off before folding.
-    """
+    """All items that a home shows above an id, newest first. `above` cuts the home off before folding."""
     return [row[0] for row in fetch(HOME, {"reader": reader_id, "above": above, "reach": REACH})]
 
 
 def new_ids(reader_id: int, *, since: int) -> list[int]:
-    """All new items of a home above an id, newest first: without the reader's own reposts."""
+    """All items above an id that are new to the reader, newest first."""
     return [row[0] for row in fetch(NEW, {"reader": reader_id, "above": 0, "since": since, "reach": REACH})]
 
 
 def list_ids(reader_id: int, list_id: int) -> list[int]:
-    """All items that one of the reader's lists shows, newest first, folded as at home.
-
-    All of them count as new, because no list has items of its owner.
-    """
+    """All items that a list shows, newest first. No list has items of its owner, so all count as new."""
     return [row[0] for row in fetch(LIST, {"reader": reader_id, "list": list_id, "above": 0, "reach": REACH})]

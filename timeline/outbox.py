@@ -1,15 +1,13 @@
 """The outbox: a window of a big-V's items, or of the public posts with a followed hashtag, for readers who pull.
 
-An outbox is named by its *source*: the id of a big-V, or minus the id of a hashtag (relations.models.Tag).
+Its *source* names it: the id of a big-V, or minus the id of a hashtag (relations.models.Tag).
 
-A big-V's outbox begins at the promotion and lives while the big-V publishes or readers read it. Its epoch is the
-promotion's (policy.outbox_epoch). Nothing is added while the sender is no big-V, so leftovers of an earlier promotion
-must not be used.
+A big-V's outbox begins at the promotion and lives while it is written or read. Its epoch is the promotion's
+(policy.outbox_epoch), so that leftovers of an earlier one are not used.
 
-A reader begins a hashtag's outbox, and it lives while readers read it. Its epoch is in the hashtag's row, which the
-first follow writes and nobody deletes. A fan-out whose claim sees the row delivers into the outbox. If a claim does not
-see the row, the item was committed before it. Builders see the row before they take their snapshot, so the snapshot has
-that item.
+A reader begins a hashtag's outbox, and it lives while it is read. Its epoch is in the hashtag's row, which the first
+follow writes for good. A fan-out that sees the row delivers. If it does not see the row, its item is older than the
+row, and so in every builder's snapshot.
 
 See docs/decisions.md: A followed hashtag is an outbox.
 """
@@ -27,7 +25,7 @@ from storage.window import Entry
 
 EPOCH = f"SELECT {policy.outbox_epoch()} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"  # noqa: S608
 TAG_EPOCH = known_tags(f"g.epoch # {policy.GENERATION}", "g.id = %s")
-# The newest items of each visibility, then the newest of all those.
+# The newest of each visibility, then the newest of all.
 PULL = f"""
     SELECT entry.id, %(sender)s::bigint FROM unnest('{{{",".join(LISTED)}}}'::text[]) AS kind (visibility)
     CROSS JOIN LATERAL (
@@ -50,10 +48,7 @@ def source_of(*, tag: int) -> int:
 
 
 class Outbox(BuiltWindow):
-    """All posts and reposts of a big-V except private mentions, or all public posts with a hashtag.
-
-    The reader's query decides who sees which.
-    """
+    """All posts and reposts of a big-V except private mentions, or all public posts with a hashtag. Pages verify."""
 
     builder: ClassVar[str] = "timeline.materialise_outbox"
     __slots__ = ()
@@ -63,7 +58,7 @@ class Outbox(BuiltWindow):
 
 
 def pull(source: int, count: int) -> tuple[list[Entry], int]:
-    """The newest `count` entries of a source from PostgreSQL, and the floor above which they are complete."""
+    """The newest `count` entries of a source from PostgreSQL, and the floor."""
     query, name = (PULL, "sender") if source > 0 else (TAG_PULL, "tag")
     entries = fetch(query, {name: abs(source), "count": count + 1}, into=lambda row: Entry(*row))
     floor = entries[count].item_id if len(entries) > count else 0
@@ -71,15 +66,15 @@ def pull(source: int, count: int) -> tuple[list[Entry], int]:
 
 
 def epoch_of(source: int) -> int | None:
-    """The epoch that a source's outbox must be built for. None if no outbox may be used."""
+    """The epoch that a source's outbox must have. None if no outbox may be used."""
     rows = fetch(EPOCH if source > 0 else TAG_EPOCH, [abs(source)])
     return rows[0][0] if rows else None
 
 
 def begin(user_id: int) -> bool:
-    """Begin a big-V's missing outbox; True if a task to fill it is enqueued.
+    """Begin a big-V's missing outbox; True if a task is enqueued.
 
-    If Redis does not answer, the next publication or the next reader begins it.
+    If Redis does not answer, the next publication or reader begins it.
     """
     epoch = epoch_of(user_id)
     return epoch is not None and construction.begin(Outbox(user_id), epoch)
@@ -93,6 +88,6 @@ def materialise(source: int, token: str, cap: int) -> bool:
     epoch = epoch_of(source)
     if epoch is None:
         return False
-    # Items published from now on see the promotion or the hashtag's row, and are delivered.
+    # From now on fan-outs see the promotion or the hashtag's row.
     entries, floor = pull(source, cap)
     return construction.finish(outbox, token, Snapshot(epoch, floor, entries, cap))

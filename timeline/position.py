@@ -1,8 +1,7 @@
-"""Where the reader was in their home, and where the visit before ended.
+"""Where the reader was in their home, and where the last visit ended.
 
-A visit ends with a pause of `GAP`. The first write of a visit saves where the last one ended. So opening home at its
-top does not lose the place, and all pages of the visit offer it until the reader reaches or refuses it. A position is
-an id; its item may be gone.
+A visit ends with a pause of `GAP`. The next one saves that place, and its pages offer it until the reader reaches or
+refuses it.
 """
 
 from datetime import timedelta
@@ -27,7 +26,7 @@ READ = f"""
         p.reader_id IS NULL OR p.updated_at <= now() - %(interval)s, ARRAY({HELD_POSTS})
     FROM (SELECT) once LEFT JOIN timeline_readingposition p ON p.reader_id = %(reader)s
 """  # noqa: S608 (constants)
-# The statement itself refuses writes that come too soon, whatever number of devices sends them.
+# The statement itself refuses writes that come too soon.
 WRITE = f"""
     INSERT INTO timeline_readingposition AS p (reader_id, item_id, updated_at)
     SELECT %(reader)s, %(item)s, now() WHERE {LAZILY}
@@ -73,7 +72,7 @@ def place_of(reader: User) -> Place:
 
 
 def note_position(*, reader: User, item_id: int) -> bool:
-    """Save where the reader is; False if that was done within `INTERVAL`, or in read-only mode."""
+    """Save where the reader is; False within `INTERVAL` or in read-only mode."""
     return current().takes_notes and bool(fetch(WRITE, _params(reader) | {"item": item_id}))
 
 
@@ -83,7 +82,7 @@ def forget_place(*, reader: User) -> None:
 
 
 def offer_of(reader: User, place: Place) -> Offer | None:
-    """Where to continue, if at least a page of posts lies in between. One bounded count."""
+    """Where to continue, if at least a page of posts lies in between."""
     if place.left_id is None:
         return None
     between, capped = new_count(reader, since_id=place.left_id)

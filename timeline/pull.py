@@ -1,17 +1,15 @@
 """The pull: reads a reader's home from PostgreSQL, for entries that no window holds.
 
-The work is bounded. One index probe for each followee finds their newest entry. Only followees whose newest may be
-among the wanted entries are read further, at most as many as items are wanted. At 1000 followees and a million posts a
-plain join takes 25 ms, because PostgreSQL changes its plan. This query costs 1000 probes.
+The work is bounded. One index probe for each followee finds their newest entry. Then only followees whose newest may be
+on the page are read further. At 1000 followees and a million posts a plain join takes 25 ms, because PostgreSQL changes
+its plan. This query costs 1000 probes.
 
-An **entry** of a home is a published post or repost that the reader's home holds by its sender: the reader, or an
-active followee without a block or mute between them. Reposts of followees whose reposts the reader turned off do not
-count. The item's visibility must allow the reader (`timeline/rules.py`). An index separates the visibilities, so a
-query never passes entries that the reader may not see. An entry is **shown** unless it is a repost with a hidden
-original. That is checked one by one, for a bounded number of entries.
+An **entry** is a published post or repost of the reader or of a followee that the rules of home hold
+(`timeline/rules.py`). An index separates the visibilities, so no query passes entries that the reader may not see. An
+entry is **shown** unless it is a repost with a hidden original, which is checked one by one.
 
-Public posts with a followed hashtag are entries too. They are found in the same way: a few of each hashtag, then more
-of the hashtags that may have wanted ones. A blocked or muted sender's post is hidden but still takes a place.
+Public posts with a followed hashtag are entries too, and found in the same way. A blocked or muted sender's post is
+hidden but still takes a place.
 
 See docs/decisions.md: Windows keep what may come back without an event.
 """
@@ -28,7 +26,7 @@ from timeline.rules import HELD, is_active, original_shown, stream_belongs, stre
 from timeline.senders import HOME, Feed, Scope, statement
 
 # --- Streams ---------------------------------------------------------------------------------------------
-# A stream is the items of one sender for one circle: an ordered index scan that readers outside the circle skip.
+# A stream is the items of one sender for one circle: an ordered index scan.
 STREAMS = {
     "followers": for_followers("i"),
     "posts": f"{for_followers('i')} AND i.repost_of_id IS NULL",
@@ -49,8 +47,7 @@ followers.
 def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DESC") -> str:
     """The first `count` items of a stream whose ids meet a condition.
 
-    The column `repost_of_id` is NULL for `posts`, because their index lacks it. Reading it would make the planner
-    choose an index that passes the reposts.
+    `posts` have no `repost_of_id`: their index lacks it, and reading it would make the planner choose a worse one.
     """
     repost_of = "NULL::bigint AS repost_of_id" if circle == "posts" else "i.repost_of_id"
     return f"""
@@ -62,7 +59,7 @@ def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DE
 
 
 def _heads(condition: str, order: str = "DESC") -> str:
-    """The first item of every stream of the CTE `senders`, as (id, circle, head, repost_of_id)."""
+    """The first item of every stream of `senders`, as (id, circle, head, repost_of_id)."""
     return " UNION ALL ".join(
         f"""
         SELECT senders.id, '{circle}' AS circle, head.id AS head, head.repost_of_id
@@ -74,10 +71,9 @@ def _heads(condition: str, order: str = "DESC") -> str:
 
 
 def _reached(heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` entries of all streams. The CTE `heads` has their heads.
+    """The first `count` entries of all streams with heads in the CTE `heads`.
 
-    Only the first `count` held heads can be among them. So only that many streams are checked and read further, down to
-    the last of these heads.
+    Only the streams of the first `count` held heads can have them, down to the last of these heads.
     """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
     within = f"{condition} AND i.id {beyond} reach.id"
@@ -102,7 +98,7 @@ def _reached(heads: str, held: str, condition: str, count: str, order: str = "DE
 
 # --- Hashtags --------------------------------------------------------------------------------------------
 def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
-    """The first `count` public posts with a hashtag whose ids meet a condition. An index-only scan."""
+    """The first `count` public posts with a hashtag whose ids meet a condition, by an index-only scan."""
     return f"""
     SELECT i.id FROM (SELECT item_id AS id, tag FROM items_itemtag WHERE is_public_post) i
     WHERE i.tag = {tag} AND {condition} ORDER BY i.id {order} LIMIT {count}
@@ -110,10 +106,10 @@ def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
 
 
 def _tagged(condition: str, count: str, order: str) -> str:
-    """The first `count` public posts with a hashtag of the CTE `tags`, each with the alphabetically first of these.
+    """The first `count` public posts with a hashtag of `tags`, each with the alphabetically first of these.
 
-    First finds a few posts of each hashtag, twice as many as wanted in all. They show how far to read. Only hashtags
-    with posts within that reach are read further. Several hashtags may have the same post.
+    A few posts of each hashtag, twice as many as wanted in all, show how far to read. Only hashtags within that reach
+    are read further.
     """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
     few = f"least({count}, 1 + 2 * {count} / (SELECT greatest(count(*), 1) FROM tags))"  # noqa: S608 (constants)
@@ -134,16 +130,16 @@ def _tagged(condition: str, count: str, order: str) -> str:
 
 
 def any_tagged_below() -> str:
-    """Whether a public post with a hashtag of the CTE `tags` is below the parameter `below`."""
+    """Whether a public post with a hashtag of `tags` is below the parameter `below`."""
     head = _tag_scan("tags.name", BELOW, "1", "DESC")
     return f"EXISTS (SELECT FROM tags CROSS JOIN LATERAL ({head}) head)"
 
 
 # --- Entries ---------------------------------------------------------------------------------------------
 def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` entries of a feed, from all streams (heads in the CTE `heads`) and hashtags.
+    """The first `count` entries of a feed, from streams and hashtags. `tag` is set for entries by hashtags alone.
 
-    `tag` is set for entries by hashtags alone. IS NOT TRUE makes PostgreSQL look ids up in a hash.
+    IS NOT TRUE makes PostgreSQL look ids up in a hash.
     """
     reached = _reached(heads, held, condition, count, order)
     if not feed.tags:
@@ -160,7 +156,7 @@ def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, orde
 
 
 def _shown(feed: Feed, entry: str, item: str, is_sender_active: str) -> str:
-    """Whether an entry is shown: depends on its original or, if it is one by hashtags alone, on its sender."""
+    """Shown by its original or, for an entry by hashtags alone, by its sender."""
     shown = original_shown(item)
     if not feed.tags:
         return shown
@@ -168,7 +164,7 @@ def _shown(feed: Feed, entry: str, item: str, is_sender_active: str) -> str:
 
 
 def _pulled(feed: Feed, held: str, condition: str) -> str:
-    """The CTE `pulled`: the newest `count` entries of a feed whose ids meet a condition."""
+    """The CTE `pulled`: the newest `count` entries of a feed."""
     return f"""
     {feed.with_tags()}senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(condition)}),
@@ -178,8 +174,8 @@ def _pulled(feed: Feed, held: str, condition: str) -> str:
 
 # --- Statements ------------------------------------------------------------------------------------------
 BELOW = "i.id < %(below)s"
-# Windows also hold entries of suspended senders and of those who do not follow back, because no event tells windows
-# when that changes. Pages decide.
+# Windows also hold entries of suspended senders and of those who do not follow back, because no event tells when that
+# changes.
 PULL_WINDOW = f"""
     WITH {_pulled(HOME, stream_belongs(HOME.wanted), BELOW)}
     SELECT {EPOCH}, {PUSH_GENERATION}, pulled.id, pulled.sender_id
@@ -188,7 +184,7 @@ PULL_WINDOW = f"""
 
 
 def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
-    """Entries of the streams that meet the condition `stream`. `item`: a column that says if an entry is held."""
+    """Entries of the streams that meet `stream`. `item`: a column that says if an entry is held."""
     shown, tag = _shown(feed, "placed", "i", "s.is_active"), ", placed.tag" if feed.tags else ""
     return f"""
     WITH {_pulled(feed, stream, BELOW)},
@@ -217,10 +213,7 @@ ABOVE = "i.id > %(since)s"
 
 
 def _pull_above(feed: Feed) -> str:
-    """Whether there are enough posts for all followers, found without reading every sender; else the newest entries.
-
-    Passes the reposts among the posts, for a bounded number of entries.
-    """
+    """Whether there are enough posts, found without reading every sender; else the newest entries."""
     shown = _shown(feed, "pulled", "pulled", is_active("pulled.sender_id"))
     tags = feed.with_tags("AND NOT (SELECT are_enough FROM posts)")
     return f"""
@@ -265,7 +258,7 @@ AROUND = statement(_around)
 
 
 def any_below(feed: Feed, head: str = "true") -> str:
-    """Whether an entry is below the parameter `below`. `head`: a condition on the newest item of each stream."""
+    """Whether an entry is below the parameter `below`. `head`: a condition on the stream's newest item."""
     return f"""
     EXISTS (
         WITH senders AS ({feed.senders})
@@ -274,7 +267,7 @@ def any_below(feed: Feed, head: str = "true") -> str:
 
 
 class InWindow(NamedTuple):
-    """A row of `PULL_WINDOW`: an entry, and what the window must be built for."""
+    """A row of `PULL_WINDOW`."""
 
     epoch: int | None
     pushes: int
@@ -294,7 +287,7 @@ class Above(NamedTuple):
 
 
 class Pulled(NamedTuple):
-    """A row of `PULL_BODIES`: an entry, with its body if it is among the first `bodies`."""
+    """A row of `PULL_BODIES`. The first `bodies` have a body."""
 
     item_id: int
     sender_id: int
@@ -322,7 +315,7 @@ class Pulled(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """An entry of a home: the item it reposts, if any, and whether it is shown (`Pulled.is_shown`)."""
+    """An entry of a home, and whether it is shown (`Pulled.is_shown`)."""
 
     item_id: int
     repost_of: int | None
@@ -330,9 +323,8 @@ class Candidate(NamedTuple):
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], list[Entry], int]:
-    """The newest `count` entries for a reader's window in one snapshot.
-
-    Returns ((policy.EPOCH, policy.PUSH_GENERATION), entries, floor).
+    """The newest `count` entries for a reader's window, as ((EPOCH, PUSH_GENERATION) of accounts.levels.policy,
+    entries, floor).
     """
     params = {"reader": reader_id, "below": INFINITY, "count": count + 1}
     rows = fetch(PULL_WINDOW, params, into=InWindow._make)
@@ -342,7 +334,7 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
 
 
 def pull_bodies(scope: Scope, *, below: int, count: int, bodies: int, for_window: bool = False) -> list[Pulled]:
-    """`count` entries below an id, newest first. The first `bodies` of them have bodies, the others only ids.
+    """`count` entries below an id, newest first, the first `bodies` with bodies, the others only with ids.
 
     `for_window`: entries that belong into the reader's windows.
     """
@@ -358,10 +350,7 @@ def pull_below(scope: Scope, *, below: int, count: int) -> list[Candidate]:
 
 
 def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Candidate] | None:
-    """The newest `count` entries above an id, newest first. None if there are at least `enough` posts.
-
-    Finding that out costs less.
-    """
+    """The newest `count` entries above an id, newest first. None, at less cost, if there are `enough` posts."""
     rows: list[Above] = PULL_ABOVE.rows({"since": since, "count": count, "enough": enough}, scope, Above._make)
     if rows[0].are_enough:
         return None
@@ -369,6 +358,6 @@ def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Can
 
 
 def around(scope: Scope, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
-    """Entries around an id, newest first, with what they repost: `above` from `last_id` up, `below` under it."""
+    """`above` entries from `last_id` up and `below` under it, newest first, with what they repost."""
     params = {"last_id": last_id, "above": above, "below": below}
     return [(item_id, repost_of) for item_id, repost_of in AROUND.rows(params, scope)]

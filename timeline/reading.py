@@ -1,10 +1,9 @@
 """Reads the windows of a page: the inbox or the tail below it, and the outboxes to merge.
 
-The windows are read before PostgreSQL is asked (timeline.truth). The answer says whether they have the right epochs and
-whether an outbox is missing. A hint in Redis says which outboxes to read; the answer corrects it.
+A hint in Redis says which outboxes to read. PostgreSQL's answer (timeline.truth) then says which windows are valid, and
+corrects the hint.
 
-Readers who follow hashtags use no tail, like those who merge outboxes. An edit may add a hashtag to an item below the
-inbox's floor, and no delivery would add that item to a tail.
+Readers who follow hashtags use no tail: a hashtag added to an item below the inbox's floor would not reach it.
 """
 
 import re
@@ -37,7 +36,7 @@ SOURCE = re.compile(rb"-?[1-9][0-9]{0,17}")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader's windows hold below the id `before`, up to `count` entries each."""
+    """A reader's windows below the id `before`, up to `count` entries each."""
 
     before: int
     count: int
@@ -55,7 +54,7 @@ class Reading:
 
     @property
     def uses_tail(self) -> bool:
-        """Whether the page begins at or below the inbox's floor, so that the tail alone serves it."""
+        """Whether the page begins at or below the inbox's floor, where the tail serves it alone."""
         return self.tail is not None and self.before <= self.inbox.floor + 1
 
     @property
@@ -69,21 +68,18 @@ class Reading:
         return max(part.bound for part in self.parts)
 
     def candidates(self, pending: Iterable[int] = (), bound: int = 0) -> list[int]:
-        """The newest `count` ids of all parts and of `pending`, above the bounds of both."""
+        """The newest `count` ids of all parts and `pending`, above both bounds."""
         bound = max(bound, self.bound)
         found = set(pending).union(*(part.entries for part in self.parts))
         return sorted((item_id for item_id in found if bound < item_id < self.before), reverse=True)[: self.count]
 
     def below(self, ids: Sequence[int], bound: int = 0) -> int:
-        """The id below which only PostgreSQL knows more, if these candidates are all that the windows hold.
-
-        0 if the windows hold more, or are complete to the end of the timeline.
-        """
+        """The id below which only PostgreSQL knows more than these candidates. 0 if the windows hold more, or all."""
         bound = max(bound, self.bound)
         return bound + 1 if bound > 0 and len(ids) < self.count else 0
 
     def sources(self, ids: Sequence[int], pending: set[int]) -> Iterator[str]:
-        """Names of what serves a page of these ids. A tail counts as `sql`, which filled it."""
+        """What serves a page of these ids. A tail counts as `sql`, which filled it."""
         yield "sql" if self.uses_tail else "inbox"
         if self.outboxes:
             yield "outbox"
@@ -91,20 +87,17 @@ class Reading:
             yield "pending"
 
     def is_current(self, truth: Truth) -> bool:
-        """Whether no delivery was completed since, all needed outboxes were read, and the tail has the right epoch."""
+        """Whether no delivery was completed since, no outbox is missing, and the tail has the right epoch."""
         if truth.has_moved or (self.tail and self.uses_tail and self.tail.epoch != truth.epoch):
             return False
         return truth.outboxes.keys() <= self.outboxes.keys()
 
     def is_whole(self, truth: Truth) -> bool:
-        """Whether inbox and outboxes together have all items of big-Vs.
-
-        Either the truth named the outboxes to merge, or the inbox takes the pushes.
-        """
+        """Whether all items of big-Vs are there: in outboxes that the truth named, or in the inbox."""
         return truth.names_big_vs or self.inbox.pushes == truth.push_generation
 
     def missing(self, reader_id: int, truth: Truth) -> list[tuple[Inbox | Outbox, int]]:
-        """The unusable windows, each with the epoch it is needed for."""
+        """The unusable windows, with the epochs to build them for."""
         wanted: list[tuple[Inbox | Outbox, Slice, int | None]] = [(Inbox(reader_id), self.inbox, truth.epoch)]
         for source, epoch in truth.outboxes.items():
             wanted.append((Outbox(source), self.outboxes.get(source, NO_SLICE), epoch))
@@ -115,7 +108,7 @@ class Reading:
         ]
 
     def of(self, truth: Truth) -> "Reading":
-        """The reading without outboxes that it does not need."""
+        """Without outboxes that are not needed."""
         needed = truth.outboxes
         if self.outboxes.keys() == needed.keys():
             return self
@@ -127,8 +120,8 @@ def look(
 ) -> Reading:
     """Read the inbox and these outboxes below the id `before`, not above `newest`, up to `count` entries each.
 
-    One round trip, or two if the page reaches deeper into many outboxes. Without outboxes it reads the tail too, of
-    this epoch or of any (0). Raises FeedsUnavailableError.
+    Without outboxes it reads the tail too, of this epoch or of any (0). One round trip, or two with many outboxes.
+    Raises FeedsUnavailableError.
     """
     reader_id = scope.reader_id
     depth = count if len(sources) <= OUTBOXES_MOST else GLANCE
@@ -150,10 +143,7 @@ def look(
 
 
 def hint_of(reader_id: int) -> set[int] | None:
-    """The outboxes that the reader's page merges, from the hint. None if there is no hint or the key has another type.
-
-    Raises FeedsUnavailableError.
-    """
+    """The outboxes to merge, from the hint. None without a valid one. Raises FeedsUnavailableError."""
     try:
         with feeds_errors():
             (reply,) = pipelined(feeds(), [("GET", keys.merged_outboxes(reader_id))])
@@ -171,7 +161,7 @@ def are_too_many(sources: Collection[int], reader: User) -> bool:
 
 
 def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: int) -> None:
-    """Read a full page from each outbox whose first entries end above what the page may reach."""
+    """Read a full page from outboxes whose first entries end above what the page may reach."""
     newest = sorted({item_id for one in [read, *outboxes.values()] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [source for source, one in outboxes.items() if one.is_truncated and one.bound >= reach]
@@ -181,14 +171,11 @@ def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: in
 
 
 def hinting(reader_id: int, sources: Iterable[int]) -> Command:
-    """Write the hint for `hint_of`, with the TTL of a window. A hint may be wrong without harm.
-
-    Pages write it if it differs from the truth, and so does lowering a level.
-    """
+    """Write the hint for `hint_of`. It may be wrong without harm."""
     hint = ",".join(map(str, sorted(sources)))
     return ("SET", keys.merged_outboxes(reader_id), hint, "EX", Window.ttl)
 
 
 def doubting(reader_id: int) -> Command:
-    """Shorten the life of a hint of too many outboxes, so that a page asks PostgreSQL again soon."""
+    """Let a hint of too many outboxes expire soon, because a page that only pulls cannot correct it."""
     return ("EXPIRE", keys.merged_outboxes(reader_id), TOO_MANY_SECONDS, "LT")

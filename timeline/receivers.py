@@ -24,17 +24,14 @@ def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -
 
 @receiver(item_imported)
 def write_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Runs in the importing transaction. Windows that reach back to the item's time take it."""
+    """Runs in the importing transaction."""
     if item.reply_to_id is None:
         fanout.deliver_anew(item=item, again=False)
 
 
 @receiver(item_tagged)
 def write_tag_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Runs in the editing transaction. Homes of the hashtag's followers get the item.
-
-    Its outbox may have forgotten the item, like the windows of an item published again.
-    """
+    """Runs in the editing transaction. The hashtag's outbox may have forgotten the item before."""
     if item.reply_to_id is None and item.visibility == Visibility.PUBLIC:
         fanout.deliver_anew(item=item, again=True)
 
@@ -59,13 +56,13 @@ def announce_withdrawal(sender: type[Item], item: Item, **kwargs: Any) -> None:
 
 @receiver(big_v_demotion_requested)
 def start_backfill(sender: type[User], user: User, **kwargs: Any) -> bool:
-    """Runs in the transaction that requests it; True if no demotion was running."""
+    """In the requesting transaction; True if no demotion was running."""
     return backfill.start(sender=user)
 
 
 @receiver(big_v_made)
 def cancel_backfill(sender: type[User], user: User, **kwargs: Any) -> bool:
-    """Runs in the transaction that makes or keeps the user big-V; True if a demotion was running."""
+    """In the transaction of the promotion; True if a demotion was running."""
     return backfill.cancel(sender=user)
 
 
@@ -77,7 +74,7 @@ def begin_outbox(sender: type[User], user: User, **kwargs: Any) -> None:
 
 @receiver(levels_raised)
 def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> None:
-    """Enqueues tasks. If the broker is down, the next page asks for the deepening again."""
+    """If the broker is down, the next page deepens the inbox."""
     for user_id in user_ids:
         if not enqueue("timeline.rise", user_id):
             break

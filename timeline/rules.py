@@ -1,21 +1,16 @@
 """The rules of a reader's home as SQL, for the statements that fill windows, pull, verify and explain.
 
-Each item must pass four checks:
+Each item passes four checks:
 - It is of a **kind** that timelines hold (`kinds`).
-- It **belongs** to the reader (`BELONGS`): the reader's own, or from a followee whose posts, or posts and reposts, the
-  reader wants at home.
-- It is **held** now (`HELD`): its sender is active and, if the item is for mutuals, follows back.
+- It **belongs** to the reader: their own, or from a followee whose posts (and reposts) they want at home (`BELONGS`).
+- It is **held** now: its sender is active and, if the item is for mutuals, follows back (`HELD`).
 - If it is a repost, its original is **shown** (`original_shown`).
 
-An item is `i`, its sender `s`. The constants are for home and the parameter `reader`. The functions take an expression
-for the reader's id, which may be a column of many readers, and `wanted`, the condition on senders. A list requires less
-than home (timeline.senders.Feed).
+A public post with a followed hashtag is an entry too, from any sender (`carried`). It is shown if its sender is active
+and wanted at home (`welcome`), else hidden.
 
-A public post with a followed hashtag is an entry too, from any sender (`carried`). By that alone it is shown if its
-sender is active and wanted at home (`welcome`). Otherwise it is a hidden entry, like a repost with a hidden original.
-
-`timeline/pull.py` applies the rules to streams (the items of one sender and circle, in order). `timeline/oracle.py`
-states them again, and the property tests compare every page with it.
+An item is `i`, its sender `s`. `reader` is an SQL expression of the reader's id, `wanted` the condition on senders:
+lists require less than home. `timeline/pull.py` applies the rules to streams. `timeline/oracle.py` states them again.
 
 See docs/decisions.md: Windows first, then one statement.
 See docs/decisions.md: Windows keep what may come back without an event.
@@ -42,7 +37,7 @@ def _all(conditions: dict[str, str]) -> str:
 
 
 def kinds(reader: str = READER) -> dict[str, str]:
-    """Conditions for an item to be in any home, by the name of what each excludes."""
+    """Conditions to be in any home, by the name of what each excludes."""
     return {
         "status": is_published("i"),
         "reply": is_no_reply("i"),
@@ -52,12 +47,12 @@ def kinds(reader: str = READER) -> dict[str, str]:
 
 
 def reposts_wanted(reader: str = READER) -> str:
-    """Whether item `i` is a post, or the reader wants its sender's reposts at home."""
+    """Whether `i` is a post, or the reader wants its sender's reposts at home."""
     return f"(i.repost_of_id IS NULL OR NOT {leaves_reposts_out(reader, 'i.sender_id')})"
 
 
 def belongs(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
-    """Whether item `i` belongs into the reader's home, shown now or not."""
+    """Whether `i` belongs into the reader's home, shown now or not."""
     sender = "i.sender_id"
     followed = f"{follows(reader, sender)} AND {wanted(reader, sender)} AND {reposts_wanted(reader)}"
     return f"{_all(kinds(reader))} AND ({sender} = {reader} OR ({followed}))"
@@ -67,10 +62,9 @@ BELONGS = belongs()
 
 
 def belongs_among(senders: str) -> str:
-    """`belongs` for an item `i` whose sender is in the SQL array `senders`.
+    """`belongs`, with follows, blocks and mutes checked once for each sender in an SQL array.
 
-    Follows, blocks and mutes are checked once for each sender. Items of senders outside the array do not belong, except
-    the reader's own.
+    Items of senders outside the array do not belong, except the reader's own.
     """
     known = f"unnest({senders}) AS one (id)"
     circle = f"""
@@ -85,10 +79,7 @@ def belongs_among(senders: str) -> str:
 
 
 def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[str, str]:
-    """Conditions for others' items that belong into the home to be entries now.
-
-    OFFSET 0 forces an index probe instead of a hash of all followers of the reader.
-    """
+    """OFFSET 0 forces an index probe instead of a hash of all followers of the reader."""
     return {
         "inactive": is_active,
         "mutuals": f"""(NOT {for_mutuals} OR {follows(sender, reader)})""",
@@ -96,12 +87,12 @@ def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[s
 
 
 def holds(reader: str = READER) -> dict[str, str]:
-    """Conditions for another's item `i` to be an entry now, by the name of what each excludes."""
+    """Conditions for another's item to be an entry now, by the name of what each excludes."""
     return _holds("i.sender_id", "s.is_active", f"({for_mutuals('i')})", reader)
 
 
 def held(reader: str = READER) -> str:
-    """Whether an item `i` that belongs into the home is an entry now."""
+    """Whether `i`, which belongs, is an entry now."""
     return f"(i.sender_id = {reader} OR {_all(holds(reader))})"
 
 
@@ -109,18 +100,18 @@ HELD = held()
 
 
 def original_shown(entry: str, reader: str = READER) -> str:
-    """Whether an entry is no repost, or the reader may see its original and does not mute the original's sender."""
+    """Whether an entry is no repost, or the reader may see its original and does not mute the sender of that."""
     return original_visible(entry, reader, also=f"AND NOT {mutes(reader, 'o.sender_id')}")
 
 
 def shown(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
-    """Whether an item `i` belongs into the home and is shown now."""
+    """Whether `i` belongs and is shown now."""
     return f"{belongs(reader, wanted)} AND ({held(reader)} AND {original_shown('i', reader)})"
 
 
 # --- Followed hashtags: for statements with the CTE `tags` -------------------------------------------------
 def carried(item: str) -> str:
-    """The followed hashtags of a public post, in order. NULL if there are none or it is no public post.
+    """The followed hashtags of a public post, in order, else NULL.
 
     IS TRUE makes PostgreSQL look the hashtags up in a hash.
     """
@@ -131,12 +122,12 @@ def carried(item: str) -> str:
 
 
 def welcome(sender: str, is_active: str) -> str:
-    """Whether the reader sees a sender's public posts that are entries by a hashtag alone."""
+    """Whether the reader sees a sender's posts that are entries by a hashtag alone."""
     return f"({is_active} AND {is_wanted_at_home(READER, sender)})"
 
 
 def welcome_among(senders: str) -> str:
-    """`welcome` for an item `i` and its sender `s`, checked once for each sender in the SQL array `senders`."""
+    """`welcome` for an item `i` and its sender `s`, checked once for each sender in an SQL array."""
     wanted = f"SELECT one.id FROM unnest({senders}) AS one (id) WHERE {is_wanted_at_home(READER, 'one.id')}"  # noqa: S608
     return f"(s.is_active AND i.sender_id = ANY (ARRAY({wanted})))"
 
@@ -148,11 +139,11 @@ def is_active(user: str) -> str:
 
 # --- Streams: the items of one sender for one circle -----------------------------------------------------
 def stream_belongs(wanted: Wanted) -> str:
-    """Whether the entries of a `stream` belong into the reader's windows."""
+    """Whether entries of a `stream` belong into the reader's windows."""
     return f"(stream.id = {READER} OR {wanted(READER, 'stream.id')})"
 
 
 def stream_held(wanted: Wanted) -> str:
-    """Whether the entries of a `stream` belong into the reader's windows and are in the home now."""
+    """Whether entries of a `stream` belong into the reader's windows, and are in the home now."""
     conditions = _holds("stream.id", is_active("stream.id"), "(stream.circle = 'mutuals')", READER)
     return f"{stream_belongs(wanted)} AND (stream.id = {READER} OR {_all(conditions)})"

@@ -1,7 +1,5 @@
-"""The senders and hashtags of a page: those of the reader's home, or the members of a list.
-
-Home, home with followed hashtags, and lists use the same statements. Each statement is built three times, once for each
-`Feed`.
+"""The senders and hashtags of a page: home, home with followed hashtags, or a list. Each statement is built for all
+three.
 
 See docs/decisions.md: Lists have no windows.
 See docs/decisions.md: A followed hashtag is an outbox.
@@ -22,7 +20,7 @@ from relations.rules import (
 )
 from storage.connections import fetch
 
-# IS TRUE makes PostgreSQL look ids up in a hash, which is empty for most readers.
+# IS TRUE makes PostgreSQL look ids up in a hash.
 POSTS_ONLY = f"IN ({followees_without_reposts(READER)})"
 
 
@@ -41,7 +39,7 @@ class Scope(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """The parts of a statement that differ between home and lists."""
+    """What differs between the statements of home and lists."""
 
     senders: str
     """A query of the senders, as (id, posts_only). Blocks and mutes are checked later, only for senders on a page."""
@@ -51,11 +49,11 @@ class Feed(NamedTuple):
     """A query of the followed hashtags, as (id, name, epoch). It ends with a condition. Empty if there are none."""
 
     def with_tags(self, also: str = "") -> str:
-        """The CTE `tags`, to be followed by others. `also`: a further condition."""
+        """The CTE `tags`, before others. `also`: a further condition."""
         return f"tags AS MATERIALIZED ({self.tags} {also}),\n    " if self.tags else ""
 
     def with_tags_alone(self) -> str:
-        """The WITH clause of a statement that has no other CTE."""
+        """The WITH clause of a statement without another CTE."""
         return f"WITH tags AS MATERIALIZED ({self.tags})" if self.tags else ""
 
 
@@ -73,7 +71,7 @@ LIST = Feed(members("%(list)s", f"member_id AS id, (member_id {POSTS_ONLY}) IS T
 
 
 class Statement(NamedTuple):
-    """The three versions of a statement: for home, for home with hashtags, and for lists."""
+    """A statement for home, for home with hashtags, and for lists."""
 
     of_home: str
     of_tagged: str

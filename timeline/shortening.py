@@ -10,9 +10,9 @@ from timeline.truth import followed_big_vs
 
 
 def shorten(user_ids_by_level: Mapping[int, list[int]]) -> None:
-    """Trim inboxes to the cap of the new level, and write hints of the outboxes that the next page will merge.
+    """Trim inboxes to the new level, and write hints of the outboxes to merge.
 
-    If Redis does not answer, the next delivery trims the inbox, or it expires.
+    Without Redis the next delivery trims the inbox, or it expires.
     """
     commands: list[Command] = []
     for level, user_ids in user_ids_by_level.items():

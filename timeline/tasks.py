@@ -44,11 +44,11 @@ def run_backfill(backfill_id: int) -> None:
 
 @shared_task(name="timeline.materialise_inbox")
 def materialise_inbox(user_id: int, token: str) -> None:
-    """Build an inbox for `token`. On an error of Redis, drop the inbox and raise the error."""
+    """Build an inbox for `token`. On an error of Redis, drop the inbox."""
     try:
         inbox.materialise(user_id, token)
     except redis.RedisError:
-        # The error may come from another node than the inbox's. Dropping lets pages begin again before the TTL ends.
+        # Perhaps another node failed than the inbox's. Without the inbox, pages can begin it again.
         with suppress(redis.RedisError):
             pipelined(feeds_for_tasks(), [inbox.Inbox(user_id).drop()])
         raise
@@ -81,6 +81,6 @@ def build_active_fans(user_id: int) -> None:
 # Repairs nothing, because that would hide the cause.
 @shared_task(name="timeline.check_sample")
 def check_sample() -> None:
-    """Compare the windows of a few random readers with PostgreSQL."""
+    """Compare the windows of random readers with PostgreSQL."""
     with suppress(FeedsUnavailableError):  # no page uses windows that do not answer
         check.sampled(count=settings.CHECK_READERS, seconds=CHECK_SECONDS)

@@ -1,7 +1,7 @@
 """The truth: the one SQL statement that decides what a page shows, after its windows were read.
 
-In one snapshot it returns the epochs that the windows need, the outboxes to merge, the pending deliveries and, for all
-candidates and pending items, whether the reader may see them, with their bodies.
+It returns the epochs that the windows need, the outboxes to merge, the pending deliveries, and all candidates that
+exist with the verdict and the body of each.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -36,7 +36,7 @@ BY_TAG = """EXISTS (
 
 
 def _pending(feed: Feed) -> str:
-    """The newest deliveries of the site, and the newest of them for the reader (followed senders and hashtags)."""
+    """Of the newest deliveries of the site the newest for the reader."""
     by_tag = f" OR {BY_TAG}" if feed.tags else ""
     return f"""
     SELECT count(*) AS seen, min(item_id) AS lowest,
@@ -66,7 +66,7 @@ TAGS = """,
 
 
 def _about(feed: Feed) -> str:
-    """The columns of `_About`. OFFSET 0 makes PostgreSQL compute the subquery's columns once."""
+    """OFFSET 0 makes PostgreSQL compute the subquery's columns once."""
     tags = TAGS if feed.tags else ""
     return f"""
     SELECT reader.level, reader.has_inbox, reader.epoch, reader.push_generation, reader.push_level, reader.inbox_from,
@@ -83,7 +83,7 @@ def _about(feed: Feed) -> str:
 
 
 class _About(NamedTuple):
-    """The columns about the reader and PostgreSQL, in one row. The last two only if the reader follows hashtags."""
+    """The row about the reader and PostgreSQL. The last two columns only if the reader follows hashtags."""
 
     level: int
     has_inbox: bool
@@ -112,7 +112,6 @@ IDS, SENDERS = (
 
 
 def _ask(feed: Feed, older: str) -> str:
-    """One row about the reader, and one for each candidate and each pending item."""
     width = ALONE_WIDTH + (TAG_COLUMNS if feed.tags else 0)
     about = len(_About._fields) - (0 if feed.tags else TAG_COLUMNS)
     return f"""
@@ -128,8 +127,7 @@ ASK_TAGGED, ASK_TAGGED_LAST = _ask(TAGGED, NOT_ASKED), _ask(TAGGED, older(TAGGED
 
 
 class Missed(StrEnum):
-    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`, explained by
-    timeline.explain.
+    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`.
 
     A new value needs a text in explain.SENTENCES and a line in docs/metrics.md.
     """
@@ -152,13 +150,13 @@ class Missed(StrEnum):
 
 @dataclass(slots=True)
 class Expected:
-    """The policy that this process saw last. It decides what a page tries first, never what it shows."""
+    """The policy that this process saw last. Decides what a page tries first, never what it shows."""
 
     push_level: int = 0
     inbox_from: int = 0
 
     def forget(self) -> None:
-        """Expect nothing, so that the next page tries the windows."""
+        """Forget the policy, so that the next page tries the windows."""
         self.push_level = self.inbox_from = 0
 
     def has_inbox(self, reader: User) -> bool:
@@ -175,7 +173,7 @@ expected = Expected()
 
 @dataclass(slots=True)
 class Truth:
-    """PostgreSQL's answer about a reader and the candidates of a page."""
+    """PostgreSQL's answer about a reader and candidates."""
 
     level: int
     has_inbox: bool
@@ -203,14 +201,14 @@ class Truth:
 
     @property
     def hint(self) -> set[int] | None:
-        """The outboxes that the reader's next page will merge. None if the page needs no hint."""
+        """The outboxes that the next page will merge. None if it needs no hint."""
         if self.push_generation == 0 and self.names_big_vs:
             return {*self.outboxes}
         return {*self.tags} or None
 
     @property
     def has_windows(self) -> bool:
-        """Whether the reader has an inbox, and windows may be used."""
+        """Whether the reader has an inbox that may be used."""
         return self.has_inbox and self.epoch is not None
 
     @property
@@ -232,10 +230,10 @@ def ask(
     below: int = 0,
     has_tags: bool = False,
 ) -> Truth:
-    """Ask PostgreSQL about the candidates `ids` and the newest `count` pending items below `before`.
+    """Ask about the candidates `ids`, and the newest `count` pending items below `before`.
 
-    `senders`: the senders of all candidates; items of others do not belong. `pushes`: the inbox's push generation.
-    `below`: if not 0, the rows say what kind of items is below it. `has_tags`: the reader follows hashtags.
+    `senders`: of all candidates; items of others do not belong. `pushes`: the inbox's push generation. `below`: if not
+    0, the rows say what is below it.
     """
     params = {
         "reader": reader_id,
@@ -275,5 +273,5 @@ def ask(
 
 
 def followed_big_vs(reader_ids: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """The big-Vs that each of these readers follows, without readers who follow none."""
+    """The big-Vs that each reader follows, without readers who follow none."""
     return [(reader_id, ids) for reader_id, ids in fetch(FOLLOWED_BIG_VS, {"readers": id_array(reader_ids)})]

@@ -1,4 +1,4 @@
-"""The home page, its count of new posts, a new member's first steps, and the reading position."""
+"""Home, its count of new posts, a new member's first steps, and the reading position."""
 
 from collections.abc import Iterable
 
@@ -36,10 +36,9 @@ FOUND = 20
 @require_safe
 @signed_in
 def home(request: PageRequest, reader: User) -> HttpResponse:
-    """Home, newest first.
+    """Home, newest first. htmx asks for the next page by `last_id`, and for the beginning without one.
 
-    htmx asks for the next page by `last_id`, and for the beginning without one. A page opened directly sets the reading
-    position until site.js knows better. `late`: the time since which late arrivals are marked as new.
+    A page opened directly sets the reading position until site.js does. `late`: since when late arrivals count as new.
     """
     last_id, late = position(request), position(request, "late")
     place = place_of(reader)
@@ -73,7 +72,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def cards_of(request: PageRequest, page: Page, arrived: Iterable[int]) -> list[Card]:
-    """The cards of home or a list. `arrived`: ids that came late to the open page."""
+    """The cards of home or a list. `arrived`: ids of late arrivals."""
     late = {str(item_id) for item_id in arrived}
     cards = Cards(request.user, page.items)
     return [
@@ -89,7 +88,6 @@ PROPOSED, PROPOSED_TO_NEWCOMERS = 3, 6
 
 
 def _proposed(reader: User) -> int:
-    """How many users home suggests."""
     if reader.following_count >= SETTLED:
         return 0
     return PROPOSED if reader.following_count else PROPOSED_TO_NEWCOMERS
@@ -100,7 +98,7 @@ def _proposed(reader: User) -> int:
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: PageRequest, reader: User) -> HttpResponse:
-    """A new member's first page: a display name and interesting hashtags. Both are optional."""
+    """A new member's first page: display name and hashtags, both optional."""
     tags = subjects(reader)
     form = WelcomeForm(tags, request.POST or None, initial={"display_name": reader.display_name})
     if form.is_valid():
@@ -117,7 +115,7 @@ def welcome(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
-    """People to follow for a new member. Those who use the query's hashtags come first."""
+    """People to follow for a new member, first those who use the query's hashtags."""
     asked = (canonical_tag(tag) for tag in request.GET.getlist("tag")[:PEOPLE])
     people = people_for(reader, [tag for tag in asked if tag])
     return show(request, "timeline/welcome_people.html", {"people": people})
@@ -126,7 +124,7 @@ def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def find_people(request: PageRequest, reader: User) -> HttpResponse:
-    """People to follow, the most followed first, and a search for others."""
+    """People to follow, the most followed first, and a search."""
     return show(request, "timeline/find_people.html", {"people": suggestions(reader, count=FOUND)})
 
 
@@ -155,7 +153,7 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
 @signed_in
 @limited("write")
 def keep_position(request: PageRequest, reader: User) -> HttpResponse:
-    """Save where the reader is (`item_id`, from site.js), or stop offering the place (`forget`)."""
+    """Save where the reader is (`item_id`), or stop offering the place (`forget`)."""
     if "forget" in request.POST:
         forget_place(reader=reader)
         return HttpResponse() if wants_part(request) else redirect("home")

@@ -1,4 +1,4 @@
-"""A new member's first steps: people who write about their interests."""
+"""Whom a new member may follow: people who write about their interests."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""`big_v USER on|off`: promotes a user to big-V, or demotes them and waits for the backfill."""
+"""`big_v USER on|off`: promotes a user to big-V, or demotes them."""
 
 import time
 from typing import Any
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("state", choices=["on", "off"])
 
     def handle(self, *args: Any, username: str, state: str, **options: Any) -> None:
-        """Raises CommandError for an unknown or deactivated user, and if the demotion is cancelled."""
+        """Raises CommandError for an unknown or deactivated user, or a cancelled demotion."""
         user = User.objects.named(username.removeprefix("@")).first()
         if user is None:
             raise CommandError(f"There is no user {username}.")

@@ -1,4 +1,4 @@
-"""`explain_home USER`: explains a home's windows, what serves its next page, and why an item is in it or not."""
+"""`explain_home USER`: explains a reader's home, and optionally why an item is in it or not."""
 
 from typing import Any
 
