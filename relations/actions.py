@@ -1,11 +1,10 @@
-"""The verbs that change relations. Each is idempotent, one transaction, and exact on the very next request.
+"""The verbs that change relations.
 
-Apart from two: `end_mutes` is a transaction for each mute, and a timed `mute` that is asked for again lasts anew.
+Each is idempotent and one transaction, except `end_mutes` and a repeated timed `mute`.
 
-Acts that show items of a sender again (follow, unblock, unmute, a timed mute that ends, reposts shown again) advance
-the window epoch of the follower, in the same transaction: their cached windows are not used again until they are
-rebuilt. The window of a user who does not follow the sender lacks nothing of theirs, so no act of a stranger advances
-its epoch.
+Verbs that make a sender's items visible again (follow, unblock, unmute, the end of a mute, showing reposts) change the
+follower's window epoch in the same transaction, because cached windows may lack these items. Windows of users who do
+not follow the sender lack nothing.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from relations.visibility import FOLLOWER_COUNT
 from storage.connections import fetch
 from storage.draws import Draw
 
-# One statement: between a look and an insertion the pair may come and go.
+# One statement, because a separate read could be outdated at the insertion.
 BLOCK = "INSERT INTO relations_block (blocker_id, blocked_id) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING id"
 MUTE = """
     INSERT INTO relations_mute (muter_id, muted_id, expires_at, notifications)
@@ -44,21 +43,21 @@ ABOUT = f"""
 ENDED = 1_000
 """Mutes that one call of `end_mutes` ends."""
 REQUEST_CAP = 500
-"""Requests of one user that may wait at a time."""
+"""Most waiting requests of one user."""
 
 FOLLOWER_COUNT_OF = f"SELECT {FOLLOWER_COUNT} FROM accounts_user u WHERE u.id = %s"  # noqa: S608 (constants)
 
 
 class SelfRelationError(ValueError):
-    """Raised when users follow, block or mute themselves."""
+    """A user cannot follow, block or mute themselves."""
 
 
 class FollowCapError(Exception):
-    """The follower follows as many as one may (settings FOLLOW_CAP)."""
+    """The follower has reached the setting FOLLOW_CAP."""
 
 
 class RequestCapError(Exception):
-    """Raised when as many requests of the follower wait as may (`REQUEST_CAP`)."""
+    """The follower has `REQUEST_CAP` waiting requests."""
 
 
 def _pair(user: User, other: User) -> None:
@@ -69,12 +68,11 @@ def _pair(user: User, other: User) -> None:
 # --- Follows ---------------------------------------------------------------------------------------------
 @transaction.atomic
 def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bool:
-    """Follow, or ask to where the followee's account is locked; True if it is new. `reposts`: whether the follower's
-    home shows what the followee reposts; None leaves that as it is. Raises SelfRelationError, FollowCapError,
-    RequestCapError.
+    """Follow a user, or ask to if their account is locked. True if new. `reposts` None: unchanged, True for a new
+    follow.
 
-    The follower's own row is the lock that keeps the caps under concurrent calls; the followee's row is not written,
-    however many follow at once.
+    The lock on the follower's row keeps the caps. The followee's row is not written, however many follow at once.
+    Raises SelfRelationError, FollowCapError, RequestCapError.
     """
     _pair(follower, followee)
     following = _lock_follower(follower)
@@ -85,7 +83,7 @@ def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bo
         return False
     if is_locked:
         return _ask(follower, followee, reposts, waits=waits)
-    if waits:  # the account was locked when it was asked
+    if waits:  # the account was locked then
         FollowRequest.objects.filter(follower=follower, followee=followee).delete()
     _begin(follower, followee, following, reposts=reposts is not False)
     signals.followed.send(sender=Follow, follower=follower, followee=followee)
@@ -93,13 +91,13 @@ def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bo
 
 
 def _lock_follower(follower: User) -> int:
-    """Lock the follower's row until the transaction ends; how many they follow."""
+    """Lock the follower's row. Returns their number of followees."""
     rows = User.objects.held().values_list("following_count", flat=True)
     return int(rows.get(pk=follower.pk))
 
 
 def _begin(follower: User, followee: User, following: int, *, reposts: bool) -> None:
-    """Add the follow that is not there, to the `following` that are. Raises FollowCapError."""
+    """Raises FollowCapError."""
     if following >= settings.FOLLOW_CAP:
         raise FollowCapError
     Follow.objects.create(follower=follower, followee=followee, reposts=reposts)
@@ -109,7 +107,7 @@ def _begin(follower: User, followee: User, following: int, *, reposts: bool) -> 
 
 @transaction.atomic
 def show_reposts(*, follower: User, followee: User, reposts: bool) -> bool:
-    """Show or leave out the reposts of a followee in the follower's home; True if that changed.
+    """Show or hide a followee's reposts in the follower's home. True if that changed.
 
     See docs/decisions.md: Windows keep what may come back without an event.
     """
@@ -122,8 +120,8 @@ def show_reposts(*, follower: User, followee: User, reposts: bool) -> bool:
 
 @transaction.atomic
 def unfollow(*, follower: User, followee: User) -> bool:
-    """Stop following, and withdraw a request to; True if there was either. The verifying query hides the items;
-    windows forget them when read.
+    """Stop following, or withdraw a request. True if there was either. Pages hide the items, and windows drop them when
+    read.
     """
     _lock_follower(follower)
     asked, _ = FollowRequest.objects.filter(follower=follower, followee=followee).delete()
@@ -136,7 +134,7 @@ def unfollow(*, follower: User, followee: User) -> bool:
 
 # --- Requests to follow ----------------------------------------------------------------------------------
 def _ask(follower: User, followee: User, reposts: bool | None, *, waits: bool) -> bool:
-    """Leave a request, where none waits; True if it is new. Raises RequestCapError."""
+    """Add a request unless one waits. True if new. Raises RequestCapError."""
     if waits:
         if reposts is not None:
             FollowRequest.objects.filter(follower=follower, followee=followee).update(reposts=reposts)
@@ -150,9 +148,7 @@ def _ask(follower: User, followee: User, reposts: bool | None, *, waits: bool) -
 
 @transaction.atomic
 def accept(*, followee: User, follower: User) -> bool:
-    """Let a user who asked follow from now on; True if a request of theirs was waiting. Raises FollowCapError, and the
-    request stays.
-    """
+    """Accept a follow request. True if there was one. Raises FollowCapError and keeps the request then."""
     following = _lock_follower(follower)
     request = FollowRequest.objects.filter(follower=follower, followee=followee).first()
     if request is None:
@@ -165,7 +161,7 @@ def accept(*, followee: User, follower: User) -> bool:
 
 
 def reject(*, followee: User, follower: User) -> bool:
-    """Take away a request that waits; True if there was one. The user who asked is not told, and may ask again."""
+    """Delete a follow request. True if there was one. The requester is not notified and may ask again."""
     gone, _ = FollowRequest.objects.filter(follower=follower, followee=followee).delete()
     return bool(gone)
 
@@ -173,8 +169,9 @@ def reject(*, followee: User, follower: User) -> bool:
 # --- Blocks and mutes ------------------------------------------------------------------------------------
 @transaction.atomic
 def block(*, blocker: User, blocked: User) -> bool:
-    """Hide two users from each other; True if it is new. Follows stay, so that unblocking brings all back; requests to
-    follow go.
+    """Hide two users from each other. True if new.
+
+    Follows stay, so unblocking restores everything. Follow requests are deleted.
     """
     _pair(blocker, blocked)
     is_new = bool(fetch(BLOCK, [blocker.pk, blocked.pk]))
@@ -185,9 +182,7 @@ def block(*, blocker: User, blocked: User) -> bool:
 
 @transaction.atomic
 def unblock(*, blocker: User, blocked: User) -> bool:
-    """Take a block back; True if there was one. A side that follows the other may see again what its windows have
-    forgotten, unless the other side's block still stands.
-    """
+    """Remove a block. True if there was one. Items may become visible again to a side that follows the other."""
     gone, _ = Block.objects.filter(blocker=blocker, blocked=blocked).delete()
     if gone:
         _lock([blocker, blocked])
@@ -197,11 +192,10 @@ def unblock(*, blocker: User, blocked: User) -> bool:
 
 
 def mute(*, muter: User, muted: User, lasts: timedelta | None = None, notifications: bool = True) -> bool:
-    """Leave a sender out of the muter's home, for a time or without an end; True if it is new. `notifications`: whether
-    the muter is not told of what they do either. A mute that stands becomes the one that is asked for.
+    """Hide a sender from the muter's home, with or without an end. True if new. An existing mute is replaced.
 
-    A task removes the row when the time is over. No query compares it with the clock, because the end must change the
-    muter's epoch.
+    `notifications`: also hide notifications of what they do. A task deletes an expired mute. Queries do not check the
+    time, because the end must change the muter's epoch.
     """
     _pair(muter, muted)
     params = {"muter": muter.pk, "muted": muted.pk, "lasts": lasts, "notifications": notifications}
@@ -210,12 +204,11 @@ def mute(*, muter: User, muted: User, lasts: timedelta | None = None, notificati
 
 @transaction.atomic
 def unmute(*, muter: User, muted: User) -> bool:
-    """Take a mute back; True if there was one. A muter who follows may see again what their windows have forgotten."""
+    """Remove a mute. True if there was one."""
     return _unmuted(Mute.objects.filter(muter=muter, muted=muted), muter.pk, muted.pk)
 
 
 def _unmuted(mutes: QuerySet[Mute], muter_id: int, muted_id: int) -> bool:
-    """Take away the mute of these two, if it is among `mutes`; whether it was."""
     gone, _ = mutes.delete()
     if gone:
         muter, muted = User(pk=muter_id), User(pk=muted_id)
@@ -225,10 +218,7 @@ def _unmuted(mutes: QuerySet[Mute], muter_id: int, muted_id: int) -> bool:
 
 
 def end_mutes() -> int:
-    """Take the mutes away whose time is over, each in a transaction of its own, at most `ENDED`; how many went.
-
-    A mute that was prolonged meanwhile stays; of two workers at once one ends it.
-    """
+    """Delete at most `ENDED` expired mutes, each in its own transaction. Returns their number."""
     ended = 0
     for mute_id, muter_id, muted_id in fetch(OVER, {"limit": ENDED}):
         with transaction.atomic():
@@ -238,16 +228,16 @@ def end_mutes() -> int:
 
 # --- Windows and counts ----------------------------------------------------------------------------------
 def _lock(users: Sequence[User]) -> None:
-    """Lock the users' rows until the transaction ends, in the order of ids, so that two such calls do not deadlock."""
+    """Lock the users' rows in the order of ids, to avoid deadlocks."""
     rows = User.objects.filter(pk__in=[user.pk for user in users]).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
 
 
 def _advance_followers(users: Sequence[User], *, of: Sequence[User]) -> None:
-    """Advance the window epochs of those `users` who follow one of the users `of`.
+    """Change the window epochs of those `users` who follow one of `of`.
 
-    The rows of `users` are locked before: a follow takes the same lock, so it is either seen here, or begins after this
-    transaction and advances the epoch by itself.
+    The caller has locked the rows of `users`. A follow takes the same lock. So it is either seen here, or begins after
+    this transaction and changes the epoch itself.
 
     See docs/decisions.md: Windows are valid for one epoch.
     """
@@ -256,11 +246,9 @@ def _advance_followers(users: Sequence[User], *, of: Sequence[User]) -> None:
 
 
 def fold_follower_counts() -> list[int]:
-    """Add the staged changes to `User.follower_count`; the ids of the users whose count changed.
+    """Add the staged changes to `User.follower_count`. Returns the ids of changed users.
 
-    One statement: a change is counted either in the table or in the column, never in both or in neither. Two at once
-    do not count twice, because a row can be deleted only once. The users are locked in the order of ids, as in every
-    transaction that changes many.
+    A row is deleted only once, so one statement counts each change exactly once. Users are locked in the order of ids.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -277,6 +265,6 @@ def fold_follower_counts() -> list[int]:
 
 
 def follower_count(user: User) -> int:
-    """How many follow `user`, exact; 0 where there is no such user."""
+    """The exact number of followers. 0 if the user does not exist."""
     rows = fetch(FOLLOWER_COUNT_OF, [user.pk])
     return int(rows[0][0]) if rows else 0

@@ -1,4 +1,4 @@
-"""Relations in the admin, to look at; and users, with the followers that only this room can count."""
+"""Relations in the admin, read-only, and exact follower counts of users."""
 
 from typing import Any
 
@@ -22,10 +22,7 @@ from web.rest import parse_id
 
 
 class CountedUserAdmin(UserAdmin):
-    """Users with the exact number of their followers: what is folded and what is staged since, in the one query.
-
-    Sorted by it they are in the order of what is folded, which an index has.
-    """
+    """Users with the exact number of followers: folded plus staged. Sorted by the folded number, which has an index."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Users with their exact number of followers."""
@@ -36,44 +33,44 @@ class CountedUserAdmin(UserAdmin):
 
     @admin.display(description=_("followers"), ordering="follower_count")
     def followers(self, user: Any) -> int:
-        """The exact number of the user's followers."""
+        """The exact number of followers."""
         return int(user.exact_followers)
 
     def cost(self, user: Any) -> Cost:
-        """The deliveries of a post, from the newest followers on."""
+        """The deliveries of a post, estimated from the newest followers."""
         found, followers = reach_of(user.pk), self.followers(user)
         share = followers / max(found.seen, 1)
         return Cost(round(found.as_ordinary * share), round(found.as_big_v * share))
 
 
 class PairAdmin(LogAdmin):
-    """Pairs of users, newest first, to look at."""
+    """Pairs of users, newest first, read-only."""
 
     sortable_by = ("id",)
     search_help_text = _("The whole name or the id of one of the two users.")
     sides: tuple[str, str]
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
-        """The columns: both sides and the time."""
+        """Both sides and the time."""
         return ("id", "first", "second", "created_at")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """The fields: both sides and the time."""
+        """Both sides and the time."""
         return ("id", *self.sides, "created_at")
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        """Both sides, by name."""
+        """Both sides."""
         return self.sides
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """The pairs with the users of both sides."""
+        """The pairs with both users."""
         pairs: QuerySet[Any] = super().get_queryset(request)
         return pairs.select_related(*self.sides)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Index look-ups of the user, and of either side."""
+        """Pairs with this user on either side, by index."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -90,67 +87,67 @@ class PairAdmin(LogAdmin):
 
 @admin.register(Follow)
 class FollowAdmin(PairAdmin):
-    """Follows, to read."""
+    """Follows."""
 
     sides = ("follower", "followee")
 
     @admin.display(description=_("follower"))
     def first(self, follow: Follow) -> SafeString:
-        """The follower, with a link."""
+        """The follower."""
         return self._side(follow.follower)
 
     @admin.display(description=_("follows"))
     def second(self, follow: Follow) -> SafeString:
-        """The followee, with a link."""
+        """The followee."""
         return self._side(follow.followee)
 
 
 @admin.register(FollowRequest)
 class FollowRequestAdmin(PairAdmin):
-    """Requests to follow, to read."""
+    """Follow requests."""
 
     sides = ("follower", "followee")
 
     @admin.display(description=_("follower"))
     def first(self, request: FollowRequest) -> SafeString:
-        """The user who asks, with a link."""
+        """Who asks."""
         return self._side(request.follower)
 
     @admin.display(description=_("asks to follow"))
     def second(self, request: FollowRequest) -> SafeString:
-        """The user who is asked, with a link."""
+        """Who is asked."""
         return self._side(request.followee)
 
 
 @admin.register(Block)
 class BlockAdmin(PairAdmin):
-    """Blocks, to read."""
+    """Blocks."""
 
     sides = ("blocker", "blocked")
 
     @admin.display(description=_("blocker"))
     def first(self, block: Block) -> SafeString:
-        """The blocking user, with a link."""
+        """Who blocks."""
         return self._side(block.blocker)
 
     @admin.display(description=_("blocked user"))
     def second(self, block: Block) -> SafeString:
-        """The blocked user, with a link."""
+        """Who is blocked."""
         return self._side(block.blocked)
 
 
 @admin.register(Mute)
 class MuteAdmin(PairAdmin):
-    """Mutes, to read."""
+    """Mutes."""
 
     sides = ("muter", "muted")
 
     @admin.display(description=_("muter"))
     def first(self, mute: Mute) -> SafeString:
-        """The muting user, with a link."""
+        """Who mutes."""
         return self._side(mute.muter)
 
     @admin.display(description=_("muted user"))
     def second(self, mute: Mute) -> SafeString:
-        """The muted user, with a link."""
+        """Who is muted."""
         return self._side(mute.muted)

@@ -1,4 +1,4 @@
-"""Follow, block and mute, and the lists of followers and followees, over HTTP."""
+"""Follows, blocks, mutes, followers and followees over HTTP."""
 
 from datetime import timedelta
 from typing import Any
@@ -38,7 +38,7 @@ LONGEST_MUTE_SECONDS = 10 * 366 * 86_400
 
 
 class UserPage(msgspec.Struct):
-    """A part of a list of users. `last_id` is the id of the last relation that was looked at, not of a user."""
+    """A page of users. `last_id` is the id of the last relation checked, not of a user."""
 
     items: list[UserCard]
     last_id: str | None
@@ -46,7 +46,7 @@ class UserPage(msgspec.Struct):
 
 
 def user_or_404(username: str, reader: User | AnonymousUser) -> User:
-    """The user of this name as far as `reader` may know of them. Raises Http404, the same for every other name."""
+    """The user, if `reader` may know of them. Raises the same Http404 for every other name."""
     user = visible_user(username, reader)
     if user is None:
         raise Http404
@@ -54,7 +54,7 @@ def user_or_404(username: str, reader: User | AnonymousUser) -> User:
 
 
 def named_or_404(username: str) -> User:
-    """The user of this name, seen or not. Raises NotFound."""
+    """The user, visible or not. Raises NotFound."""
     user = User.objects.named(username).first() if is_username(username) else None
     if user is None:
         raise exceptions.NotFound
@@ -67,21 +67,20 @@ def is_visible(user: User, reader: User) -> bool:
 
 
 class NoOptions(StrictSerializer):
-    """A relation without options: no body, or an empty object."""
+    """No body, or an empty object."""
 
 
 class FollowOptions(StrictSerializer):
-    """How to follow. `reposts`: whether the caller's home shows what the user reposts; without it that stays as it is,
-    and is true for a new follow.
-    """
+    """`reposts`: whether the caller's home shows the user's reposts. Omitted: unchanged, true for a new follow."""
 
     reposts = FlagField(required=False)
 
 
 class MuteOptions(StrictSerializer):
-    """How to mute. `expires_in`: seconds until the mute ends by itself, within half a minute; without it the mute has
-    no end. `notifications`: whether the caller is not told of what the user does either, which is the default. The
-    mute that is sent takes the place of one that stands.
+    """The new mute replaces an existing one.
+
+    `expires_in`: seconds until the mute ends, half a minute more or less; omitted: no end. `notifications`: whether to
+    hide notifications of what the user does, too.
     """
 
     expires_in = NumberField(required=False, allow_null=True, default=None, min_value=1, max_value=LONGEST_MUTE_SECONDS)
@@ -89,25 +88,25 @@ class MuteOptions(StrictSerializer):
 
 
 class RelationView(ApiView):
-    """PUT begins a relation to a user, DELETE ends it; doing it again changes nothing."""
+    """PUT begins a relation to a user, DELETE ends it. Repeating either changes nothing."""
 
     takes_bodies = frozenset({"PUT"})
     takes: type[StrictSerializer] = NoOptions
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
-        """Begin the relation; True if it is new. Raises SelfRelationError, FollowCapError and RequestCapError."""
+        """Begin the relation. True if new. Raises SelfRelationError, FollowCapError and RequestCapError."""
         raise NotImplementedError
 
     def end(self, user: User, other: User) -> bool:
-        """End the relation; True if there was one."""
+        """End the relation. True if there was one."""
         raise NotImplementedError
 
     def begun(self, user: User, other: User) -> HttpResponse:
-        """The answer to a relation that was begun."""
+        """The answer after `begin`."""
         return HttpResponse(status=204)
 
     def put(self, request: Request, username: str) -> HttpResponse:
-        """Begin the relation to a user; again changes nothing."""
+        """Begin the relation to a user. Repeating it changes nothing."""
         user = signed_in(request)
         other = user_or_404(username, user)
         options = body(request, self.takes)
@@ -122,7 +121,7 @@ class RelationView(ApiView):
         return self.begun(user, other)
 
     def delete(self, request: Request, username: str) -> HttpResponse:
-        """One's own relation can be ended though the other may not be seen any more."""
+        """End one's own relation, even to a user who is not visible any more."""
         user = signed_in(request)
         other = named_or_404(username)
         if other == user:
@@ -136,7 +135,7 @@ NO_CONTENT: dict[Any, Any] = {204: None}
 
 
 class Asked(msgspec.Struct):
-    """The state of a follow that waits for the user to accept it: `requested`."""
+    """A follow that waits for the user's approval: `requested`."""
 
     state: str
 
@@ -154,12 +153,12 @@ ACCEPTED: dict[Any, Any] = {204: None, 409: OpenApiResponse(Problem, "The user f
     delete=extend_schema(operation_id="unfollow", responses=NO_CONTENT),
 )
 class FollowView(RelationView):
-    """Read what a user publishes. Where their account is locked, PUT leaves a request, and DELETE withdraws it."""
+    """Follow a user. If their account is locked, PUT leaves a request and DELETE withdraws it."""
 
     takes = FollowOptions
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
-        """Follow the other, or ask to."""
+        """Follow, or ask to."""
         return actions.follow(follower=user, followee=other, **options)
 
     def begun(self, user: User, other: User) -> HttpResponse:
@@ -169,7 +168,7 @@ class FollowView(RelationView):
         return super().begun(user, other)
 
     def end(self, user: User, other: User) -> bool:
-        """Follow the other no more."""
+        """Unfollow."""
         return actions.unfollow(follower=user, followee=other)
 
 
@@ -181,11 +180,11 @@ class BlockView(RelationView):
     """Hide caller and user from each other."""
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
-        """Block the other."""
+        """Block."""
         return actions.block(blocker=user, blocked=other)
 
     def end(self, user: User, other: User) -> bool:
-        """Block the other no more."""
+        """Unblock."""
         return actions.unblock(blocker=user, blocked=other)
 
 
@@ -194,23 +193,23 @@ class BlockView(RelationView):
     delete=extend_schema(operation_id="unmute", responses=NO_CONTENT),
 )
 class MuteView(RelationView):
-    """Leave a user out of the caller's home."""
+    """Hide a user from the caller's home."""
 
     takes = MuteOptions
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
-        """Mute the other."""
+        """Mute."""
         seconds = options["expires_in"]
         lasts = None if seconds is None else timedelta(seconds=seconds)
         return actions.mute(muter=user, muted=other, lasts=lasts, notifications=options["notifications"])
 
     def end(self, user: User, other: User) -> bool:
-        """Mute the other no more."""
+        """Unmute."""
         return actions.unmute(muter=user, muted=other)
 
 
 class RequestsView(ApiView):
-    """The requests to follow the caller, over HTTP."""
+    """Requests to follow the caller."""
 
     @extend_schema(operation_id="list_follow_requests", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request) -> HttpResponse:
@@ -220,16 +219,16 @@ class RequestsView(ApiView):
 
 
 class MutedCard(UserCard, kw_only=True):
-    """A user whom the caller mutes."""
+    """A muted user."""
 
     muted_until: Time | None
-    """When the mute ends, if it is for a time."""
+    """When the mute ends, if it has an end."""
     muting_notifications: bool
-    """Whether it takes notifications in."""
+    """Whether it covers notifications."""
 
 
 class MutedPage(msgspec.Struct):
-    """A part of the list of muted users. `last_id` is the id of the last mute that was looked at."""
+    """Muted users. `last_id` is the id of the last mute checked."""
 
     items: list[MutedCard]
     last_id: str | None
@@ -237,7 +236,7 @@ class MutedPage(msgspec.Struct):
 
 
 class BlocksView(ApiView):
-    """The users whom the caller blocks, over HTTP."""
+    """Blocked users."""
 
     @extend_schema(operation_id="list_blocks", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request) -> HttpResponse:
@@ -247,7 +246,7 @@ class BlocksView(ApiView):
 
 
 class MutesView(ApiView):
-    """The users whom the caller mutes, over HTTP."""
+    """Muted users."""
 
     @extend_schema(operation_id="list_mutes", parameters=PAGED, responses={200: MutedPage})
     def get(self, request: Request) -> HttpResponse:
@@ -268,11 +267,11 @@ class MutesView(ApiView):
 
 
 class FollowerView(ApiView):
-    """A follower of the caller, over HTTP."""
+    """A follower of the caller."""
 
     @extend_schema(operation_id="remove_follower", responses=NO_CONTENT)
     def delete(self, request: Request, username: str) -> HttpResponse:
-        """End a user's follow of the caller, and take their request away; again changes nothing. No user is told."""
+        """Remove a follower, or their request. They are not notified. Repeating it changes nothing."""
         user = signed_in(request)
         other = named_or_404(username)
         if other == user:
@@ -283,11 +282,11 @@ class FollowerView(ApiView):
 
 
 class AcceptView(ApiView):
-    """The acceptance of a request, over HTTP."""
+    """Accepting a request."""
 
     @extend_schema(operation_id="accept_follow_request", request=EMPTY_BODY, responses=ACCEPTED)
     def post(self, request: Request, username: str) -> HttpResponse:
-        """Let a user who asked follow the caller; 404 without a request of theirs."""
+        """Accept a user's request to follow the caller. 404 without one."""
         reader = signed_in(request)
         body(request, NoOptions)
         try:
@@ -298,11 +297,11 @@ class AcceptView(ApiView):
 
 
 class RejectView(ApiView):
-    """The rejection of a request, over HTTP."""
+    """Rejecting a request."""
 
     @extend_schema(operation_id="reject_follow_request", request=EMPTY_BODY, responses=NO_CONTENT)
     def post(self, request: Request, username: str) -> HttpResponse:
-        """Take a request away, of which its user is not told; 404 without one."""
+        """Reject a user's request. They are not notified. 404 without one."""
         reader = signed_in(request)
         body(request, NoOptions)
         return _decided(actions.reject(followee=reader, follower=user_or_404(username, reader)))
@@ -315,29 +314,29 @@ def _decided(found: bool) -> HttpResponse:
 
 
 class FollowersView(PublicApiView):
-    """The followers of a user, over HTTP."""
+    """Followers of a user."""
 
     @extend_schema(operation_id="list_followers", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, username: str) -> HttpResponse:
-        """The followers of a user, newest relation first."""
+        """The followers of a user, newest first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
         return FeedResponse(user_page(user.pk, FOLLOWERS, reader, last_id, count))
 
 
 class FollowingView(PublicApiView):
-    """The followees of a user, over HTTP."""
+    """Followees of a user."""
 
     @extend_schema(operation_id="list_following", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, username: str) -> HttpResponse:
-        """The followees of a user, newest relation first."""
+        """The followees of a user, newest first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
         return FeedResponse(user_page(user.pk, FOLLOWEES, reader, last_id, count))
 
 
 def user_page(owner_id: int, listed: Listed, reader: User | AnonymousUser, last_id: int | None, count: int) -> UserPage:
-    """A page of a list of people, as far as `reader` is shown them."""
+    """A page of the people whom `reader` may see."""
     page = people_page(owner_id, listed, reader, last_id=last_id, limit=count)
     return UserPage(
         [UserCard.of(one) for one in page.people],

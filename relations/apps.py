@@ -1,11 +1,11 @@
-"""Relations as a Django app."""
+"""The app of follows, blocks, mutes and lists."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class RelationsConfig(AppConfig):
-    """The app of follows, blocks and mutes."""
+    """Follows, blocks, mutes and lists."""
 
     name = "relations"
     verbose_name = _("Relations")

@@ -1,9 +1,8 @@
-"""Follows, blocks, mutes, lists and followed hashtags as CSV, in the columns of Mastodon, which knows no file of
-hashtags: reading what a user uploads, and writing their own.
+"""Import and export of follows, blocks, mutes, lists and followed hashtags as CSV.
 
-A file may hold anything: it is bounded before it is read, and what cannot be one of these lists is refused with a
-sentence for its user. Spreadsheets of many countries separate cells by `;`, and columns may stand in any order: a file
-with a header is read by its names. Names of people are local: `name`, `@name` or `name@host` of this site.
+The columns are Mastodon's, which has no file of hashtags. An uploaded file may contain anything, so its size is checked
+first. Spreadsheets of many countries use `;`, and columns may have any order if there is a header. Names are local:
+`name`, `@name` or `name@host` of this site.
 """
 
 import csv
@@ -28,16 +27,16 @@ from web.uploads import LIST_BYTES
 
 BYTES = LIST_BYTES
 ROWS = 5_000
-"""More than one may follow."""
+"""More than the follow cap."""
 NAME_LENGTH = 100
-"""Characters that are kept to be told of a name that is no user's here."""
+"""Characters kept of a name that is no local user, for the report."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of a cell that a spreadsheet takes for a formula."""
+"""Cells that begin so are formulas to spreadsheets."""
 SEPARATORS = (",", ";", "\t")
 FIRST, ROWS_LOOKED_AT = 10_000, 20
-"""Characters and rows by which the separator is found."""
+"""Characters and rows used to find the separator."""
 FALSE = frozenset({"false", "0", "no", "off", "f", "n", "falsch", "faux", "falso", "onwaar", "fałsz", "ложь"})
-"""How programs write it, and spreadsheets of some countries."""
+"""As programs write it, and spreadsheets in some countries."""
 
 
 class Kind(StrEnum):
@@ -60,20 +59,20 @@ COLUMNS = {
     Kind.LISTS: [TITLE, ADDRESS],
     Kind.TAGS: [HASHTAG],
 }
-"""The columns by which Mastodon knows a file."""
+"""The columns of Mastodon's files."""
 OWN = {
     Kind.FOLLOWS: {BOOSTS, NOTIFY, LANGUAGES},
     Kind.MUTES: {SILENT},
     Kind.LISTS: {TITLE},
     Kind.TAGS: {HASHTAG},
 }
-"""The columns that no file of another kind has."""
+"""Columns that only this kind of file has."""
 _NAMES = {name.casefold(): name for names in COLUMNS.values() for name in names}
 _ADDRESS = re.compile(r"[\w.+-]+@[^\s@/:]+(?::\d+)?")
 WITHOUT_HEADER = frozenset({Kind.BLOCKS, Kind.LISTS})
-"""The files that Mastodon writes without a header."""
+"""Mastodon writes these files without a header."""
 KNOWN = may_know_of("u", "%(user)s", is_probe=False)
-# Users whom one turned away are named also where they block the user: the user named them before.
+# Blocked and muted users are named even if they block the user: the user knew them before.
 EXPORTS = {
     Kind.FOLLOWS: f"""
         SELECT u.username, f.reposts FROM relations_follow f JOIN accounts_user u ON u.id = f.followee_id
@@ -112,11 +111,11 @@ FAULTS = {
     "lists": _("By its first row, this is a file of your lists. Choose that, or another file."),
     "hashtags": _("By its first row, this is a file of hashtags you follow. Choose that, or another file."),
 }
-"""Why a file is no such list."""
+"""Why a file is refused."""
 
 
 class CsvError(ValueError):
-    """A file that is no such list: `why` is a key of `FAULTS`, and its text is for the user."""
+    """A file that cannot be imported. `why` is a key of `FAULTS`, which has the text for the user."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -127,9 +126,10 @@ class CsvError(ValueError):
 
 
 class Line(msgspec.Struct, array_like=True):
-    """A row of a file. `name` is a username, or what stands there where that is none of this site (`is_local` false);
-    in a file of hashtags one of these, or what is none. `flag`: whether boosts are shown, or notifications hidden.
-    `title` is a list's.
+    """A row of a file.
+
+    `name` is a local username or canonical tag if `is_local`, else the cell's text. `flag`: boosts shown, or
+    notifications hidden.
     """
 
     name: str
@@ -140,7 +140,7 @@ class Line(msgspec.Struct, array_like=True):
 
 # --- Reading ---------------------------------------------------------------------------------------------
 def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
-    """The lines of an uploaded file, each once. Users are of this site under `host` too. Raises CsvError."""
+    """The lines of an uploaded file, without duplicates. `host` counts as this site too. Raises CsvError."""
     text = _text(file)
     separator, begin = _separator(text, kind)
     lines: dict[tuple[str, str], Line] = {}
@@ -167,7 +167,7 @@ def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
 
 
 def cells(lines: Iterable[str], refuse: Callable[[csv.Error], None], separator: str = ",") -> Iterator[list[str]]:
-    """The rows of a CSV file. The error of a row that cannot be read goes to `refuse`; then the next row is read."""
+    """The rows of a CSV file. Errors go to `refuse`, and reading continues with the next row."""
     reader = csv.reader(lines, strict=True, delimiter=separator)
     while True:
         try:
@@ -196,9 +196,9 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _separator(text: str, kind: Kind) -> tuple[str, int]:
-    """What separates the cells, and where the rows begin: Excel writes a line `sep=;` before them.
+    """The separator, and where the rows begin: Excel may write a line `sep=;` first.
 
-    It is the one by which the first rows have most of the names of columns, or an account in its place.
+    It is the one with which the first rows contain most column names or accounts.
     """
     if said := _SAID.match(text):
         return said[1], said.end()
@@ -221,19 +221,19 @@ def _worth(first: str, separator: str, kind: Kind) -> int:
 
 
 def _is_understood(line: Line, kind: Kind) -> bool:
-    """Whether a row names what the file is to list, of this site or another."""
+    """Whether a row names a user of any site, or a hashtag."""
     return line.is_local or (kind != Kind.TAGS and _ADDRESS.fullmatch(line.name) is not None)
 
 
 def _header(row: Sequence[str]) -> dict[str, int]:
-    """Where each known column stands, by its name; nothing for a row that is no header."""
+    """The positions of known columns. Empty if the row is no header."""
     found = {_NAMES[name]: place for place, name in enumerate(map(_plain, row)) if name in _NAMES}
     is_first = _plain(row[0]) in (TITLE.casefold(), HASHTAG.casefold()) if row else False
     return found if ADDRESS in found or len(found) > 1 or is_first else {}
 
 
 def _check(header: Mapping[str, int], kind: Kind) -> None:
-    """Refuse the header of a file of another kind, and one without the columns that this kind needs."""
+    """Refuse the header of another kind, or without needed columns."""
     kinds = [other for other, own in OWN.items() if own & header.keys()]
     if kinds and kind not in kinds:
         raise CsvError(kinds[0])
@@ -243,18 +243,18 @@ def _check(header: Mapping[str, int], kind: Kind) -> None:
 
 
 def _plain(name: str) -> str:
-    """The name of a column as it is compared."""
+    """Normalise a column name."""
     return " ".join(name.split()).removeprefix("#").casefold()
 
 
 class _Row:
-    """A row whose cells are asked for by the names of their columns."""
+    """A row with access by column name."""
 
     def __init__(self, cells: Sequence[str], places: Mapping[str, int]) -> None:
         self._cells, self._places = cells, places
 
     def cell(self, column: str) -> str:
-        """The cell, "" where the row has none."""
+        """The cell, or ""."""
         place = self._places.get(column, len(self._cells))
         return self._cells[place].strip() if place < len(self._cells) else ""
 
@@ -274,13 +274,13 @@ def _line(row: _Row, kind: Kind, host: str) -> Line:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def write(user: User, kind: Kind, host: str, file: IO[bytes]) -> None:
-    """Write one of the user's lists, as `read` and Mastodon read it."""
+    """Write one of the user's lists, in the format of `read` and Mastodon."""
     header = [] if kind in WITHOUT_HEADER else [COLUMNS[kind]]
     write_rows(chain(header, _rows(user, kind, host)), file)
 
 
 def write_rows(rows: Iterable[Sequence[str]], file: IO[bytes]) -> None:
-    """Add these rows to a file."""
+    """Append rows to a file."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     csv.writer(text).writerows([_cell(cell) for cell in row] for row in rows)
     text.detach()
@@ -300,10 +300,10 @@ def _rows(user: User, kind: Kind, host: str) -> Iterator[list[str]]:
 
 
 def _cell(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
+    """Quote a cell that a spreadsheet would read as a formula."""
     return f"'{text}" if text.startswith(FORMULAS) else text
 
 
 def _uncelled(text: str) -> str:
-    """The text of such a cell."""
+    """Undo `_cell`."""
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text

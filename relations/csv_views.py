@@ -1,4 +1,4 @@
-"""The page that imports and exports follows, blocks, mutes, lists and followed hashtags as CSV."""
+"""The page that imports and exports CSV files."""
 
 import tempfile
 from collections.abc import Callable
@@ -19,15 +19,14 @@ from web.pages import INVALID, PageRequest, limited, show, wants_part
 from web.rest import MAX_POSITION
 
 LISTED = 5
-"""Imports of which the page tells."""
+"""Imports shown."""
 REFUSED_SHOWN = 100
-"""Rows of an import that were not done of which the page tells; a file has all."""
+"""Rows not imported that the page shows. A file has all of them."""
 SPOOLED_BYTES = 1 << 20
-"""Bytes of a file that are kept in memory."""
+"""Larger files go to disk."""
 
 
 def _host(request: PageRequest) -> str:
-    """The name of this site in the addresses of its users."""
     return urlsplit(f"//{request.get_host()}").hostname or ""
 
 
@@ -35,7 +34,7 @@ def _host(request: PageRequest) -> str:
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def lists(request: PageRequest, reader: User) -> HttpResponse:
-    """Import a list, see how far the last ones came, and what of them was refused."""
+    """Import a file, and see the last imports with their progress and refused rows."""
     form = ImportForm(request.POST or None, request.FILES or None)
     if form.is_valid() and _begun(request, reader, form):
         return redirect("settings-import-export")
@@ -53,7 +52,7 @@ def lists(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _begun(request: PageRequest, reader: User, form: ImportForm) -> bool:
-    """Leave the uploaded list to the workers; a refusal stands at its field."""
+    """Start the import, or add an error to the form."""
     fields = form.cleaned_data
     kind = Kind(fields["kind"])
     try:
@@ -71,7 +70,7 @@ def _begun(request: PageRequest, reader: User, form: ImportForm) -> bool:
 @signed_in
 @limited("export")
 def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
-    """One of the reader's lists as a file, written to a temporary file before it is sent."""
+    """One of the reader's lists as a CSV file."""
     if kind not in set(Kind):
         raise Http404
     return _sent(f"{kind}.csv", lambda file: csv_files.write(reader, Kind(kind), _host(request), file))
@@ -81,7 +80,7 @@ def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
 @signed_in
 @limited("export")
 def refusals(request: PageRequest, reader: User, import_id: int) -> HttpResponseBase:
-    """The rows of an import that were not done, each with why, as a file that can be imported again."""
+    """The rows that were not imported, with the reason, as a file that can be imported again."""
     found = CsvImport.objects.filter(user=reader, pk=import_id).first() if import_id <= MAX_POSITION else None
     if found is None:
         raise Http404
@@ -91,7 +90,7 @@ def refusals(request: PageRequest, reader: User, import_id: int) -> HttpResponse
 
 
 def _sent(name: str, write: Callable[[IO[bytes]], None]) -> FileResponse:
-    """A file, written before its first byte is sent."""
+    """Write the whole file before sending it."""
     file = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115 (the response closes it)
     try:
         write(cast("IO[bytes]", file))

@@ -1,6 +1,4 @@
-"""Relations' part of a user's own data: their follows, requests, blocks, mutes, lists and followed hashtags, and their
-followers.
-"""
+"""Relations' part of a user's data export."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -15,7 +13,7 @@ from relations.rules import may_know_of
 from relations.tags import followed_tags_page
 from storage.connections import stream
 
-# Users who may not be seen are not named, except those whom the user themself turned away.
+# Only visible users are named, and those whom the user blocked or muted.
 OF_USER = """
     SELECT u.id, u.username, r.created_at FROM relations_{table} r JOIN accounts_user u ON u.id = r.{other}_id
     WHERE r.{own}_id = %(user)s AND {seen} ORDER BY r.id
@@ -24,7 +22,7 @@ SEEN, ACTIVE = may_know_of("u", "%(user)s", is_probe=False), "u.is_active"
 
 
 class RelationRow(msgspec.Struct):
-    """A user in relation to the exported one, and since when."""
+    """A related user, and since when."""
 
     user_id: str
     username: str
@@ -40,7 +38,7 @@ LISTS = f"""
 
 
 class ListRow(msgspec.Struct):
-    """A list of the exported user, and the usernames of its members."""
+    """A list and its members' usernames."""
 
     id: str
     title: str
@@ -59,7 +57,7 @@ def _rows(user: User, table: str, own: str, other: str, seen: str) -> Iterator[R
 
 
 class ImportRow(msgspec.Struct):
-    """A list that the user uploaded, and the names in it that were not done, each with why."""
+    """An import, and the names that were refused, with the reason."""
 
     kind: str
     uploaded_at: datetime
@@ -73,14 +71,14 @@ def _imports(user: User) -> Iterator[ImportRow]:
 
 
 class TagRow(msgspec.Struct):
-    """A hashtag that the exported user follows, and since when."""
+    """A followed hashtag."""
 
     hashtag: str
     since: datetime
 
 
 def files(user: User) -> list[ExportFile]:
-    """The files of a user's own data: follows, followers, requests to follow either way, blocks and mutes."""
+    """Relations' part of a user's data export."""
     asked = _rows(user, "followrequest", "follower", "followee", SEEN)
     asking = _rows(user, "followrequest", "followee", "follower", SEEN)
     return [

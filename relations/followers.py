@@ -1,4 +1,4 @@
-"""The followers of a user, for fan-outs: part by part, however many there are.
+"""The followers of a user in batches, for fan-outs.
 
 See docs/decisions.md: Experiments that were not worth it.
 """
@@ -10,29 +10,29 @@ from accounts.levels import policy
 from storage.connections import fetch, fetching
 
 PART = 5_000
-"""Followers that one query reads and one pipeline serves."""
+"""Followers read by one query and served by one pipeline."""
 FIRST_PART = 2_000
-"""Followers of a part that is read before anything is served: the longer it is, the longer nothing is."""
+"""The first batch is smaller, because nothing is served until it is read."""
 
 
 class Part(NamedTuple):
-    """Some of the followers, in the order of ids."""
+    """Some followers, in the order of ids."""
 
     seen: int
-    """How many followers were looked at; fewer than asked for: they are the last."""
+    """Number of followers read. If fewer than requested, these are the last."""
     last: int | None
-    """The highest id among those."""
+    """The highest id read."""
     ids: list[int] | None
-    """The ids of the followers that were wanted."""
+    """The ids of those who meet the condition."""
     levels: list[int] | None
-    """The levels of the followers that were wanted, in the same order."""
+    """Their levels, in the same order."""
 
 
 class Reach(NamedTuple):
-    """To how many of the newest followers a post is delivered."""
+    """How many of the newest followers get a post delivered."""
 
     seen: int
-    """Followers who were looked at."""
+    """Followers checked."""
     as_ordinary: int
     as_big_v: int
 
@@ -48,21 +48,18 @@ REACH = f"""
 
 
 def reach_of(user_id: int) -> Reach:
-    """What a post of this user costs: it is delivered to every active follower with an inbox, that of a big-V to those
-    who take pushes.
-    """
+    """The deliveries of a post: to all followers with an inbox; as a big-V, only from the push level on."""
     return Reach(*fetch(REACH, {"user": user_id})[0])
 
 
 def part_of(
     followee: str, *, after: str, last: str, size: str, where: str, besides: str = "", provided: str = "true"
 ) -> str:
-    """SQL of a `Part`: the first `size` followers with after < id <= last, and of those the ones that meet the
-    condition `where` on the user `u`. All arguments are SQL; `besides` is the id of one more user of whom `where` is
-    asked. No row is looked at unless `provided`.
+    """SQL of a `Part`: the first `size` followers with after < id <= last, filtered by `where` on the user `u`.
 
-    The followers are found first, and then those users by their ids: joined, the planner walks all users from the first
-    on. Two arrays are a third of the client's work for as many rows.
+    All arguments are SQL. `besides`: the id of one more user to filter. Nothing is read unless `provided`. It finds the
+    follower ids first, because with a join the planner would scan all users. Two arrays cost the client a third of
+    rows.
     """
     ids = "SELECT id FROM part" + (f" UNION ALL SELECT {besides}" if besides else "")  # noqa: S608 (constants)
     return f"""
@@ -96,11 +93,10 @@ def follower_parts(
     with_inbox: bool,
     first: Part | None = None,
 ) -> Iterator[list[tuple[int, int]]]:
-    """The followers with low < id <= high of at least a level, as (id, level), in the order of ids: of `size` followers
-    at a time those of the level, if there are any; `with_inbox` those to whom the policy gives an inbox. `first` is the
-    first part, of FIRST_PART followers, where it was read already.
+    """The (id, level) of followers with low < id <= high from a level on, in batches of at most `size`, in order.
 
-    While the caller serves one part, the next is read.
+    `with_inbox`: only those with an inbox. `first`: the first batch, of FIRST_PART followers, if already read. The next
+    batch is read while the caller serves one.
     """
     params = {
         "followee": followee_id,

@@ -1,4 +1,4 @@
-"""The forms of relations: lists, mutes, and files to import."""
+"""The forms of relations: lists, mutes and imports."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,11 +18,11 @@ LASTS = {
     "168": _("For a week"),
     "720": _("For 30 days"),
 }
-"""How long a mute lasts, by hours."""
+"""Hours of a mute."""
 
 
 class ListForm(forms.Form):
-    """The title of a list, and whether its members leave home."""
+    """The title of a list, and whether it is exclusive."""
 
     title = forms.CharField(
         label=_("Title"),
@@ -37,7 +37,7 @@ class ListForm(forms.Form):
 
 
 class MembershipForm(forms.Form):
-    """The reader's lists, with marks at those that a person is in."""
+    """The reader's lists, with those checked that contain a person."""
 
     lists = forms.MultipleChoiceField(label=_("Lists"), required=False, widget=forms.CheckboxSelectMultiple)
 
@@ -47,7 +47,7 @@ class MembershipForm(forms.Form):
 
 
 class MuteForm(forms.Form):
-    """How to mute."""
+    """Mute options."""
 
     lasts = forms.ChoiceField(label=_("How long"), required=False, choices=list(LASTS.items()))
     notifications = forms.BooleanField(
@@ -55,7 +55,7 @@ class MuteForm(forms.Form):
     )
 
     def clean_lasts(self) -> timedelta | None:
-        """The time, or None for a mute without an end."""
+        """The duration. None: no end."""
         hours: str = self.cleaned_data["lasts"]
         return timedelta(hours=int(hours)) if hours else None
 

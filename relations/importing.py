@@ -1,8 +1,7 @@
-"""Imports of follows, blocks, mutes, lists and followed hashtags: the row of `CsvImport` is the queue of record.
+"""Imports of follows, blocks, mutes, lists and followed hashtags. Rows of `CsvImport` are the queue.
 
-A worker does a part of the lines and notes how far it came in the transaction of that part, so that a killed worker has
-done a part wholly or not at all, and another goes on behind it. Every line is an act that changes nothing when it is
-done again. Lines that cannot be done are noted with why, and hold up no others.
+A worker does a batch of lines and stores its progress in the same transaction. So a killed worker leaves no batch half
+done, and another continues. Every line is idempotent. Lines that fail are stored with the reason.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """
@@ -26,21 +25,21 @@ from storage.queue import enqueue
 PART = 20
 """Lines of one transaction."""
 PARTS = 50
-"""Parts of one task: a long list does not keep a worker from all others."""
+"""Batches of one task, so that a long list does not block a worker."""
 REPORTS = 20
-"""Imports of one user that are kept."""
+"""Imports kept per user."""
 SECONDS = 300
-"""A task that takes longer is ended; what its parts did stays."""
+"""Time limit of a task. Finished batches stay."""
 ATTEMPTS = 3
-"""An import that fails this often in a row ends where it is."""
+"""An import ends after this many failures in a row."""
 
 
 class BusyError(Exception):
-    """The user's last import is not done yet."""
+    """The user's last import is still running."""
 
 
 def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
-    """Leave an import to the workers. Raises BusyError."""
+    """Queue an import. Raises BusyError."""
     try:
         with transaction.atomic():
             made = CsvImport.objects.create(user=user, kind=kind, lines=msgspec.to_builtins(lines), total=len(lines))
@@ -55,7 +54,7 @@ def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
 
 
 def run(import_id: int) -> bool:
-    """Do the next lines of an import; True if it is done."""
+    """Do the next lines of an import. True if it is complete."""
     row = CsvImport.objects.filter(pk=import_id, finished_at=None).first()
     if row is None or not row.claim():
         return False
@@ -72,7 +71,7 @@ def run(import_id: int) -> bool:
 
 @transaction.atomic
 def _part(import_id: int) -> bool:
-    """Do a part of the lines, and note it in the same transaction; True if none is left."""
+    """Do one batch and store the progress in its transaction. True if none is left."""
     waiting = CsvImport.objects.select_for_update().filter(pk=import_id, finished_at=None)
     row = waiting.first()
     if row is None:
@@ -86,7 +85,7 @@ def _part(import_id: int) -> bool:
     is_done = len(lines) < PART or row.done >= row.total
     changed = ["done", "changed", "requested", "refused", "attempts", "tried_at"]
     if is_done:
-        row.finished_at, row.lines = Now(), []  # names of others are kept no longer than they are needed
+        row.finished_at, row.lines = Now(), []  # keep other people's names no longer than needed
         changed += ["finished_at", "lines"]
     row.save(update_fields=changed)
     return is_done
@@ -102,11 +101,11 @@ def _note(row: CsvImport, line: Line, outcome: str) -> None:
 
 
 class BlockedError(Exception):
-    """The user blocks the one whom they are to follow."""
+    """The user blocks the one they would follow."""
 
 
 class TitleError(Exception):
-    """The name of a list is none, or too long."""
+    """The title of a list is empty or too long."""
 
 
 OUTCOMES: dict[type[Exception], str] = {
@@ -120,19 +119,19 @@ OUTCOMES: dict[type[Exception], str] = {
     lists.MemberCapError: "members",
     TagCapError: "hashtags",
 }
-"""Why a line is not done, by what refuses it."""
+"""The reason to report for each exception."""
 
 
 def do(*, user: User, kind: Kind, lines: Sequence[Line]) -> list[tuple[Line, str]]:
-    """Do some lines in the caller's transaction; each with its outcome, as `_do` says it.
+    """Do some lines in the caller's transaction. Returns each with its outcome.
 
-    In the order of names: two imports of the same people would wait for each other's notifications.
+    It uses the order of names, so that two imports of the same people do not deadlock on notifications.
     """
     return [(line, _do(user, kind, line)) for line in sorted(lines, key=lambda line: line.name.lower())]
 
 
 def _do(user: User, kind: Kind, line: Line) -> str:
-    """Do one line: `done`, `requested`, "" where it was so before, or why not (a key of `models.REFUSALS`)."""
+    """Do one line: `done`, `requested`, "" if nothing changed, or a key of `models.REFUSALS`."""
     if kind == Kind.TAGS:
         return _follow(user, line)
     if not line.is_local:
@@ -154,7 +153,6 @@ def _do(user: User, kind: Kind, line: Line) -> str:
 
 
 def _follow(user: User, line: Line) -> str:
-    """Do one line of a file of hashtags."""
     if not line.is_local:
         return "no_hashtag"
     try:
@@ -181,11 +179,11 @@ def _act(user: User, other: User, kind: Kind, line: Line) -> bool:
 
 # --- Upkeep ----------------------------------------------------------------------------------------------
 def sweep() -> int:
-    """Periodic: send to the workers what no worker is at, and forget old reports; how many were to be sent."""
+    """Periodic: send lost imports to the workers and delete old reports. Returns how many were sent."""
     return claims.sweep(CsvImport, "relations.run_import")
 
 
 def purge(*, user: User) -> int:
-    """Remove the imports of a deleted account; how many."""
+    """Delete the imports of a deleted account. Returns how many."""
     gone: Any = CsvImport.objects.filter(user=user).delete()[0]
     return int(gone)

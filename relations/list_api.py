@@ -1,4 +1,4 @@
-"""Lists and their members over HTTP. Their timelines are the timeline's (timeline/api.py)."""
+"""Lists and their members over HTTP. Their timelines are in timeline/api.py."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ from web.times import Time
 
 
 class ListBody(msgspec.Struct):
-    """A list, as its owner gets it. What members of an `exclusive` list say leaves the owner's home."""
+    """A list. The owner's home hides what members of an `exclusive` list post."""
 
     id: str
     title: str
@@ -48,12 +48,12 @@ class ListBody(msgspec.Struct):
 
     @classmethod
     def of(cls, listed: Listed) -> "ListBody":
-        """The body of this list."""
+        """Convert a list."""
         return cls(str(listed.id), listed.title, listed.is_exclusive, listed.members, listed.created_at)
 
 
 class ListPage(msgspec.Struct):
-    """A part of the caller's lists, newest first."""
+    """Lists, newest first."""
 
     items: list[ListBody]
     last_id: str | None
@@ -61,14 +61,14 @@ class ListPage(msgspec.Struct):
 
 
 class NewList(StrictSerializer):
-    """A list to make."""
+    """A list to create."""
 
     title = TextField(max_length=TITLE_LENGTH)
     exclusive = FlagField(default=False)
 
 
 class ListEdit(StrictSerializer):
-    """The changes of a list; fields that are left out stay as they are."""
+    """Omitted fields stay as they are."""
 
     title = TextField(max_length=TITLE_LENGTH, required=False)
     exclusive = FlagField(required=False)
@@ -76,7 +76,6 @@ class ListEdit(StrictSerializer):
 
 @contextmanager
 def _answers() -> Iterator[None]:
-    """Turn the verbs' refusals into answers of the API."""
     try:
         with missing_as_404():
             yield
@@ -91,12 +90,12 @@ def _answers() -> Iterator[None]:
 
 
 def list_or_404(list_id: str | int, owner: User) -> Listed:
-    """The owner's list of this id. Raises Http404, the same for another's and for every other id."""
+    """The owner's list. Raises the same Http404 for every other id."""
     return own_or_404(lists.list_of, owner, list_id)
 
 
 class ListsView(ApiView):
-    """The caller's lists, over HTTP."""
+    """Lists."""
 
     @extend_schema(operation_id="list_lists", parameters=PAGED, responses={200: ListPage})
     def get(self, request: Request) -> HttpResponse:
@@ -111,7 +110,7 @@ class ListsView(ApiView):
         responses={201: ListBody, 409: OpenApiResponse(Problem, "The caller has as many lists as one may.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Make a list."""
+        """Create a list."""
         owner, fields = signed_in(request), body(request, NewList)
         with _answers():
             made = lists.create(owner=owner, title=fields["title"], is_exclusive=fields["exclusive"])
@@ -119,7 +118,7 @@ class ListsView(ApiView):
 
 
 class ListView(ApiView):
-    """One of the caller's lists, over HTTP."""
+    """One list."""
 
     @extend_schema(operation_id="read_list", responses={200: ListBody})
     def get(self, request: Request, list_id: str) -> HttpResponse:
@@ -128,7 +127,7 @@ class ListView(ApiView):
 
     @extend_schema(operation_id="edit_list", request=ListEdit, responses={200: ListBody})
     def patch(self, request: Request, list_id: str) -> HttpResponse:
-        """Rename a list, or let its members leave or join home."""
+        """Rename a list, or change whether home hides its members."""
         owner = signed_in(request)
         listed = list_or_404(list_id, owner)
         fields = body(request, ListEdit)
@@ -144,7 +143,7 @@ class ListView(ApiView):
 
     @extend_schema(operation_id="delete_list", responses={204: None})
     def delete(self, request: Request, list_id: str) -> HttpResponse:
-        """Delete a list; its members stay followed."""
+        """Delete a list. Its members stay followed."""
         owner = signed_in(request)
         with _answers():
             lists.delete(owner=owner, list_id=parse_id(list_id) or 0)
@@ -152,11 +151,11 @@ class ListView(ApiView):
 
 
 class MembersView(ApiView):
-    """The members of a list, over HTTP."""
+    """Members of a list."""
 
     @extend_schema(operation_id="list_members", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, list_id: str) -> HttpResponse:
-        """The members of a list, those first who were put into it last."""
+        """The members of a list, last added first."""
         owner, last_id, count = signed_in(request), position(request), limit(request)
         page = lists.members_page(owner, list_or_404(list_id, owner).id, last_id=last_id, limit=count)
         people = [UserCard.of(one) for one in page.people]
@@ -164,7 +163,7 @@ class MembersView(ApiView):
 
 
 class MemberView(ApiView):
-    """A followee in a list, over HTTP."""
+    """A member of a list."""
 
     @extend_schema(
         operation_id="add_member",
@@ -172,7 +171,7 @@ class MemberView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller does not follow them, or the list is full.")},
     )
     def put(self, request: Request, list_id: str, username: str) -> HttpResponse:
-        """Put a followee into a list; again changes nothing."""
+        """Add a followee to a list. Repeating it changes nothing."""
         owner = signed_in(request)
         listed, member = list_or_404(list_id, owner), user_or_404(username, owner)
         with _answers():
@@ -181,9 +180,7 @@ class MemberView(ApiView):
 
     @extend_schema(operation_id="remove_member", responses={204: None})
     def delete(self, request: Request, list_id: str, username: str) -> HttpResponse:
-        """Take a member out of a list; again changes nothing. They can be taken out though they may not be seen any
-        more.
-        """
+        """Remove a member from a list, even if they are not visible any more. Repeating it changes nothing."""
         owner = signed_in(request)
         listed = list_or_404(list_id, owner)
         member = User.objects.named(username).first() if is_username(username) else None

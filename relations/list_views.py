@@ -1,4 +1,4 @@
-"""The pages on which one makes, changes and deletes lists, and puts people into them."""
+"""The pages that create, edit and delete lists."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ from web.rest import PAGE, position
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def own_lists(request: PageRequest, reader: User) -> HttpResponse:
-    """The reader's lists, by their titles, a form for a new one, and the hashtags that they follow."""
+    """The reader's lists and followed hashtags, and a form for a new list."""
     form = ListForm(request.POST or None)
     if form.is_valid():
         try:
@@ -50,7 +50,7 @@ def own_lists(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """A list's title, whether its members leave home, and its members, each with a way out."""
+    """A list's title, option and members."""
     listed = list_or_404(list_id, reader)
     form = ListForm(request.POST or None, initial={"title": listed.title, "exclusive": listed.is_exclusive})
     if form.is_valid():
@@ -72,7 +72,7 @@ def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """Ask, and delete a list; its members stay followed."""
+    """Delete a list, after a confirmation. Its members stay followed."""
     listed = list_or_404(list_id, reader)
     if request.method != "POST":
         return show(request, "relations/list_delete.html", {"list": listed})
@@ -86,7 +86,7 @@ def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpRespons
 @signed_in
 @limited("write")
 def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """Put the followee whom the form names into a list."""
+    """Add a followee to a list."""
     listed, username = list_or_404(list_id, reader), request.POST.get("username", "").strip().removeprefix("@")
     member = visible_user(username, reader)
     if member is None:
@@ -104,7 +104,7 @@ def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse
 @signed_in
 @limited("write")
 def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """Take the user whom the form names out of a list; they stay followed."""
+    """Remove a member from a list. They stay followed."""
     listed, username = list_or_404(list_id, reader), request.POST.get("username", "")
     member = User.objects.named(username).first() if is_username(username) else None
     if member is None:
@@ -119,7 +119,7 @@ def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpRespo
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def lists_of_person(request: PageRequest, reader: User, username: str) -> HttpResponse:
-    """The reader's lists, of which those are marked that a followee is in; saving changes them all."""
+    """Choose the reader's lists that contain a followee."""
     person = user_or_404(username, reader)
     there = lists.titles(lists.lists_of(reader, person_id=person.pk))
     form = MembershipForm(there, request.POST if request.method == "POST" else None)
@@ -137,7 +137,7 @@ def lists_of_person(request: PageRequest, reader: User, username: str) -> HttpRe
 
 
 def _refusal(act: Callable[[], object]) -> str:
-    """Do what changes the members of lists; what refused it, in words."""
+    """Run `act` and return its error as text, or ""."""
     try:
         act()
     except actions.SelfRelationError:

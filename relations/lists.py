@@ -1,11 +1,10 @@
-"""Lists: the verbs that change them, and what their owner reads of them. A list is its owner's alone.
+"""Lists: the verbs that change them, and their owner's reads. Nobody else sees a list.
 
-Members are followed, which a foreign key to the follow holds: an unfollow takes the member out in its own transaction,
-and following again does not put them back. Each verb locks the owner's row first, as a follow does, so the bounds hold
-under concurrent calls.
+Members must be followed. A foreign key to the follow removes the member with an unfollow, and following again does not
+add them back. Each verb locks the owner's row first, as a follow does, so the caps hold.
 
-What members of an exclusive list say leaves the owner's home (relations.rules.unlisted). Each act that may bring it
-back (a member leaves, the list is deleted or exclusive no more) advances the owner's window epoch.
+The owner's home hides members of exclusive lists (relations.rules.unlisted). When that ends, the owner's window epoch
+changes.
 
 See docs/decisions.md: Lists have no windows.
 """
@@ -27,27 +26,27 @@ from storage.connections import fetch
 from storage.paging import below, part_of
 
 LISTS = 50
-"""The lists that a user may have."""
+"""Most lists of a user."""
 MEMBERS = 500
-"""The members that a list may have: a page asks an index once for each."""
+"""Most members of a list: a page costs one index probe for each."""
 
 
 class ListCapError(Exception):
-    """Raised when a user would have more than `LISTS` lists."""
+    """The user would have more than `LISTS` lists."""
 
 
 class MemberCapError(Exception):
-    """Raised when a list would have more than `MEMBERS` members."""
+    """The list would have more than `MEMBERS` members."""
 
 
 class NotFollowedError(Exception):
-    """Raised when a user is put into a list whose owner does not follow them."""
+    """The owner does not follow the user."""
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def create(*, owner: User, title: str, is_exclusive: bool = False) -> List:
-    """Make a list without members. Raises ListCapError."""
+    """Create an empty list. Raises ListCapError."""
     _lock(owner)
     if List.objects.filter(owner=owner).count() >= LISTS:
         raise ListCapError
@@ -56,7 +55,7 @@ def create(*, owner: User, title: str, is_exclusive: bool = False) -> List:
 
 @transaction.atomic
 def change(*, owner: User, list_id: int, title: str | None = None, is_exclusive: bool | None = None) -> None:
-    """Rename a list, or let its members leave or join home. Raises List.DoesNotExist."""
+    """Change a list's title, or whether home hides its members. Raises List.DoesNotExist."""
     changed = _own(owner, list_id)
     if changed.is_exclusive and is_exclusive is False:
         User.objects.advance_epoch_of(owner.pk)
@@ -75,13 +74,14 @@ def delete(*, owner: User, list_id: int) -> None:
 
 
 def add(*, owner: User, list_id: int, member: User) -> bool:
-    """Put a followee into a list; True if they were not there. Raises as `add_each` does."""
+    """Add a followee to a list. True if new. Raises what `add_each` raises."""
     return bool(add_each(owner=owner, list_id=list_id, members=[member.pk]))
 
 
 @transaction.atomic
 def add_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
-    """Put followees into a list by their ids, all or none, in as many statements as one; how many were not there.
+    """Add followees to a list, all or none, in a constant number of statements. Returns how many were new.
+
     Raises List.DoesNotExist, NotFollowedError, MemberCapError and SelfRelationError.
     """
     if owner.pk in members:
@@ -101,8 +101,9 @@ def add_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
 
 @transaction.atomic
 def add_by_title(*, owner: User, title: str, member: User) -> bool:
-    """Put a followee into the owner's oldest list of this title, which is made where there is none; True if they were
-    not there. Raises what `create` and `add` raise.
+    """Add a followee to the owner's oldest list with this title, creating it if needed. True if new.
+
+    Raises what `create` and `add` raise.
     """
     _lock(owner)
     found = List.objects.filter(owner=owner, title=title).order_by("pk").first() or create(owner=owner, title=title)
@@ -110,13 +111,13 @@ def add_by_title(*, owner: User, title: str, member: User) -> bool:
 
 
 def remove(*, owner: User, list_id: int, member: User) -> bool:
-    """Take a member out of a list; True if they were there. Raises List.DoesNotExist."""
+    """Remove a member from a list. True if they were in it. Raises List.DoesNotExist."""
     return bool(remove_each(owner=owner, list_id=list_id, members=[member.pk]))
 
 
 @transaction.atomic
 def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
-    """Take members out of a list by their ids; how many were there. Raises List.DoesNotExist."""
+    """Remove members from a list. Returns how many were in it. Raises List.DoesNotExist."""
     of = _own(owner, list_id)
     gone, _ = ListMember.objects.filter(list=of, member__in=members).delete()
     if gone and of.is_exclusive:
@@ -126,7 +127,7 @@ def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
 
 @transaction.atomic
 def place(*, owner: User, member: User, into: Iterable[int], out_of: Iterable[int]) -> None:
-    """Put a followee into some lists and take them out of others, all or none. Raises what `add` raises."""
+    """Add a followee to some lists and remove them from others, all or none. Raises what `add` raises."""
     for list_id in out_of:
         remove(owner=owner, list_id=list_id, member=member)
     for list_id in into:
@@ -134,7 +135,7 @@ def place(*, owner: User, member: User, into: Iterable[int], out_of: Iterable[in
 
 
 def _own(owner: User, list_id: int) -> List:
-    """The owner's list, under the lock of the owner's row."""
+    """The owner's list, with the owner's row locked."""
     _lock(owner)
     return List.objects.get(owner=owner, pk=list_id)
 
@@ -145,7 +146,7 @@ def _lock(owner: User) -> None:
 
 # --- Reads -----------------------------------------------------------------------------------------------
 class Listed(NamedTuple):
-    """A list and what its owner reads of it."""
+    """A list as its owner reads it."""
 
     id: int
     title: str
@@ -153,7 +154,7 @@ class Listed(NamedTuple):
     created_at: datetime
     members: int
     has_person: bool
-    """Whether the user that was asked about is a member."""
+    """Whether `person_id` is a member."""
 
 
 LISTED = """
@@ -167,26 +168,24 @@ ONE = f"{LISTED} AND l.id = %(list)s"
 
 
 def lists_of(owner: User, *, person_id: int = 0, last_id: int | None = None, limit: int = LISTS) -> list[Listed]:
-    """The owner's lists below `last_id`, newest first, and whether a person is a member of each."""
+    """The owner's lists below `last_id`, newest first."""
     params = {"owner": owner.pk, "person": person_id, "below": below(last_id), "count": limit}
     return fetch(LISTS_OF, params, into=Listed._make)
 
 
 def list_of(owner: User, list_id: int) -> Listed | None:
-    """One of the owner's lists; None where there is none of this id."""
+    """One of the owner's lists, or None."""
     found = fetch(ONE, {"owner": owner.pk, "person": 0, "list": list_id}, into=Listed._make)
     return found[0] if found else None
 
 
 def titles(lists: Iterable[Listed]) -> list[Listed]:
-    """The lists in the order of their titles."""
+    """Lists sorted by title."""
     return sorted(lists, key=lambda one: (one.title.casefold(), one.id))
 
 
 class MembersPage(NamedTuple):
-    """A page of a list's members. `last_id` is the id of the membership that was looked at last, `newest_id` and
-    `oldest_id` are those of the ends.
-    """
+    """A page of a list's members. The ids are of memberships: the last one checked, and both ends of the page."""
 
     people: list[User]
     last_id: int | None
@@ -196,8 +195,6 @@ class MembersPage(NamedTuple):
 
 
 class _Member(NamedTuple):
-    """A row of `_members`: the membership's id, and the member."""
-
     id: int
     user: User
 
@@ -209,7 +206,7 @@ class _Member(NamedTuple):
 
 @cache
 def _members(order: str) -> str:
-    """A list's members are so few that those who may not be seen are passed one by one."""
+    """Members are few, so hidden ones are filtered one by one."""
     return f"""
         SELECT m.id, {user_columns("u")}
         FROM (
@@ -230,8 +227,9 @@ def members_page(
     since_id: int = 0,
     min_id: int | None = None,
 ) -> MembersPage:
-    """The members of one of the owner's lists below `last_id` and above `since_id`, newest first, as far as the owner
-    may know of them; with `min_id` those directly above it, newest first all the same.
+    """The members of the owner's list that the owner may know of, newest first.
+
+    Below `last_id` and above `since_id`; with `min_id`, those directly above it.
     """
     order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
     params = {

@@ -1,4 +1,4 @@
-"""Follows, blocks and mutes: unique pairs, indexed in both directions."""
+"""Follows, blocks, mutes, lists and followed hashtags."""
 
 from typing import NamedTuple
 
@@ -14,9 +14,7 @@ from web import hashtags
 
 
 class Follow(models.Model):
-    """`follower` reads what `followee` publishes. A block hides it without removing it, so that unblocking brings
-    all back.
-    """
+    """`follower` follows `followee`. A block hides it without deleting it, so that unblocking restores it."""
 
     follower = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -48,7 +46,7 @@ class Follow(models.Model):
             models.Index(fields=["followee", "follower"], name="follow_reverse"),
             models.Index(fields=["follower", "-id"], name="follow_following_page"),
             models.Index(fields=["followee", "-id"], name="follow_followers_page"),
-            # Few follows are so: whether one is, is asked of every repost in a home.
+            # Such follows are few, and the query runs for every repost in a home.
             models.Index(fields=["follower", "followee"], condition=Q(reposts=False), name="follow_without_reposts"),
         ]
 
@@ -57,9 +55,7 @@ class Follow(models.Model):
 
 
 class FollowRequest(models.Model):
-    """`follower` waits for `followee`, whose account is locked, to decide. Until it is accepted nothing is followed: no
-    rule of who sees what reads this table.
-    """
+    """`follower` asks to follow `followee`, whose account is locked. No visibility rule reads this table."""
 
     follower = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -127,9 +123,9 @@ class Block(models.Model):
 
 
 class Mute(models.Model):
-    """A mute: the muter's home leaves the muted sender out; no other user notices.
+    """The muter's home hides the muted sender. Nobody else notices.
 
-    It counts as long as its row stands. `relations.actions.end_mutes` takes those away whose time is over.
+    It applies until its row is deleted. `relations.actions.end_mutes` deletes expired ones.
     """
 
     muter = models.ForeignKey(
@@ -172,7 +168,7 @@ class Mute(models.Model):
 class FollowerCountChange(models.Model):
     """A follow (+1) or unfollow (-1) not yet folded into `User.follower_count`.
 
-    Insert-only between folds: thousands of followers a minute never wait for one row.
+    Rows are only inserted between folds, so thousands of followers a minute never wait for one row.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -183,8 +179,10 @@ class FollowerCountChange(models.Model):
 
 
 class Tag(models.Model):
-    """A hashtag that somebody has followed. From its first follow on, fan-out delivers public posts that have it into
-    the hashtag's outbox. So the row stays, and so does its epoch, when nobody follows the hashtag any more.
+    """A hashtag that somebody has followed. Fan-out delivers public posts with it into its outbox, from its first
+    follow on.
+
+    The row keeps its epoch, and stays when nobody follows the hashtag any more.
     """
 
     name = models.CharField(max_length=hashtags.LENGTH, help_text="In its canonical form, without #.")
@@ -198,7 +196,7 @@ class Tag(models.Model):
 
 
 class TagFollow(models.Model):
-    """`user` reads at home what public posts with `tag` say."""
+    """`user` gets public posts with `tag` in home."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="followed_tags", db_index=False
@@ -218,7 +216,7 @@ TITLE_LENGTH = 100
 
 
 class List(models.Model):
-    """A timeline of some of the owner's followees. What members of an exclusive one say leaves the owner's home."""
+    """A timeline of some of the owner's followees. The owner's home hides members of exclusive lists."""
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -241,15 +239,17 @@ class List(models.Model):
 
 
 class ListMember(models.Model):
-    """A followee in one of the owner's lists. PostgreSQL holds that the owner follows them: a foreign key to the follow
-    (relations/sql/list_members.sql) takes the member out in the transaction that takes the follow, by whatever program.
+    """A followee in one of the owner's lists.
+
+    A foreign key to the follow (relations/sql/list_members.sql) deletes the member with the follow, whichever program
+    deletes it.
     """
 
     list = models.ForeignKey(List, on_delete=models.CASCADE, related_name="members", db_index=False)
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
     )
-    """The list's."""
+    """The owner of the list."""
     member = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
     )
@@ -280,11 +280,11 @@ REFUSALS = {
     "no_hashtag": _("not a hashtag"),
     "hashtags": _("you follow as many hashtags as one may"),
 }
-"""Why a line of an import was not done."""
+"""Why a line of an import was refused."""
 
 
 class Refusal(NamedTuple):
-    """A row of an import that was not done."""
+    """A row of an import that was refused."""
 
     name: str
     why: str
@@ -292,12 +292,10 @@ class Refusal(NamedTuple):
 
 
 class CsvImport(ClaimedRow):
-    """An uploaded file of follows, blocks, mutes, lists or hashtags, and how far the workers came with it
-    (relations.importing).
+    """An uploaded file and its import's progress (relations.importing).
 
-    `lines` are `csv_files.Line`s, and empty once the import is finished; `refused` are names with a key of `REFUSALS`,
-    and the title of the list.
-    `changed` and `requested` count lines; all others that are done were so before.
+    `lines` are `csv_files.Line`s, emptied when the import ends. `refused` are lists of name, key of `REFUSALS`, and
+    title of the list. `changed` and `requested` count lines. The other done lines changed nothing.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -324,5 +322,5 @@ class CsvImport(ClaimedRow):
 
     @property
     def reasons(self) -> list[Refusal]:
-        """The rows that were refused, each with why in the reader's language."""
+        """The refused rows, with the reason in the reader's language."""
         return [Refusal(name, str(REFUSALS.get(why, why)), *title) for name, why, *title in self.refused]

@@ -1,4 +1,4 @@
-"""Lists of the people on one side of many relations, newest relation first, with a bound of work."""
+"""Lists of people on one side of relations, newest relation first, with bounded work."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from storage.connections import fetch
 from storage.paging import below, part_of
 
 SCAN = 500
-"""Relations that one page looks through, should most of them lead to people whom the reader may not know of."""
+"""Relations that one page checks, in case most people are hidden from the reader."""
 WAITING_CAP = 99
 WAITING = f"""
     SELECT count(*) FROM (
@@ -29,15 +29,15 @@ WAITING = f"""
 
 
 class Listed(NamedTuple):
-    """A list of people: those in the column `other` of the rows of a table that have its owner in the column `own`."""
+    """A list of people: the column `other` of the rows of `table` with its owner in the column `own`."""
 
     table: str
     own: str
     other: str
     shown: str = may_know_of("u", READER)
-    """A condition on the user `u`: whether the reader is shown them."""
+    """A condition on the user `u`: whether the reader may see them."""
     place: str = "id"
-    """The column by which an index has the rows of one owner in order."""
+    """The column that orders one owner's rows, by an index."""
     kept: str = "true"
     """A condition on the row `f`."""
 
@@ -45,16 +45,16 @@ class Listed(NamedTuple):
 FOLLOWERS = Listed("relations_follow", "followee_id", "follower_id")
 FOLLOWEES = Listed("relations_follow", "follower_id", "followee_id")
 REQUESTS = Listed("relations_followrequest", "followee_id", "follower_id")
-# Users whom one turned away are named also where they block the reader: the reader named them before.
+# The reader's own blocks and mutes are shown even if those users block the reader: the reader knew them before.
 BLOCKS = Listed("relations_block", "blocker_id", "blocked_id", shown="u.is_active")
 MUTES = Listed("relations_mute", "muter_id", "muted_id", shown="u.is_active")
 
 
 @dataclass(frozen=True, slots=True)
 class PeoplePage:
-    """A page of a list. `last_id` is the id of the last relation that was looked at. `has_more` is true if another one
-    exists, or may exist beyond the bound of the page's work. `newest_id` and `oldest_id` are of the relations on the
-    page.
+    """A page of a list. `last_id` is the id of the last relation checked, `newest_id` and `oldest_id` are on the page.
+
+    `has_more`: another exists, or may exist beyond the page's bound.
     """
 
     people: list[User]
@@ -65,12 +65,12 @@ class PeoplePage:
 
 
 class _Row(NamedTuple):
-    """A row of `_statement`: its bound, and a relation with the user it leads to, or none where the page is empty."""
+    """`relation_id` is None if the page is empty."""
 
     bound: int | None
     relation_id: int | None
     columns: Sequence[Any]
-    """accounts.rows.user_columns"""
+    """The columns of accounts.rows.user_columns."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "_Row":
@@ -80,7 +80,7 @@ class _Row(NamedTuple):
 
 @cache
 def _statement(listed: Listed, order: str) -> str:
-    """For `_Row`s: the bound is the last of `scan` relations where they did not fill the page."""
+    """For `_Row`s. The bound is the last of `scan` relations if they did not fill the page."""
     place = f"f.{listed.place}"
     first = f"""
         SELECT {place} AS id, f.{listed.other} AS user_id FROM {listed.table} f
@@ -114,8 +114,9 @@ def people_page(
     since_id: int = 0,
     min_id: int | None = None,
 ) -> PeoplePage:
-    """A page of a list of people, below `last_id` and above `since_id`, as far as `reader` is shown them; with
-    `min_id` those directly above it, newest relation first all the same.
+    """A page of people whom `reader` may see, newest relation first.
+
+    Below `last_id` and above `since_id`; with `min_id`, those directly above it.
     """
     order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
     params = {
@@ -138,12 +139,12 @@ def people_page(
 
 
 def mutes_among(reader: User, people: Sequence[User]) -> dict[int, Mute]:
-    """The reader's mutes of these people, by the ids of the muted."""
+    """The reader's mutes of these people, by muted id."""
     return {mute.muted_id: mute for mute in Mute.objects.filter(muter=reader, muted__in=people)}
 
 
 def followable_among(reader: User, user_ids: Collection[int]) -> dict[int, User]:
-    """By their ids, the users among these whom the reader neither follows nor asks to follow."""
+    """The users among these whom the reader neither follows nor asks to follow, by id."""
     if not user_ids:
         return {}
     followed = Follow.objects.filter(follower=reader, followee=OuterRef("pk"))
@@ -153,5 +154,5 @@ def followable_among(reader: User, user_ids: Collection[int]) -> dict[int, User]
 
 
 def waiting_requests(user: User) -> int:
-    """How many requests to follow `user` the list shows, at most `WAITING_CAP`."""
+    """Number of follow requests that the list shows, at most `WAITING_CAP`."""
     return int(fetch(WAITING, {"user": user.pk})[0][0])

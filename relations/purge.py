@@ -1,14 +1,13 @@
-"""Removes a deleted account's follows, requests to follow, blocks and mutes, in both directions, its lists, and the
-hashtags that it follows.
+"""Removes a deleted account's follows, follow requests, blocks and mutes (both directions), lists and followed
+hashtags.
 
-Memberships in lists go with the follows that they hang on.
-
-A deleted account is hidden from all, so no home changes; only the counts of the others have to stay exact.
+Memberships in lists go with the follows. Nobody sees a deleted account, so no home changes. Only other users' counts
+must stay exact.
 """
 
 from django.db import connection, transaction
 
-# The account's own follows. Its row is locked as every change of follows locks the follower's.
+# The account's own follows. Every change of follows locks the follower's row.
 FOLLOWS = """
     WITH follower AS (SELECT id FROM accounts_user WHERE id = %(user)s FOR NO KEY UPDATE),
     gone AS (
@@ -19,8 +18,7 @@ FOLLOWS = """
     UPDATE accounts_user SET following_count = following_count - (SELECT count(*) FROM gone)
     WHERE id = %(user)s AND EXISTS (SELECT FROM gone) RETURNING (SELECT count(*) FROM gone)
 """
-# The followers' rows are locked before their follows are read to the end, in the order of ids: a follow that is undone
-# at the same moment is counted once.
+# Lock the followers before deleting their follows, in the order of ids, so that a concurrent unfollow counts once.
 LOCK_FOLLOWERS = """
     SELECT id FROM accounts_user WHERE id IN (
         SELECT follower_id FROM relations_follow WHERE followee_id = %(user)s ORDER BY follower_id LIMIT %(limit)s
@@ -43,13 +41,13 @@ PAIRS = """
         UNION ALL (SELECT id FROM {table} WHERE {other}_id = %(user)s LIMIT %(limit)s))
 """
 
-# Once their members are gone, with the account's follows.
+# Lists without members: those went with the account's follows.
 LISTS = """
     DELETE FROM relations_list WHERE id IN (
         SELECT l.id FROM relations_list l WHERE l.owner_id = %(user)s AND NOT EXISTS (
             SELECT FROM relations_listmember m WHERE m.list_id = l.id) LIMIT %(limit)s)
 """
-# At most relations.tags.TAGS. The row is locked as every change of followed hashtags locks it.
+# At most relations.tags.TAGS. Every change of followed hashtags locks the row.
 TAGS = """
     WITH follower AS (SELECT id FROM accounts_user WHERE id = %(user)s FOR NO KEY UPDATE),
     gone AS (DELETE FROM relations_tagfollow h USING follower WHERE h.user_id = follower.id RETURNING h.id)
@@ -59,7 +57,7 @@ TAGS = """
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """Take away about `limit` relations of each kind; how many went, 0 when none is left."""
+    """Delete about `limit` relations of each kind. Returns how many, 0 at the end."""
     assert limit <= 2**15 - 1  # noqa: S101 (a staged change is a smallint)
     params = {"user": user_id, "limit": limit}
     with transaction.atomic(), connection.cursor() as cursor:

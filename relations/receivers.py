@@ -1,4 +1,4 @@
-"""The relations' receivers of the signals from below."""
+"""The relations' receivers of signals from the packages below."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from relations import export, importing, purge
 
 @receiver(account_purged)
 def purge_relations(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Remove a deleted account's relations, at most `limit`; returns their number."""
+    """Remove a deleted account's relations, at most `limit`. Returns how many."""
     return purge.purge(user_id=user.pk, limit=limit) + importing.purge(user=user)
 
 
 @receiver(export_requested)
 def export_relations(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The files of the reader's relations, for their own data."""
+    """Relations' part of the data export."""
     return export.files(reader)

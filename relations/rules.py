@@ -1,66 +1,67 @@
-"""How users stand to each other, as SQL for the statements of every room: no other room names the tables.
+"""How users stand to each other, as SQL for the statements of all packages. No other package names these tables.
 
-Each function takes expressions of users' ids: columns of the statement, or parameters. OFFSET 0 makes a probe
-of an index of each question, where the planner would read all whom a user follows or is followed by, a million perhaps,
-into a hash table.
+Arguments are SQL expressions of user ids. OFFSET 0 forces one index probe per question. Otherwise the planner might
+hash all followees or followers of a user, perhaps a million.
 
 See docs/decisions.md: A rule for many readers ends with OFFSET 0.
 """
 
 READER = "%(reader)s"
-"""The reader's id; 0 for readers who are not signed in: no follow, block or mute has it."""
+"""0 for readers who are not signed in: no relation has this id."""
 PROBED = "OFFSET 0"
 
 
 def is_one_reader(reader: str) -> bool:
-    """Whether an expression names one reader for the whole statement, and is no column of many readers.
+    """Whether an expression is one reader for the whole statement, not a column.
 
-    Only then may the planner hash the followees of the reader. With many readers PostgreSQL may use the hash of one
-    reader for the next.
+    Only then may the planner hash the reader's followees. With many readers PostgreSQL may use the hash of one reader
+    for the next.
     """
     return reader == READER or reader.isdigit()
 
 
 # --- Questions -------------------------------------------------------------------------------------------
 def follows(follower: str, followee: str, also: str = "", *, is_probe: bool = True) -> str:
-    """Whether one follows the other. `also`: more that must hold of the follow, the alias `f`. Where the follower is
-    one reader, whose followees are bounded, the planner may choose (`is_probe` false): their hash serves many rows.
+    """Whether one follows the other. `also`: more conditions on the follow `f`.
+
+    `is_probe` False lets the planner hash the followees of one reader, for many rows.
     """
     condition = f"f.follower_id = {follower} AND f.followee_id = {followee} {also}"
     return _exists("relations_follow f", condition, is_probe=is_probe)
 
 
 def asks(follower: str, followee: str, also: str = "") -> str:
-    """Whether a request of one to follow the other waits; `also` as of `follows`."""
+    """Whether one asks to follow the other. `also` is as in `follows`."""
     condition = f"f.follower_id = {follower} AND f.followee_id = {followee} {also}"
     return _exists("relations_followrequest f", condition)
 
 
 def blocks(blocker: str, blocked: str, *, is_probe: bool = True) -> str:
-    """Whether one blocks the other; `is_probe` as of `follows`."""
+    """Whether one blocks the other. `is_probe` is as in `follows`."""
     condition = f"b.blocker_id = {blocker} AND b.blocked_id = {blocked}"
     return _exists("relations_block b", condition, is_probe=is_probe)
 
 
 def mutes(muter: str, muted: str, also: str = "") -> str:
-    """Whether one mutes the other. A mute whose time is over counts until a task has taken the row away, because that
-    advances the muter's epoch. `also`: more that must hold of the mute, the alias `m`.
+    """Whether one mutes the other. `also`: more conditions on the mute `m`.
+
+    An expired mute counts until a task deletes it, because that changes the muter's epoch.
     """
     return _exists("relations_mute m", f"m.muter_id = {muter} AND m.muted_id = {muted} {also}")
 
 
 def leaves_reposts_out(follower: str, followee: str) -> str:
-    """Whether one follows the other without the other's reposts."""
+    """Whether one follows the other without their reposts."""
     return follows(follower, followee, "AND NOT f.reposts")
 
 
 def unblocked(one: str, other: str) -> str:
-    """Whether neither blocks the other: the condition under which one meets what the other says."""
+    """Whether neither blocks the other."""
     return f"(NOT {blocks(one, other)} AND NOT {blocks(other, one)})"
 
 
 def wanted(reader: str, sender: str) -> dict[str, str]:
-    """The conditions under which a reader's feeds bring what a sender says, by the name of what each excludes."""
+    """The conditions for a sender in a reader's feeds, by the name of what each excludes."""
     return {
         "blocked": f"NOT {blocks(reader, sender)}",
         "blocked_by": f"NOT {blocks(sender, reader)}",
@@ -69,7 +70,7 @@ def wanted(reader: str, sender: str) -> dict[str, str]:
 
 
 def wanted_at_home(reader: str, sender: str) -> dict[str, str]:
-    """The conditions by which a sender is wanted in the reader's home, which members of exclusive lists leave."""
+    """`wanted`, and exclusive lists."""
     return wanted(reader, sender) | {"exclusive": unlisted(reader, sender)}
 
 
@@ -82,39 +83,35 @@ def unlisted(reader: str, sender: str) -> str:
 
 
 def is_wanted(reader: str, sender: str) -> str:
-    """Whether a sender is neither blocked (by either) nor muted by the reader."""
+    """Whether neither blocks the other and the reader does not mute the sender."""
     return f"({' AND '.join(wanted(reader, sender).values())})"
 
 
 def is_wanted_at_home(reader: str, sender: str) -> str:
-    """Whether the reader's home brings what a followed sender says."""
+    """Whether the reader's home shows a followed sender."""
     return f"({' AND '.join(wanted_at_home(reader, sender).values())})"
 
 
 def is_told(reader: str, sender: str) -> str:
-    """Whether a reader is told of what a user does: neither blocks the other, and no mute takes notifications in."""
+    """Whether a reader gets notifications from a user: no block either way, no mute with notifications."""
     return f"({unblocked(reader, sender)} AND NOT {mutes(reader, sender, 'AND m.notifications')})"
 
 
 def may_know_of(user: str, reader: str, *, is_probe: bool = True) -> str:
-    """Whether a reader may know of a user, of whose row `user` is the alias: the user is active and does not block the
-    reader. Users whom the reader blocks stay visible; strangers may know of every active user. `is_probe` as of
-    `follows`; false for a file of all.
+    """Whether a reader may know of the user with the alias `user`: active, and not blocking the reader.
+
+    Users whom the reader blocks stay visible. `is_probe` is as in `follows`, False for exports.
     """
     return f"{user}.is_active AND NOT {blocks(f'{user}.id', reader, is_probe=is_probe)}"
 
 
 def may_be_named(user: str, reader: str) -> str:
-    """Whether a user whom the reader names may be shown: as `may_know_of`, and those whom the reader blocks too, though
-    they block the reader.
-    """
+    """Like `may_know_of`, but includes users whom the reader blocks even if they block the reader."""
     return f"{user}.is_active AND (NOT {blocks(f'{user}.id', reader)} OR {blocks(reader, f'{user}.id')})"
 
 
 def may_be_proposed(user: str, reader: str) -> str:
-    """Whether a user may be proposed to a reader: active, another than the reader, whom the reader neither follows nor
-    asks to, and no block or mute lies between them.
-    """
+    """Whether to suggest a user: active, not the reader, not followed or asked, no block or mute between them."""
     other = f"{user}.id"
     return (
         f"{user}.is_active AND {other} <> {reader} AND NOT {follows(reader, other)} AND NOT {asks(reader, other)} "
@@ -128,39 +125,39 @@ def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
 
 # --- Lists: queries that end with a condition, to which others may be added with AND ------------------------
 def followees(follower: str, columns: str = "followee_id") -> str:
-    """The users whom a user follows; `columns` are of relations.models.Follow."""
+    """A user's followees. `columns` are of relations.models.Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE follower_id = {follower}"  # noqa: S608
 
 
 def followees_without_reposts(follower: str) -> str:
-    """The users whom a user follows without their reposts, as `followee_id`: few, by an index of their own."""
+    """The followees without reposts, as `followee_id`. They are few and have their own index."""
     return followees(follower) + " AND NOT reposts"
 
 
 def followed_big_vs(follower: str, columns: str = "v.id") -> str:
-    """The big-Vs whom a user follows; `columns` are of the big-V, the alias `v`."""
+    """The big-Vs that a user follows. `columns` are of the big-V `v`."""
     return f"SELECT {columns} FROM accounts_user v WHERE v.is_big_v AND {follows(follower, 'v.id', is_probe=False)}"  # noqa: S608
 
 
 def followed_tags(follower: str, columns: str = "g.name") -> str:
-    """The hashtags that a user follows; `columns` are of relations.models.Tag, the alias `g`, and TagFollow, `h`."""
+    """The hashtags that a user follows. `columns` are of Tag `g` and TagFollow `h`."""
     return f"""
     SELECT {columns} FROM relations_tagfollow h JOIN relations_tag g ON g.id = h.tag_id WHERE h.user_id = {follower}
     """  # noqa: S608
 
 
 def tag_follows(follower: str, columns: str = "h.tag_id") -> str:
-    """The ids of the hashtags that a user follows; `columns` are of relations.models.TagFollow, the alias `h`."""
+    """The ids of hashtags that a user follows. `columns` are of TagFollow `h`."""
     return f"SELECT {columns} FROM relations_tagfollow h WHERE h.user_id = {follower}"  # noqa: S608
 
 
 def known_tags(columns: str, condition: str) -> str:
-    """Hashtags that somebody has followed; `columns` and `condition` are of relations.models.Tag, the alias `g`."""
+    """Hashtags that somebody has followed. `columns` and `condition` are of Tag `g`."""
     return f"SELECT {columns} FROM relations_tag g WHERE {condition}"  # noqa: S608
 
 
 def followers(followee: str, columns: str = "follower_id") -> str:
-    """The followers of a user; `columns` are of relations.models.Follow."""
+    """The followers of a user. `columns` are of Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE followee_id = {followee}"  # noqa: S608
 
 
@@ -180,5 +177,5 @@ def muted_by(muter: str) -> str:
 
 
 def members(of_list: str, columns: str = "member_id") -> str:
-    """The members of a list; `columns` are of relations.models.ListMember."""
+    """The members of a list. `columns` are of ListMember."""
     return f"SELECT {columns} FROM relations_listmember WHERE list_id = {of_list}"  # noqa: S608

@@ -1,8 +1,8 @@
-"""News of relations, sent inside the transaction of the change. Arguments of each: follower, followee (User)."""
+"""Signals of relations, sent inside the transaction. Arguments of each: follower, followee (User)."""
 
 from django.dispatch import Signal
 
-# A user follows another from now on.
+# A user follows another.
 # Receivers: notifications.receivers.tell_of_follow.
 followed = Signal()
 
@@ -10,6 +10,6 @@ followed = Signal()
 # Receivers: notifications.receivers.tell_of_request.
 follow_requested = Signal()
 
-# A user's request was accepted: they follow the other from now on.
+# A follow request was accepted.
 # Receivers: notifications.receivers.tell_of_acceptance.
 follow_accepted = Signal()

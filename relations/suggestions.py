@@ -1,6 +1,6 @@
 """Suggestions of users to follow, and why.
 
-An index on the number of followers of active users serves them, in 0.2 ms instead of 30.
+An index on the follower counts of active users serves them in 0.2 ms instead of 30.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from storage.ids import MAX_ID
 from storage.replica import PRIMARY, lagging
 
 KEPT = timedelta(minutes=10)
-"""How long the same ones are proposed, while all of them may be: as late is a user whom many have begun to follow."""
+"""How long suggestions are cached while all are still allowed. A rising user appears this late."""
 LOOKED_AT = 2_500
-"""The most followed users among whom suggestions are looked for: more than one may follow (`FOLLOW_CAP`)."""
+"""Most followed users considered. More than FOLLOW_CAP."""
 
 MAY_BE = f"""
     {may_be_proposed("u", READER)}
@@ -41,11 +41,10 @@ FOLLOWED_BY = f"""
 
 
 def suggestions(reader: User, *, count: int = 6) -> list[User]:
-    """The most followed users whom the reader neither follows, nor asks to, nor has turned away from, of the
-    `LOOKED_AT` on top.
+    """The most followed users whom the reader neither follows, asks, blocks nor mutes, among the top `LOOKED_AT`.
 
-    They are read in the order of an index, past those who are followed or turned away from, and remembered by the cache
-    for `KEPT`. Whether each may still be proposed is asked of PostgreSQL; where one may not, they are looked for anew.
+    The cache keeps them for `KEPT`. PostgreSQL verifies them each time. If one is no longer allowed, they are read
+    again.
     """
     name = keys.suggestions(reader.pk, count)
     kept = cache.get(name)
@@ -69,13 +68,14 @@ def _allowed(reader: User, ids: Sequence[int]) -> list[User]:
 
 
 def _are_ids(kept: Any) -> bool:
-    return isinstance(kept, list) and all(type(one) is int and 0 < one <= MAX_ID for one in kept)  # no bool
+    return isinstance(kept, list) and all(type(one) is int and 0 < one <= MAX_ID for one in kept)  # bool excluded
 
 
 def followed_by(reader: User, users: Sequence[User]) -> dict[int, list[str]]:
-    """Why these users are proposed: by their ids, the names of at most `REASONS` whom `reader` follows and who follow
-    them; none of a followee who blocks the reader, or whom the reader blocks or mutes. One statement, which looks at
-    the reader's followees, bounded by the site's cap, until it has found enough.
+    """The names of up to `REASONS` followees of `reader` who follow each of these users, by user id.
+
+    Followees with a block or mute are left out. It scans the reader's followees, which a cap bounds, until it has
+    enough.
     """
     if not users:
         return {}
@@ -87,9 +87,7 @@ def followed_by(reader: User, users: Sequence[User]) -> dict[int, list[str]]:
 
 
 def known_followers(reader: User, user: User, *, count: int) -> list[User]:
-    """Some of those whom `reader` follows and who follow `user`, at most `count`; none of whom the reader would not
-    know. It looks at the reader's followees as `followed_by` does.
-    """
+    """At most `count` followees of `reader` who follow `user`, without blocks or mutes."""
     params = {"reader": reader.pk, "user": user.pk, "count": count}
     return [user_of(row) for row in fetch(_known(), params)]
 
@@ -106,7 +104,7 @@ def _known() -> str:
 
 @once
 def _walk(count: int) -> str:
-    # The planner must see that it is few, or it would sort all users. A reader may have blocked any number of them.
+    # The LIMIT lets the planner see that they are few, so it does not sort all users. A reader may have many blocks.
     most_followed = f"SELECT * FROM accounts_user WHERE is_active ORDER BY follower_count DESC, id LIMIT {LOOKED_AT}"  # noqa: S608
     return f"SELECT {user_columns('u')} FROM ({most_followed}) u WHERE {MAY_BE} LIMIT {count:d}"  # noqa: S608 (constants)
 

@@ -16,14 +16,14 @@ from web.times import Time
 
 
 class FollowedTagBody(msgspec.Struct):
-    """A hashtag in its canonical form, and since when the caller follows it."""
+    """A canonical hashtag, and since when the caller follows it."""
 
     tag: str
     since: Time
 
 
 class FollowedTagPage(msgspec.Struct):
-    """A part of the followed hashtags. `last_id` is the id of the follow that was looked at last."""
+    """Followed hashtags. `last_id` is the id of the last follow checked."""
 
     items: list[FollowedTagBody]
     last_id: str | None
@@ -31,7 +31,7 @@ class FollowedTagPage(msgspec.Struct):
 
 
 def tag_or_404(text: str) -> str:
-    """The canonical form of a hashtag. Raises NotFound for a word that is none."""
+    """The canonical form of a hashtag. Raises NotFound for other text."""
     tag = canonical_tag(text)
     if tag is None:
         raise exceptions.NotFound
@@ -39,11 +39,11 @@ def tag_or_404(text: str) -> str:
 
 
 class FollowedTagsView(ApiView):
-    """The hashtags that the caller follows, over HTTP."""
+    """Followed hashtags."""
 
     @extend_schema(operation_id="list_followed_tags", parameters=PAGED, responses={200: FollowedTagPage})
     def get(self, request: Request) -> HttpResponse:
-        """The hashtags that the caller follows, the last followed first."""
+        """The hashtags that the caller follows, last followed first."""
         user, last_id, count = signed_in(request), position(request), limit(request)
         page = followed_tags_page(user, last_id=last_id, limit=count)
         items = [FollowedTagBody(one.name, one.since) for one in page.tags]
@@ -51,7 +51,7 @@ class FollowedTagsView(ApiView):
 
 
 class FollowedTagView(ApiView):
-    """The follow of a hashtag, over HTTP."""
+    """Following a hashtag."""
 
     @extend_schema(
         operation_id="follow_tag",
@@ -59,8 +59,9 @@ class FollowedTagView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller follows as many hashtags as one may.")},
     )
     def put(self, request: Request, tag: str) -> HttpResponse:
-        """Follow a hashtag, written without # in any case and width: the caller's home shows public posts that have it,
-        with the reason "#tag". Again changes nothing.
+        """Follow a hashtag, written without # in any case and width. Repeating it changes nothing.
+
+        The caller's home shows public posts with it, with the reason "#tag".
         """
         try:
             follow_tag(user=signed_in(request), tag=tag_or_404(tag))
@@ -70,6 +71,6 @@ class FollowedTagView(ApiView):
 
     @extend_schema(operation_id="unfollow_tag", responses={204: None})
     def delete(self, request: Request, tag: str) -> HttpResponse:
-        """Stop following a hashtag; again changes nothing."""
+        """Stop following a hashtag. Repeating it changes nothing."""
         unfollow_tag(user=signed_in(request), tag=tag_or_404(tag))
         return HttpResponse(status=204)

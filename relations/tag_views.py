@@ -1,4 +1,4 @@
-"""The buttons that follow a hashtag, on its page and in the list of those that one follows."""
+"""The buttons that follow hashtags."""
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -18,7 +18,7 @@ VERBS = {"follow": follow_tag, "unfollow": unfollow_tag}
 @signed_in
 @limited("write")
 def relate_tag(request: PageRequest, reader: User, name: str, verb: str) -> HttpResponse:
-    """Begin or end to follow a hashtag; doing it again changes nothing."""
+    """Follow or unfollow a hashtag. Repeating it changes nothing."""
     tag = canonical_tag(name)
     if tag is None:
         raise Http404

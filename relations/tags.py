@@ -1,7 +1,6 @@
-"""Followed hashtags: the verbs, and what their follower reads of them. Tags are given in their canonical form
-(web.hashtags).
+"""Followed hashtags: the verbs, and their follower's reads. Tags are in canonical form (web.hashtags).
 
-The follower's row counts their hashtags: who follows none is served by statements that know of no hashtags.
+The follower's row counts their hashtags, so users without any get statements without hashtags.
 
 See docs/decisions.md: A followed hashtag is an outbox.
 """
@@ -22,15 +21,15 @@ from storage.connections import fetch
 from storage.paging import below, part_of
 
 TAGS = 100
-"""The hashtags that a user may follow: a page of home asks an index once for each."""
+"""Most followed hashtags of a user: a page of home costs one index probe for each."""
 
 
 class TagCapError(Exception):
-    """Raised when a user would follow more than `TAGS` hashtags."""
+    """The user would follow more than `TAGS` hashtags."""
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------
-# Two statements: of two who follow a hashtag first, the second waits for the row of the other, and then sees it.
+# Two statements: of two first followers, the second waits for the other's row and then sees it.
 KNOW = "INSERT INTO relations_tag (name) VALUES (%(tag)s) ON CONFLICT DO NOTHING RETURNING id"
 FOLLOW = """
     INSERT INTO relations_tagfollow (user_id, tag_id) SELECT %(user)s, id FROM relations_tag WHERE name = %(tag)s
@@ -40,7 +39,7 @@ FOLLOW = """
 
 @transaction.atomic
 def follow_tag(*, user: User, tag: str) -> bool:
-    """Follow a hashtag; True if it is new. Raises TagCapError."""
+    """Follow a hashtag. True if new. Raises TagCapError."""
     count = User.objects.held().values_list("followed_tag_count", flat=True).get(pk=user.pk)
     if TagFollow.objects.filter(user=user, tag__name=tag).exists():
         return False
@@ -55,7 +54,7 @@ def follow_tag(*, user: User, tag: str) -> bool:
 
 @transaction.atomic
 def unfollow_tag(*, user: User, tag: str) -> bool:
-    """Stop following a hashtag; True if it was followed. The verifying query hides what was there by it."""
+    """Stop following a hashtag. True if it was followed. Pages hide its posts at once."""
     User.objects.held().values_list("pk").get(pk=user.pk)
     gone, _ = TagFollow.objects.filter(user=user, tag__name=tag).delete()
     if gone:
@@ -65,7 +64,7 @@ def unfollow_tag(*, user: User, tag: str) -> bool:
 
 # --- Reads -----------------------------------------------------------------------------------------------
 class FollowedTag(NamedTuple):
-    """A hashtag that a user follows; the id of the follow, and since when."""
+    """A followed hashtag, with the id of the follow."""
 
     id: int
     name: str
@@ -79,7 +78,7 @@ FOLLOWED_DOWN, FOLLOWED_UP = (f"{FOLLOWED} ORDER BY h.id {order} LIMIT %(count)s
 
 
 class TagPage(NamedTuple):
-    """A page of followed hashtags, the last followed first. `last_id`: of the follow that was looked at last."""
+    """Followed hashtags, last followed first. `last_id`: the id of the last follow checked."""
 
     tags: Sequence[FollowedTag]
     last_id: int | None
@@ -89,8 +88,8 @@ class TagPage(NamedTuple):
 def followed_tags_page(
     user: User, *, last_id: int | None = None, limit: int = TAGS, since_id: int = 0, min_id: int | None = None
 ) -> TagPage:
-    """The hashtags that a user follows whose follows are below `last_id` and above `since_id`; with `min_id` those
-    directly above it.
+    """A user's followed hashtags, by follow id, below `last_id` and above `since_id`; with `min_id` those directly
+    above it.
     """
     query, above = (FOLLOWED_DOWN, since_id) if min_id is None else (FOLLOWED_UP, max(since_id, min_id))
     params = {"user": user.pk, "below": below(last_id), "above": above, "count": limit + 1}
@@ -102,7 +101,7 @@ AMONG = f"{followed_tags('%(user)s')} AND g.name = ANY(%(tags)s::text[])"
 
 
 def followed_among(user: User | AnonymousUser, tags: Sequence[str]) -> set[str]:
-    """Those of the hashtags that a user follows; no query for a stranger, and for users who follow none."""
+    """Those of the hashtags that a user follows. No query for strangers and users who follow none."""
     if not (tags and isinstance(user, User) and user.followed_tag_count):
         return set()
     return {row[0] for row in fetch(AMONG, {"user": user.pk, "tags": list(tags)})}

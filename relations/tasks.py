@@ -10,14 +10,14 @@ from storage.queue import asks
 @shared_task(name="relations.fold_follower_counts")
 @asks("relations.fold_follower_counts", "SELECT FROM relations_followercountchange")
 def fold_follower_counts() -> None:
-    """Periodic: fold the staged follower counts, and make big-V who has reached the threshold."""
+    """Periodic: fold follower counts and promote users who reach the big-V threshold."""
     upgrade_big_vs(actions.fold_follower_counts())
 
 
 @shared_task(name="relations.end_mutes")
 @asks("relations.end_mutes", "SELECT FROM relations_mute WHERE expires_at <= now()")
 def end_mutes() -> None:
-    """Periodic: end the mutes whose time is over."""
+    """Periodic: delete expired mutes."""
     actions.end_mutes()
 
 
@@ -30,5 +30,5 @@ def run_import(import_id: int) -> None:
 @shared_task(name="relations.sweep_imports")
 @asks("relations.sweep_imports", "SELECT FROM relations_csvimport WHERE finished_at IS NULL")
 def sweep_imports() -> None:
-    """Periodic: send imports to the workers that no worker is at."""
+    """Periodic: send lost imports to the workers."""
     importing.sweep()

@@ -1,4 +1,4 @@
-"""The pages of relations: follow, mute and block, and the lists of followers and followees."""
+"""The pages of relations: follow, mute, block, followers and followees."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,24 +44,25 @@ DECIDED = {
     "unmute": gettext_lazy("@%(name)s is not muted any more."),
     "unblock": gettext_lazy("@%(name)s is not blocked any more."),
 }
-"""The words for a reader who decided on one of a list: a request, a follower, or whom they turned away."""
+"""Messages after a button in one of the reader's own lists."""
 UNDOES = frozenset({"unmute", "unblock"})
 REQUEST_VERBS = frozenset({"accept", "reject"})
 OFFERS = {REQUESTS: "decide", BLOCKS: "unblock", MUTES: "unmute"}
-"""The buttons for each person of one's own lists; those of others offer to follow."""
+"""The buttons in one's own lists. Other lists offer to follow."""
 TURNED_AWAY = {
     "mute": gettext_lazy("@%(name)s is muted. You can undo this on their profile."),
     "block": gettext_lazy("@%(name)s is blocked. You can undo this on their profile."),
 }
-"""The words for a reader who did it in the menu of a card."""
+"""Messages after a choice in a card's menu."""
 
 
 @require_http_methods(FORM_METHODS)
 @signed_in
 @limited("write")
 def relate(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
-    """Begin or end a relation; doing it again changes nothing. One's own relation can be ended though the other may not
-    be seen any more. Without JavaScript a page asks before a block.
+    """Begin or end a relation, also end one to a user who is not visible any more. Repeating it changes nothing.
+
+    Without JavaScript a page asks before a block.
     """
     if request.method != "POST":
         return _ask(request, reader, username, verb)
@@ -74,7 +75,7 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
     has_changed, error = _tried(reader, person, verb)
     if not (has_changed or error or is_visible):
         raise Http404
-    if not is_visible:  # the reader's own relation is ended, and no fact of the other user is told
+    if not is_visible:  # the answer reveals nothing about the other user
         return HttpResponse() if wants_part(request) else go_on(request, "home")
     if request.POST.get("card") and not error and verb in TURNED_AWAY:
         return _turned_away(request, person, verb)
@@ -95,7 +96,7 @@ def _ask(request: PageRequest, reader: User, username: str, verb: str) -> HttpRe
 
 
 def _tried(reader: User, person: User, verb: str) -> tuple[bool, str]:
-    """Whether the verb changed anything, and what refused it, in the reader's language."""
+    """Whether the verb changed anything, and its error as text."""
     try:
         has_changed = VERBS[verb](reader, person)
     except actions.SelfRelationError:
@@ -112,7 +113,7 @@ def _tried(reader: User, person: User, verb: str) -> tuple[bool, str]:
 
 
 def _part(request: PageRequest, reader: User, person: User, error: str) -> HttpResponse:
-    """How the reader stands to the person now, for the part of the page that asks."""
+    """The reader's relation to the person, for the part of the page that sent the request."""
     stands = standing(person, reader)
     context = {
         "person": person,
@@ -121,7 +122,7 @@ def _part(request: PageRequest, reader: User, person: User, error: str) -> HttpR
         "requested": stands.requested,
         "error": error,
     }
-    # The profile has the element that shows everything; lists have a button each.
+    # The profile shows everything, lists only a button.
     target = request.htmx.target or ""
     part = "relations/_standing.html" if target == "standing" else "relations/_follow.html"
     if target.startswith("standing-"):
@@ -130,7 +131,7 @@ def _part(request: PageRequest, reader: User, person: User, error: str) -> HttpR
 
 
 def _turned_away(request: PageRequest, person: User, verb: str) -> HttpResponse:
-    """The answer to a mute or block from a card's menu: htmx hears which user's cards leave the page."""
+    """Tell the page which user's cards to remove."""
     said = TURNED_AWAY[verb] % {"name": person.username}
     if not wants_part(request):
         messages.success(request, said)
@@ -145,7 +146,7 @@ def _turned_away(request: PageRequest, person: User, verb: str) -> HttpResponse:
 
 
 def _decided(request: PageRequest, reader: User, person: User, verb: str, error: str) -> HttpResponse:
-    """The answer to the decision on a request or a follower: a sentence in the place of the buttons."""
+    """A sentence in place of the buttons."""
     said = error or DECIDED[verb] % {"name": person.username}
     if wants_part(request):
         return show(request, "relations/_decided.html", {"said": said, "error": error})
@@ -158,21 +159,21 @@ def _decided(request: PageRequest, reader: User, person: User, verb: str, error:
 @require_safe
 @signed_in
 def requests(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of those who ask to follow the reader, newest first."""
+    """Users who ask to follow the reader, newest first."""
     return _people(request, reader, REQUESTS, _("Follow requests"), template="relations/requests.html")
 
 
 @require_safe
 @signed_in
 def mutes(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of those whom the reader mutes, newest first."""
+    """Users whom the reader mutes, newest first."""
     return _people(request, reader, MUTES, _("Muted"), template="relations/turned_away.html")
 
 
 @require_safe
 @signed_in
 def blocks(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of those whom the reader blocks, newest first."""
+    """Users whom the reader blocks, newest first."""
     return _people(request, reader, BLOCKS, _("Blocked"), template="relations/turned_away.html")
 
 
@@ -180,7 +181,7 @@ def blocks(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def mute_for(request: PageRequest, reader: User, username: str) -> HttpResponse:
-    """Mute for a time, with or without notifications."""
+    """Mute with options."""
     person = user_or_404(username, reader)
     form = MuteForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -198,14 +199,14 @@ def mute_for(request: PageRequest, reader: User, username: str) -> HttpResponse:
 
 @require_safe
 def followers(request: PageRequest, username: str) -> HttpResponse:
-    """The page of a user's followers, newest first."""
+    """A user's followers, newest first."""
     person = user_or_404(username, request.user)
     return _people(request, person, FOLLOWERS, _("Followers"))
 
 
 @require_safe
 def following(request: PageRequest, username: str) -> HttpResponse:
-    """The page of a user's followees, newest first."""
+    """A user's followees, newest first."""
     person = user_or_404(username, request.user)
     return _people(request, person, FOLLOWEES, pgettext("list of people", "Following"))
 
@@ -234,13 +235,12 @@ def _people(
 
 
 def person_cards(reader: User | AnonymousUser, people: list[User]) -> list[dict[str, Any]]:
-    """People as relations/_person.html shows them: whether the reader follows each, or asks to."""
+    """People for relations/_person.html, with whether the reader follows each or asks to."""
     followed, requested = _followed_among(reader, people), _requested_among(reader, people)
     return [{"person": one, "following": one.pk in followed, "requested": one.pk in requested} for one in people]
 
 
 def _followed_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
-    """The ids of those among `people` whom the reader follows."""
     if not isinstance(reader, User):
         return set()
     follows = Follow.objects.filter(follower=reader, followee__in=people)
@@ -248,7 +248,7 @@ def _followed_among(reader: User | AnonymousUser, people: list[User]) -> set[int
 
 
 def _requested_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
-    """The ids of those among `people` whom the reader asks to follow; no query where no account is locked."""
+    """No query if no account is locked."""
     locked = [one for one in people if one.is_locked]
     if not locked or not isinstance(reader, User):
         return set()

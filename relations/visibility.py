@@ -1,4 +1,4 @@
-"""Which users one sees, and how one stands to them."""
+"""Which users a reader sees, and the reader's relation to them."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -18,7 +18,7 @@ from storage.connections import fetch, id_array
 OF_MUTE = f"FROM relations_mute m WHERE m.muter_id = {READER} AND m.muted_id = u.id"
 FOLLOWER_COUNT = """(u.follower_count + coalesce(
         (SELECT sum(c.change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0))::bigint"""
-"""How many follow the user `u`, exact: the folded count and the changes staged since, in one snapshot."""
+"""The exact number of followers of the user `u`: folded plus staged, in one snapshot."""
 STANDING = f"""
     SELECT {FOLLOWER_COUNT},
         u.following_count,
@@ -34,7 +34,7 @@ FOLLOWED = f"SELECT one.id FROM unnest(%(users)s::bigint[]) AS one (id) WHERE {f
 
 
 class Standing(NamedTuple):
-    """A user's exact counts, and how a reader stands to them."""
+    """A user's exact counts, and a reader's relation to them."""
 
     followers: int
     following_count: int
@@ -45,17 +45,17 @@ class Standing(NamedTuple):
     hiding_reposts: bool
     """Whether the reader follows without the user's reposts."""
     requested: bool
-    """Whether a request of the reader to follow waits."""
+    """Whether the reader asks to follow the user."""
     requested_by: bool
-    """Whether a request of the user to follow the reader waits."""
+    """Whether the user asks to follow the reader."""
     muted_until: datetime | None
-    """When the reader's mute ends, if it is for a time."""
+    """When the reader's mute ends, if it has an end."""
     muting_notifications: bool
-    """Whether it takes notifications in."""
+    """Whether the mute covers notifications."""
 
 
 def is_username(text: str) -> bool:
-    """Whether a user may be named so; what is not may hold anything, and is not worth a query."""
+    """Whether it has the form of a username. Saves queries for arbitrary text."""
     try:
         username_pattern(text)
     except ValidationError:
@@ -64,15 +64,16 @@ def is_username(text: str) -> bool:
 
 
 def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:
-    """The users that `reader` may know of (relations.rules). Not for a subquery of a query of users: the rule names the
-    table, which has another alias there.
+    """The users that `reader` may know of (relations.rules).
+
+    Not for a subquery of users, because the rule names the table, and the alias differs there.
     """
     rule = may_know_of("accounts_user", str(int(reader.pk or 0)))
     return User.objects.get_queryset().filter(RawSQL(rule, [], output_field=BooleanField()))  # noqa: S611 (a constant and a number)
 
 
 def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
-    """The user of this name, if `reader` may know of them, by one prepared query; any string may be asked for."""
+    """The user of this name, if `reader` may know of them. Any string is allowed."""
     if not is_username(username):
         return None
     rows = fetch(_by_name(), {"username": username.lower(), "reader": reader.pk or 0})
@@ -86,7 +87,7 @@ VISIBLE_NAMES = f"""
 
 
 def visible_names(names: Iterable[str], reader: User | AnonymousUser) -> set[str]:
-    """The names among these, in lower case, that are names of users whom `reader` may know of; one query."""
+    """The lower-case names of users whom `reader` may know of. One query."""
     asked = [name for name in names if is_username(name)]
     if not asked:
         return set()
@@ -112,5 +113,5 @@ def is_following(follower_id: int, followee_id: int) -> bool:
 
 
 def standing(user: User, reader: User | AnonymousUser) -> Standing:
-    """Counts and relations in one query; who is not signed in stands in none."""
+    """Counts and relations in one query. Strangers have no relations."""
     return Standing(*fetch(STANDING, {"user": user.pk, "reader": reader.pk or 0})[0])

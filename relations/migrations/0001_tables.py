@@ -341,7 +341,7 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        # Constraints of CreateModel come at the end of the migration, and the foreign key below needs this one.
+        # CreateModel adds constraints at the end of the migration, but the foreign key below needs this one.
         migrations.AddConstraint(
             "follow", models.UniqueConstraint(fields=["follower", "followee"], name="follow_pair")
         ),
