@@ -1,8 +1,8 @@
-"""The verbs that write notifications, called inside the transaction of what they tell of.
+"""The verbs that write notifications, called inside the transaction of the act.
 
-No row is written by many: an act is a row of its own, an entry's row changes at most once in `feed.STILL`, and the
-mark is written by its owner. Telling of a like is one statement (three for an item's first), of an item that mentions
-or answers a user one, of an item that does neither none; so nothing is left to a task that could be lost.
+No row is contended: each act has its own row, an entry's row changes at most once in `feed.STILL`, and only its owner
+writes a read mark. A like costs one statement (three for an item's first), an item that mentions or answers somebody
+one, any other item none. So no task is needed that could be lost.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,22 +28,21 @@ from storage.events import ManyNotified, Notified, announce
 from storage.queue import enqueue
 
 MENTIONS = 20
-"""People mentioned by an item who are told, at most."""
+"""Most people notified of mentions in one item."""
 ONE_BY_ONE = MENTIONS + 2
-"""More who are told at once are one event: the stream keeps so many, not so many people."""
+"""More recipients at once become one event, because the stream keeps a limited number of events."""
 BATCH = 5_000
 FEW, AT_ONCE = 500, 20
-"""Rows of a batch, and batches, of what a user puts away; a request waits for them."""
+"""Rows per batch, and batches, that one request deletes from a list."""
 ATTEMPTS = 3
 LATE_SECONDS = 1
-"""Acts that come within `feed.STILL` of one that was announced are announced together, so much later."""
+"""Acts within `feed.STILL` of an announced one are announced together, this much later."""
 
 OF_ITEM = "n.recipient_id = %(recipient)s AND n.kind = %(kind)s AND n.item_id = %(item)s AND n.day IS NULL"
 TODAY = "(now() AT TIME ZONE 'UTC')::date"
 OF_TODAY = f"n.recipient_id = %(recipient)s AND n.kind = '{{kind}}' AND n.day = {TODAY}"
-# Not INSERT … ON CONFLICT DO UPDATE of the entry: that locks its row also where nothing is to be changed. A user who
-# acts again after undoing it keeps their act, so the recipient is not told twice. LIMIT: the planner must not expect
-# more entries than one.
+# INSERT … ON CONFLICT DO UPDATE of the entry would lock its row even without a change. The act of a user who undoes and
+# repeats it already exists, so the recipient is not notified twice. LIMIT tells the planner that there is one entry.
 ADD = """
     WITH found AS (SELECT n.id FROM notifications_notification n WHERE {key} LIMIT 1),
     act AS (
@@ -58,7 +57,7 @@ ADD = """
     SELECT EXISTS (SELECT FROM moved), EXISTS (SELECT FROM act) FROM found
 """
 ADD_TO_ITEM = ADD.format(key=OF_ITEM)
-# The kind stands in the text: each has an index of its own.
+# The kind is in the text, because each has its own index.
 ADD_TO_TODAY = {
     kind: ADD.format(key=OF_TODAY.format(kind=kind.value))
     for kind in (Kind.FOLLOW, Kind.FOLLOW_REQUEST, Kind.FOLLOW_ACCEPTED)
@@ -73,10 +72,10 @@ BEGIN_TODAY = f"""
 """  # noqa: S608 (constants)
 
 
-# The rule of visibility, with each who might be told as the reader. They are found first, by their ids and by their
-# names: asked for either at once, PostgreSQL looks at all users there are.
+# The visibility rule, for each candidate as reader. Candidates are found first, by id and by name separately, because
+# with OR PostgreSQL would scan all users.
 def _tell(addressed: str) -> str:
-    """Tell the users that a query finds, as `id`, as far as they may see the item."""
+    """Notify the users that a query finds, as `id`, if they may see the item."""
     return f"""
     WITH answered AS MATERIALIZED (
         SELECT sender_id AS id FROM items_item WHERE id IN (%(parent)s::bigint, %(root)s::bigint)
@@ -105,12 +104,11 @@ TELL = _tell("""
     SELECT id FROM answered UNION SELECT id FROM quoted
     UNION SELECT id FROM accounts_user WHERE lower(username) = ANY(%(names)s::text[])
 """)
-# Of a private mention all are told who are in the conversation, but for those who have it among their requests.
+# A private mention notifies all participants, except those who have it among their requests.
 TELL_PEOPLE = _tell("""
     SELECT user_id AS id FROM items_participant WHERE conversation_id = %(conversation)s AND NOT is_request
 """)
-# Once for a session, however often it is asked for. Users who block the host, are blocked by or mute them with their
-# notifications at the moment are not told at all.
+# Once per session and user. Users with a block either way, and those who mute the host's notifications, get none.
 TELL_OF_SESSION = f"""
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, session_id)
@@ -126,7 +124,7 @@ TELL_OF_SESSION = f"""
     )
     SELECT recipient_id FROM told
 """  # noqa: S608 (constants)
-# The act is the recipient's own: blocks and mutes cannot take it away.
+# The act is the recipient's own, so no block or mute hides it.
 WARN = """
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, text) VALUES (%(user)s, 'warning', %(text)s)
@@ -138,7 +136,7 @@ WARN = """
     )
     SELECT recipient_id FROM told
 """
-# Once for a post; another removal moves the entry to the front, with its own words.
+# One entry per post. A further removal moves it to the top, with the new text.
 TELL_OF_PICTURES = """
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id, text)
@@ -161,12 +159,10 @@ MARK = """
 
 # --- Acts that users are told of -------------------------------------------------------------------------
 def tell_of_item(*, item: Item) -> None:
-    """Tell of a repost, of a reply, of a quote, and of mentions; users who were told of the item before are not told
-    again.
+    """Notify of a repost, reply, quote or mention, each recipient at most once per item.
 
-    A reply is told to the sender of what it answers and to the sender of the thread's root, under whose item it is
-    listed. A user is told once of an item: of the reply, else of the quote, else of the mention. Users are told only of
-    what they may see, and of each message of a conversation that they are in.
+    A reply goes to the senders of the answered item and of the thread's root. Reply comes before quote, and quote
+    before mention. Recipients must be able to see the item. A message goes to everyone in its conversation.
     """
     if item.status != Status.PUBLISHED:
         return
@@ -193,22 +189,22 @@ def tell_of_item(*, item: Item) -> None:
 
 
 def tell_of_like(*, item: Item, user: User) -> None:
-    """Tell the item's sender that `user` likes it."""
+    """Notify the item's sender of a like."""
     _add(Kind.LIKE, item, user.pk)
 
 
 def tell_of_follow(*, follower: User, followee: User) -> None:
-    """Tell `followee` that `follower` follows them."""
+    """Notify `followee` of a follower."""
     _add_to_today(Kind.FOLLOW, followee, follower)
 
 
 def tell_of_request(*, follower: User, followee: User) -> None:
-    """Tell `followee` that `follower` asks to follow them."""
+    """Notify `followee` of a follow request."""
     _add_to_today(Kind.FOLLOW_REQUEST, followee, follower)
 
 
 def tell_of_acceptance(*, follower: User, followee: User) -> None:
-    """Tell `follower` that `followee` has accepted their request."""
+    """Notify `follower` that their request was accepted."""
     _add_to_today(Kind.FOLLOW_ACCEPTED, follower, followee)
 
 
@@ -218,19 +214,19 @@ def _add_to_today(kind: Kind, recipient: User, actor: User) -> None:
 
 
 def tell_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:
-    """Tell users with a reminder that a live session has started; those who were told before are not told again."""
+    """Notify users with a reminder that a live session has started, each once."""
     told = fetch(TELL_OF_SESSION, {"session": session_id, "host": host_id, "users": id_array(user_ids)})
     _announce_later([row[0] for row in told])
 
 
 def warn(*, user: User, text: str) -> None:
-    """Tell a user what moderators say."""
+    """Notify a user of the moderators' words."""
     fetch(WARN, {"user": user.pk, "text": text})
     _announce_later([user.pk])
 
 
 def tell_of_pictures(*, item: Item, text: str) -> None:
-    """Tell the item's sender that moderators removed pictures of it, and why."""
+    """Notify the item's sender that moderators removed pictures of it, and why."""
     fetch(TELL_OF_PICTURES, {"user": item.sender_id, "item": item.pk, "text": text})
     _announce_later([item.sender_id])
 
@@ -249,14 +245,12 @@ def _add(kind: Kind, item: Item, actor_id: int) -> None:
 
 
 def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
-    """Add the act to its entry. The first act makes the entry, of two at once either; an old entry that is forgotten in
-    between is made anew.
-    """
+    """Add the act to its entry, creating the entry if needed, also if it was deleted meanwhile."""
     is_new = False
     for _ in range(ATTEMPTS):
         if found := fetch(add, params):
             has_moved, is_added = found[0]
-            # One a second for an entry is enough for pages: it is unread since the last that was announced.
+            # Pages need one announcement a second per entry. The entry is unread since the last one.
             if is_new or has_moved:
                 _announce_later([params["recipient"]])
             elif is_added:
@@ -267,17 +261,18 @@ def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
 
 # --- Reading ---------------------------------------------------------------------------------------------
 def mark_read(*, user: User, up_to: int | None = None) -> None:
-    """Note that the user has seen all up to this act, or without one all until now. A mark never goes back, and what is
-    still to come cannot be seen. Nothing is noted in the read-only mode.
+    """Mark everything up to this act as read, or everything until now. Does nothing in read-only mode.
+
+    The mark never moves back or into the future.
     """
     if current().takes_notes and fetch(MARK, {"user": user.pk, "up_to": up_to or ids.MAX_ID}):
         _announce_later([user.pk])
 
 
 def silence(*, user: User, kinds: Collection[str]) -> None:
-    """Leave these kinds out of the user's list and count from now on, and show all others, of before too.
+    """Choose the kinds to hide from the user's list and count. All others are shown, old ones too.
 
-    Raises ValueError for a kind that cannot be chosen: what moderators tell is always shown.
+    Raises ValueError for kinds that cannot be hidden, such as moderators' messages.
     """
     if unknown := set(kinds).difference(CHOOSABLE):
         raise ValueError(f"no kinds to choose: {sorted(unknown)}")
@@ -290,19 +285,19 @@ def silence(*, user: User, kinds: Collection[str]) -> None:
 
 
 def _announce_later(user_ids: Sequence[int]) -> None:
-    """Tell the open pages of these users when it is committed; what fails there is only late."""
+    """Announce to open pages after the commit. A failure only delays the news."""
     if user_ids:
         transaction.on_commit(partial(_announce, user_ids), robust=True)
 
 
 def _announce_together(user_id: int) -> None:
-    """Have a worker tell, once for all that comes until then; it is late or lost where Redis or the workers are out."""
+    """Let a worker announce once for all acts until then. Late or lost without Redis or workers."""
     if cache.add(keys.late_notice(user_id), 1, LATE_SECONDS):
         enqueue("notifications.announce", user_id, after_seconds=LATE_SECONDS)
 
 
 def announce_to(user_id: int) -> None:
-    """Tell the open pages and apps of a user that something may be new."""
+    """Tell a user's open pages and apps that something may be new."""
     _announce([user_id])
 
 
@@ -316,7 +311,7 @@ def _announce(user_ids: Sequence[int]) -> None:
 
 
 # --- Acts of an earlier version -------------------------------------------------------------------------
-# Acts whose entry is gone are removed.
+# Acts without an entry are deleted.
 GIVE_RECIPIENTS = """
     WITH without AS MATERIALIZED (
         SELECT id, notification_id FROM notifications_act
@@ -335,7 +330,7 @@ GIVE_RECIPIENTS = """
 
 
 def give_recipients() -> int:
-    """Write the recipient into acts that have none, from an earlier version; how many had none."""
+    """Fill in the recipients of acts from an earlier version. Returns how many had none."""
     total, last = 0, 0
     while True:
         rows: list[tuple[int, int]] = fetch(GIVE_RECIPIENTS, {"after": last, "limit": BATCH})
@@ -347,7 +342,7 @@ def give_recipients() -> int:
 
 
 # --- Putting away ----------------------------------------------------------------------------------------
-# The acts of a viral item are many: they stay behind, below the mark, until `forget_old`.
+# A viral item has many acts. They stay, hidden by the mark, until `forget_old`.
 MARK_PUT_AWAY = """
     INSERT INTO notifications_readmark AS mark (user_id, up_to, put_away) VALUES (%(user)s, 0, feedsite_next_id())
     ON CONFLICT (user_id) DO UPDATE SET put_away = greatest(mark.put_away, EXCLUDED.put_away)
@@ -359,7 +354,7 @@ PUT_AWAY = """
         WHERE recipient_id = %(user)s AND position < %(below)s AND kind <> ALL(%(kept)s::varchar[])
         ORDER BY position DESC LIMIT %(limit)s FOR UPDATE)) RETURNING position
 """
-# The act of what moderators tell is the recipient's own.
+# The act of a moderators' message is the recipient's own.
 PUT_AWAY_ACT = """
     DELETE FROM notifications_act
     WHERE id = %(act)s AND recipient_id = %(user)s AND actor_id <> recipient_id RETURNING 1
@@ -367,12 +362,11 @@ PUT_AWAY_ACT = """
 
 
 def put_away(*, user: User, below: int | None = None) -> int | None:
-    """Remove the entries of the user's list that tell of people's acts, newest first: all, or the rest of them `below`
-    a position.
+    """Delete the entries of people's acts from the user's list, newest first, `below` a position.
 
-    Returns None once all are gone; after `AT_ONCE` batches of `FEW` entries, the position below which the rest stands.
-    Apps are shown nothing of them from the first batch on. What moderators tell stays. An act that is done anew is
-    told anew, and so is a mention by an edit of its post.
+    Returns None at the end, or after `AT_ONCE` batches of `FEW` the position to continue below. Apps see none of them
+    from the first batch on. Moderators' messages stay. A repeated act notifies again, and so does an edit of a post
+    that mentions the user.
     """
     if below is None:
         fetch(MARK_PUT_AWAY, {"user": user.pk})
@@ -388,9 +382,9 @@ def put_away(*, user: User, below: int | None = None) -> int | None:
 
 
 def put_away_act(*, user: User, act_id: int) -> bool:
-    """Remove an act from the user's list, unless moderators tell it; True if it was there.
+    """Delete an act from the user's list, unless it is a moderators' message. True if it was there.
 
-    Its entry stays, also without people, so that an edit of its item does not tell of it again.
+    Its entry stays, even without people, so that an edit of its item does not notify again.
     """
     is_gone = bool(fetch(PUT_AWAY_ACT, {"user": user.pk, "act": act_id}))
     if is_gone:

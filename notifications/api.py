@@ -12,36 +12,36 @@ from web.rest import ApiView, FeedResponse, IdField, StrictSerializer, body, lim
 
 
 class Seen(StrictSerializer):
-    """Up to which notification the caller has seen them; without it all until now."""
+    """`up_to`: the newest notification seen. Omitted: all until now."""
 
     up_to = IdField(required=False, allow_null=True, default=None)
 
 
 class NotificationsView(ApiView):
-    """The caller's notifications, over HTTP."""
+    """Notifications."""
 
     @extend_schema(operation_id="list_notifications", parameters=PAGED, responses={200: NotificationPage})
     def get(self, request: Request) -> HttpResponse:
-        """Acts of others that concern the caller, newest first, grouped. Reading marks nothing as read."""
+        """Acts of others that concern the caller, grouped, newest first. Reading marks nothing as read."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
         return FeedResponse(notifications_page(reader, last_id=last_id, limit=count))
 
 
 class UnreadView(ApiView):
-    """The number of unread notifications, over HTTP."""
+    """The unread count."""
 
     @extend_schema(operation_id="count_unread_notifications", responses={200: Unread})
     def get(self, request: Request) -> HttpResponse:
-        """How many notifications are unread."""
+        """The number of unread notifications."""
         return FeedResponse(unread_count(signed_in(request)))
 
 
 class ReadView(ApiView):
-    """The mark up to which the caller has read, over HTTP."""
+    """The read mark."""
 
     @extend_schema(operation_id="read_notifications", request=Seen, responses={204: None})
     def post(self, request: Request) -> HttpResponse:
-        """Note that the caller has seen all up to the notification `up_to`, or without it all until now."""
+        """Mark everything up to the notification `up_to` as read, or everything until now."""
         reader = signed_in(request)
         actions.mark_read(user=reader, up_to=body(request, Seen)["up_to"])
         return HttpResponse(status=204)

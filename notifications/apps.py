@@ -1,10 +1,10 @@
-"""Notifications as a Django app."""
+"""The app of notifications."""
 
 from django.apps import AppConfig
 
 
 class NotificationsConfig(AppConfig):
-    """The app of what users are told."""
+    """Notifications."""
 
     name = "notifications"
 

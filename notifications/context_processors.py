@@ -1,4 +1,4 @@
-"""Values of the notifications for every page's template."""
+"""The unread count for every page's template."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from notifications.feed import Unread, unread_count
 
 
 def unread(request: HttpRequest) -> dict[str, Any]:
-    """`unread_notifications` (feed.Unread), counted when a page shows it; parts of pages do not."""
+    """`unread_notifications` (feed.Unread), counted only if a template uses it."""
 
     def count() -> Unread:
         user = getattr(request, "user", None)

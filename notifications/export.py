@@ -1,4 +1,4 @@
-"""The notifications' part of a user's own data: the kinds that they left out."""
+"""The notifications' part of a user's data export: the hidden kinds."""
 
 from collections.abc import Iterator
 
@@ -11,13 +11,13 @@ from notifications.models import Silenced
 
 
 class SilencedRow(msgspec.Struct):
-    """A kind of notifications that the user is not shown."""
+    """A hidden kind of notifications."""
 
     kind: str
 
 
 def files(user: User) -> list[ExportFile]:
-    """The files of a user's own data: the kinds of notifications that they are not shown."""
+    """The notifications' part of a user's data export."""
     return [ExportFile("silenced_notifications.jsonl", _("The kinds of notifications that you left out."), _rows(user))]
 
 

@@ -1,25 +1,21 @@
-"""Reading notifications: the list, and how many of its entries are unread.
+"""Reading notifications: the list, and the number of unread entries.
 
-An **entry** is a row of Notification: all likes of one item, all its reposts, one reply, one quote, one mention, all
-followers of one UTC day, all of its requests to follow or all that were accepted, the start of a live session, or what
-moderators tell. It is shown if the reader has not silenced its kind, may see its item or session, and at least one of
-its acts is **shown**: the act stands (the like, the follow, the request, the repost is there), its actor is active,
-neither of the two blocks the other, and no mute of the actor takes notifications in. It names the newest three of
-these, and counts them up to `ACTORS_CAP`; where hidden ones took up the bound of the count, more may be shown, and the
-count is `capped`.
+An **entry** is a row of Notification: all likes of an item, all its reposts, one reply, one quote, one mention, one UTC
+day's followers, follow requests or accepted requests, the start of a live session, or a moderators' message. It is
+shown if the reader has not hidden its kind, may see its item or session, and at least one of its acts is **shown**. An
+act is shown if it was not undone, its actor is active, neither blocks the other, and the reader does not mute the
+actor's notifications. The entry names the newest three, and counts up to `ACTORS_CAP`. If hidden acts used up the bound
+of the count, it is `capped`.
 
-**The list is in the order of `position`, newest first, and `last_id` is a position.** A position never falls, also not
-when acts are undone, and only something new raises it. So in a walk no entry comes twice, and every entry to which
-nothing is added during the walk comes exactly once; one that something is added to goes to the top of the list, where
-it stands as unread.
+**The list is ordered by `position`, newest first, and `last_id` is a position.** A position never falls. Only new acts
+raise it. So paging repeats no entry, and misses none except those that moved to the top, where they are unread.
 
-An entry is **unread** while an act of it that is shown is newer than the reader's mark. The mark is an act's id, as
-is the id of an entry: that of its newest act that is shown.
+An entry is **unread** while one of its shown acts is newer than the reader's mark. The mark is an act's id. An entry's
+id is that of its newest shown act.
 
-Work is bounded by the page: it looks through `SCAN` entries beyond those that it shows, after which it answers short,
-and through the newest `ACTS_SCAN` acts of each (no older act makes an entry shown), at an index probe each for the
-actor, the act and the three relations. So it costs the same whether an item has ten likes or a hundred thousand, and
-also where most who gave them were banned since.
+A page checks at most `SCAN` more entries than it shows, and the newest `ACTS_SCAN` acts of each, with one index probe
+each for actor, act and three relations. So ten likes cost as much as a hundred thousand, even if most likers were
+banned.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,39 +43,38 @@ ACTORS_CAP = 100
 """Actors are counted up to here."""
 UNREAD_CAP = 99
 UNREAD_SCAN = 1000
-"""The badge looks at no more than so many unread entries, should all of them be hidden ones."""
+"""Unread entries that the badge checks, in case all are hidden."""
 NEW_CAP = 20
-"""New entries that are counted for an open page, at most."""
+"""Most new entries counted for an open page."""
 STILL = 1000 << SEQUENCE_BITS
-"""An entry moves at most once in so long (a second), in units of ids."""
+"""An entry moves at most once in this time (a second), in units of ids."""
 
 SCAN = 60
-"""Entries that a page looks through beyond those that it shows, should they be hidden ones."""
+"""Entries that a page checks besides those it shows, in case they are hidden."""
 ACTS_SCAN = 300
-"""The newest acts of an entry that are looked at, should most of them be hidden ones."""
+"""Newest acts of an entry that are checked, in case most are hidden."""
 
 
 def mark(reader: str = READER) -> str:
-    """Up to which position the reader has seen the entries."""
+    """The position up to which the reader has seen the entries."""
     return f"coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = {reader}), 0)"  # noqa: S608 (an expression of our own)
 
 
-# Kinds are left out when the list is read: list, count and badge agree at once, and a like does not ask for its
-# recipient's choice.
+# Hidden kinds are filtered on reading. So list, count and badge agree at once, and a like need not read its recipient's
+# choice.
 def _silenced(reader: str) -> str:
     kinds = f"(SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = {reader})"  # noqa: S608
     return f"coalesce({kinds}, ARRAY[]::varchar[])"
 
 
-# `n` is the entry, `a` an act and `u` its actor. A repost shows its original, which is the reader's own, while that is
-# published. OFFSET 0 keeps the planner from reading a whole table into a hash for the sake of one page; CASE keeps it
-# from asking of likes what is asked of reposts.
+# `n` is the entry, `a` an act and `u` its actor. A repost is shown while its original, the reader's own, is published.
+# OFFSET 0 keeps the planner from hashing a whole table. CASE keeps it from checking reposts for likes.
 ON_THE_DAY = "AND (f.created_at AT TIME ZONE 'UTC')::date = n.day"
 
 
 def item_shown(reader: str = READER) -> str:
-    """Whether the reader is shown an entry, by its item, its session and its kind. Only after start-up, when the
-    rule for sessions is known.
+    """Whether the reader may see an entry's item, session and kind. Only after start-up, which sets the session
+    rule.
     """
     return f"""
     (n.item_id IS NULL OR EXISTS (SELECT FROM {ITEMS} WHERE i.id = n.item_id AND {visible("i", "s", reader)} OFFSET 0))
@@ -89,7 +84,7 @@ def item_shown(reader: str = READER) -> str:
 
 
 def act_shown(reader: str = READER) -> str:
-    """Whether the reader is shown an act: its actor may be named, and it was not taken back."""
+    """Whether the reader may see an act: its actor is visible, and it was not undone."""
     return f"""
     u.is_active AND {is_told(reader, "a.actor_id")}
     AND CASE n.kind
@@ -113,9 +108,9 @@ NEWEST_ACTS = f"""
 
 
 def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> str:
-    """The statement of a page, for rows of a bound and what is shown. `scanned` are the rows that the page looks
-    through, `shown` those of them that it shows, and the column `at` has their place in the list. The bound is the
-    place of the last row that was looked at, where more rows may be there.
+    """The statement of a page. `scanned` selects the rows checked, `shown` those to show, `at` is the ordering column.
+
+    The bound is the place of the last row checked if there may be more.
     """
     last = "min" if order == "DESC" else "max"
     return f"""
@@ -129,7 +124,7 @@ def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> st
 
 
 def _entries(kinds: str) -> str:
-    """The statement of a page of entries whose kind fulfils this condition."""
+    """The statement of a page of entries with this condition on the kind."""
     scanned = f"""
         SELECT n.* FROM notifications_notification n
         WHERE n.recipient_id = %(reader)s AND n.position < %(below)s AND {kinds}
@@ -163,7 +158,6 @@ def _page(*, conversations: bool) -> str:
 
 
 def _unread(reader: str) -> str:
-    """Count the unread entries of a reader."""
     return f"""
     SELECT count(*) FROM (
         SELECT FROM (
@@ -190,7 +184,7 @@ def _unread_of_many() -> str:
     return f"SELECT reader.id, ({_unread('reader.id')}) FROM unnest(%(readers)s::bigint[]) AS reader (id)"  # noqa: S608
 
 
-# Asked first: for most pages of most readers it is the answer, and costs a tenth of planning the rest.
+# Sent first: usually nothing is new, and it costs a tenth of planning the full count.
 ANYTHING_NEW = f"""
     SELECT FROM notifications_notification n
     WHERE n.recipient_id = %(reader)s AND n.position > {mark()} - %(still)s LIMIT 1
@@ -216,7 +210,7 @@ KindName = Annotated[
 
 
 class _Row(NamedTuple):
-    """A row of `_entries`: its bound, and an entry, of which all is NULL where the page is empty."""
+    """All but `bound` is NULL if the page is empty."""
 
     bound: int | None
     position: int
@@ -232,17 +226,19 @@ class _Row(NamedTuple):
 
 
 class Unread(msgspec.Struct):
-    """How many entries are unread; `capped`: or more."""
+    """The number of unread entries. `capped`: or more."""
 
     unread: int
     capped: bool
 
 
 class Entry(msgspec.Struct):
-    """One event, once for all users who took part. `actors` are the newest of them. `count` is their number; if it is
-    `capped`, they are more, or may be. `item` is the liked or reposted item, the reply, the quote, or the post that
-    mentions; `session` is the live session that started. A `warning` has no actors: its `text` is the moderators'
-    message. A `picture` has none either: moderators removed pictures of `item`, and `text` says why.
+    """One event, once for all users who took part.
+
+    `actors` are the newest, `count` is their number, `capped`: or more. `item` is the liked or reposted item, the
+    reply, the quote or the mentioning post. `session` is the started live session. A `warning` has no actors. Its
+    `text` is the moderators' message. A `picture` has none either: moderators removed pictures of `item`, and `text`
+    says why.
     """
 
     id: str
@@ -258,13 +254,13 @@ class Entry(msgspec.Struct):
 
     @property
     def others(self) -> int:
-        """How many acted beside those who are named where two are."""
+        """Number of actors besides the first two."""
         return self.count - 2
 
 
 class NotificationPage(msgspec.Struct):
-    """A part of the list. `last_id` is the position of the last entry that was looked at. `has_more` is true if another
-    entry is shown, or may be beyond the bound of the page's work.
+    """Entries, newest first. `last_id` is the position of the last one checked. `has_more`: or there may be more to
+    check.
     """
 
     items: list[Entry]
@@ -273,14 +269,14 @@ class NotificationPage(msgspec.Struct):
 
     @property
     def newest(self) -> int:
-        """The newest act that the page tells of; 0 if it tells of none."""
+        """The newest act on the page, or 0."""
         return max((int(entry.id) for entry in self.items), default=0)
 
 
 def notifications_page(
     reader: User, *, last_id: int | None = None, limit: int = 20, conversations: bool = False
 ) -> NotificationPage:
-    """The entries below `last_id` (exclusive), newest first; of `conversations` only the replies and mentions."""
+    """The entries below `last_id` (exclusive), newest first. `conversations`: only replies and mentions."""
     params = {"reader": reader.pk, "below": below(last_id), "count": limit + 1, "scan": limit + 1 + SCAN}
     found = fetch(_page(conversations=conversations), params, into=_Row._make)
     rows = sorted((row for row in found if row.position is not None), key=lambda row: -row.position)
@@ -294,9 +290,7 @@ def notifications_page(
 
 
 def new_count(reader: User, *, since_id: int, conversations: bool = False) -> tuple[int, bool]:
-    """How many entries something was added to after the act `since_id`, at most `NEW_CAP`, and whether there may be
-    more.
-    """
+    """The number of entries with an act after `since_id`, at most `NEW_CAP`, and whether there may be more."""
     page = notifications_page(reader, limit=NEW_CAP, conversations=conversations)
     count = sum(int(entry.id) > since_id for entry in page.items)
     return count, count == NEW_CAP and page.has_more
@@ -319,13 +313,13 @@ def _entry(row: _Row, items: Mapping[int, ItemBody], cards: Mapping[int, Session
 
 
 def unread_counts(user_ids: Sequence[int]) -> dict[int, Unread]:
-    """How many entries are unread for each of these users, one query."""
+    """The unread counts of these users, in one query."""
     rows = fetch(_unread_of_many(), {"readers": id_array(user_ids), "still": STILL})
     return {user_id: _capped(count) for user_id, count in rows}
 
 
 def unread_count(reader: User) -> Unread:
-    """How many entries are unread: one small query if nothing came since the reader looked, and one more if it did."""
+    """The unread count. One small query if nothing is new, else two."""
     if not fetch(ANYTHING_NEW, {"reader": reader.pk, "still": STILL}):
         return Unread(0, False)
     return _capped(fetch(_unread_of_one(), {"reader": reader.pk, "still": STILL})[0][0])

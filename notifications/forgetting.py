@@ -1,4 +1,4 @@
-"""Removes what people were told of: entries that are too old to be looked for, and what a user who is gone leaves.
+"""Deletes old notifications, and those of deleted users.
 
 See docs/decisions.md: Nothing is partitioned.
 """
@@ -24,8 +24,8 @@ FORGET_ENTRIES = """
     DELETE FROM notifications_notification WHERE id = ANY(ARRAY(
         SELECT n.id FROM notifications_notification n WHERE {which} LIMIT %(limit)s FOR UPDATE SKIP LOCKED)) RETURNING 1
 """
-# Each batch goes on where the one before has ended: what that took stays in the indexes until VACUUM, for as long as a
-# backup runs.
+# Each batch starts where the last one ended, because deleted rows stay in the indexes until VACUUM, as long as a backup
+# runs.
 OLD = """
     SELECT position, id FROM notifications_notification
     WHERE (position, id) > (%(position)s::bigint, %(entry)s::bigint) AND position < %(before)s
@@ -62,7 +62,7 @@ FORGET_USER = (
 
 
 def forget_old() -> int:
-    """Drop the entries to which nothing was added for settings.NOTIFICATION_LIFE, with their acts; how many rows."""
+    """Delete entries without a new act for settings.NOTIFICATION_LIFE, with their acts. Returns the number of rows."""
     params = {"before": ids.compose(datetime.now(UTC) - settings.NOTIFICATION_LIFE, 0), "limit": BATCH}
     total, position, entry = 0, 0, 0
     while old := fetch(OLD, params | {"position": position, "entry": entry}):
@@ -91,9 +91,7 @@ def _forget_acts(entries: Sequence[int]) -> int:
 
 
 def _forget_left_acts(params: Mapping[str, int]) -> int:
-    """Drop old acts whose entry was put away, or went while they came. Old acts of entries that are still added to are
-    passed.
-    """
+    """Delete old acts without an entry. Old acts of current entries stay."""
     total, last = 0, 0
     while True:
         rows: list[tuple[int, int, int]] = fetch(LEFT_ACTS, {**params, "act": last})
@@ -105,7 +103,7 @@ def _forget_left_acts(params: Mapping[str, int]) -> int:
 
 
 def forget_user(*, user: User, limit: int) -> int:
-    """Remove up to `limit` rows of what was told of a user who is gone, or was told to them; how many."""
+    """Delete up to `limit` rows of a deleted user, as actor and recipient. Returns how many."""
     taken = 0
     for query in FORGET_USER:
         if taken < limit:

@@ -1,4 +1,4 @@
-"""The form of the kinds of notifications that a user wants."""
+"""The form of notification kinds."""
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -19,7 +19,7 @@ LABELS = {
 
 
 class KindsForm(forms.Form):
-    """The kinds that are wanted, of those that can be chosen."""
+    """The kinds to show."""
 
     kinds = forms.MultipleChoiceField(
         required=False,

@@ -1,8 +1,8 @@
-"""The tables of notifications: one row an entry of a user's list, and one for each user who is named in it.
+"""The tables of notifications: entries of users' lists, and the acts in them.
 
-Both tables are written when something happens and hardly ever again. Whether an entry is shown, who is named in it and
-whether it is unread is decided by the reading query (notifications.feed), from the likes, follows, items, blocks and
-mutes of that moment; so whatever is undone or hidden is gone on the next request, and back when it is done again.
+They are written when something happens, and hardly ever again. The reading query (notifications.feed) decides from the
+current likes, follows, items, blocks and mutes what is shown and unread. So undone or hidden acts disappear at once,
+and come back when redone.
 """
 
 from django.conf import settings
@@ -14,7 +14,7 @@ from items.models import Item, ItemId
 
 
 class Kind(models.TextChoices):
-    """The kinds of notifications: acts of others, and what moderators tell (warnings, pictures that they removed)."""
+    """The kinds of notifications: acts of others, and moderators' messages (warnings, removed pictures)."""
 
     LIKE = "like"
     REPLY = "reply"
@@ -30,7 +30,7 @@ class Kind(models.TextChoices):
 
 
 OF_MODERATORS = (Kind.WARNING, Kind.PICTURE)
-"""The kinds that name no people. Their act is the recipient's own, and they cannot be left out."""
+"""Kinds without people. Their act is the recipient's own, and they cannot be hidden."""
 CHOOSABLE = (
     Kind.FOLLOW,
     Kind.FOLLOW_REQUEST,
@@ -42,27 +42,25 @@ CHOOSABLE = (
     Kind.MENTION,
     Kind.LIVE,
 )
-"""The kinds that a user may leave out, in the order of the settings."""
+"""The kinds that a user may hide, in the order of the settings page."""
 
 
 class Notification(models.Model):
-    """An entry of a recipient's list: the likes of one item, its reposts, one reply, one quote, one mention, a day's
-    followers, its requests to follow or those that were accepted, or the start of a live session that they wanted to be
-    told of; or a warning by moderators, or that they removed pictures of a post.
+    """An entry of a recipient's list (notifications.feed).
 
-    `item` is what was liked or reposted, the reply, the quote or the post that mentions, or the post whose pictures
-    were removed; follows have a `day` (UTC) instead, starts a `session_id`, of a row of a room above, and warnings
-    their `text`; removed pictures have the `text` of the last removal.
-    `position` is the entry's place in the list and the cursor: an item id's moment (storage.ids), which grows when
-    something is added, but at most once in `feed.STILL`, so that the entry of a viral item is no hot row. Every act
-    of the entry has an id below `position + STILL`.
+    `item` is what was liked or reposted, the reply, the quote, the mentioning post, or the post with removed pictures.
+    Follows have a `day` (UTC) instead, live sessions a `session_id`, and moderators' messages a `text`.
+
+    `position` is the place in the list and the cursor: an id with the time (storage.ids). It grows with new acts, but
+    at most once in `feed.STILL`, so a viral item's entry is no hot row. Every act of the entry has an id below
+    `position + STILL`.
     """
 
     recipient = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notifications", db_index=False
     )
     kind = models.CharField(max_length=16, choices=Kind.choices)
-    # Items are never removed, and checking that would lock the row of one that many like.
+    # No constraint: items are never removed, and checking it would lock the row of a popular item.
     item = models.ForeignKey(
         Item, on_delete=models.DO_NOTHING, null=True, related_name="+", db_index=False, db_constraint=False
     )
@@ -118,18 +116,17 @@ class Notification(models.Model):
 
 
 class Act(models.Model):
-    """An act that an entry tells of: one a person, however often they undo and redo it. The id carries the time, and is
-    the id of the notification in apps. `recipient` is the entry's (a row that an earlier version writes while this one
-    starts has none until `actions.give_recipients`).
+    """An act in an entry: one per person, however often they undo and redo it. Its id has the time, and is apps'
+    notification id. `recipient` may be missing in rows of an earlier version until `actions.give_recipients`.
     """
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
-    # Not checked by the database: that would lock the entry's row on every like of a viral item. An act whose entry is
-    # gone is found by no query.
+    # No constraint: it would lock the entry's row on every like of a viral item. No query finds an act without an
+    # entry.
     notification = models.ForeignKey(
         Notification, on_delete=models.CASCADE, related_name="acts", db_index=False, db_constraint=False
     )
-    # Not checked either: that would lock the row of a user whom many like.
+    # No constraint: it would lock the row of a popular user.
     recipient = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.CASCADE,
@@ -152,9 +149,7 @@ class Act(models.Model):
 
 
 class ReadMark(models.Model):
-    """Up to which act a recipient has seen their list, and up to which they have put it away (0: never). Only they
-    write it.
-    """
+    """The newest act that a recipient has seen, and the newest one that they deleted (0: none)."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="notifications_read"
@@ -167,7 +162,7 @@ class ReadMark(models.Model):
 
 
 class Silenced(models.Model):
-    """The kinds of notifications that a user does not want to be shown; a user without a row wants all."""
+    """The kinds of notifications that a user hides. Without a row all are shown."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
     kinds = ArrayField(models.CharField(max_length=16))

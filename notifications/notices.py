@@ -1,6 +1,4 @@
-"""Additions of the page of notifications to an entry: the item that was answered, the followers to follow back, and
-the requests to decide.
-"""
+"""What the notifications page adds to an entry: the answered item, followers to follow back, and requests to decide."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +12,7 @@ from notifications.feed import Entry
 from relations.people import followable_among
 
 ANSWERABLE = ("reply", "quote", "mention")
-"""The kinds of entries whose rows offer to like and to answer."""
+"""The kinds of entries with buttons to like and reply."""
 
 
 class Notice(NamedTuple):
@@ -24,20 +22,18 @@ class Notice(NamedTuple):
     quoted: ItemBody | None
     """The item that the entry's item answers or quotes, if the reader may see it."""
     back: list[User]
-    """The new followers whom the reader neither follows nor asks to follow. An entry names the followers of its own
-    day only, so no row repeats those of another.
-    """
+    """New followers whom the reader neither follows nor asks to follow. Each row has only its own day's."""
     card: Card | None
-    """The card of the item, where the row offers to like and to answer it."""
+    """The item's card, if the row has buttons to like and reply."""
 
     @property
     def asking(self) -> list[UserCard]:
-        """Users whose requests to follow the row decides; an entry names none that was decided or withdrawn."""
+        """Users whose follow requests the row decides. Decided and withdrawn ones are not shown."""
         return self.entry.actors if self.entry.kind == "follow_request" else []
 
 
 def notices(entries: Sequence[Entry], reader: User) -> list[Notice]:
-    """The rows of these entries: at most two queries, none where nothing was answered and no user followed."""
+    """The rows of these entries, by at most two queries."""
     answered = [entry.item.reply_to for entry in entries if entry.item and entry.kind in ANSWERABLE]
     parents = list(dict.fromkeys(int(parent) for parent in answered if parent))
     quoted = {item.id: item for item in verified(parents, reader)}
@@ -54,5 +50,4 @@ def notices(entries: Sequence[Entry], reader: User) -> list[Notice]:
 
 
 def _own_quoted(entry: Entry) -> ItemBody | None:
-    """The item that an entry's quote shows."""
     return entry.item.quote.item if entry.kind == "quote" and entry.item and entry.item.quote else None

@@ -1,7 +1,7 @@
-"""The notifications' receivers of the signals from below; those of items and relations run inside the transaction of
-the change.
+"""The notifications' receivers of signals from the packages below. Those of items and relations run inside the
+transaction.
 
-Acts that are undone or hidden (unliked, unfollowed, withdrawn, blocked) need no receiver: the reading query sees it.
+Undone or hidden acts need no receiver, because the reading query notices.
 """
 
 from typing import Any
@@ -20,41 +20,41 @@ from relations.signals import follow_accepted, follow_requested, followed
 
 @receiver([item_published, item_edited])
 def tell_of_item(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Also when it is edited, for whom it mentions from now on, and when it is shown to more."""
+    """Also after an edit, for new mentions, and after a wider audience."""
     actions.tell_of_item(item=item)
 
 
 @receiver(item_liked)
 def tell_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> None:
-    """Tell the item's sender of a like."""
+    """Notify the item's sender of a like."""
     actions.tell_of_like(item=item, user=user)
 
 
 @receiver(followed)
 def tell_of_follow(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
-    """Tell the followee of a follower."""
+    """Notify the followee."""
     actions.tell_of_follow(follower=follower, followee=followee)
 
 
 @receiver(follow_requested)
 def tell_of_request(sender: type[FollowRequest], follower: User, followee: User, **kwargs: Any) -> None:
-    """Tell the followee of a request to follow."""
+    """Notify the followee of a follow request."""
     actions.tell_of_request(follower=follower, followee=followee)
 
 
 @receiver(follow_accepted)
 def tell_of_acceptance(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
-    """Tell the follower that their request was accepted."""
+    """Notify the follower that their request was accepted."""
     actions.tell_of_acceptance(follower=follower, followee=followee)
 
 
 @receiver(account_purged)
 def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Forget a deleted account's notifications, at most `limit` rows; returns their number."""
+    """Delete a deleted account's notifications, at most `limit` rows. Returns how many."""
     return forgetting.forget_user(user=user, limit=limit)
 
 
 @receiver(export_requested)
 def export_choices(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The kinds of notifications that the user left out."""
+    """The notifications' part of the data export."""
     return export.files(reader)

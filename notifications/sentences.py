@@ -12,7 +12,7 @@ from notifications.feed import Entry
 
 
 def sentence(entry: Entry) -> SafeString:
-    """The sentence of an entry, with links to the first of its actors."""
+    """The sentence of an entry, with links to its first actors."""
     if entry.kind == "warning":
         return format_html("{}", _("The moderators of this site warn you"))
     if entry.kind == "picture":
@@ -21,7 +21,6 @@ def sentence(entry: Entry) -> SafeString:
 
 
 def _act(entry: Entry) -> str:
-    """The words for what people did."""
     is_reply = bool(entry.item and entry.item.reply_to)
     match entry.kind:
         case "like":
@@ -48,7 +47,7 @@ def _act(entry: Entry) -> str:
 
 
 def _removed(entry: Entry) -> str:
-    """The sentence of the pictures of a post that moderators removed, and have not shown again."""
+    """About the removed pictures that are not shown again."""
     count = entry.item.removed if entry.item else 0
     if not count:
         return _("Moderators had removed pictures of your post; they are shown again")

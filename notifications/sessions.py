@@ -1,4 +1,4 @@
-"""Live sessions as notifications show them. The room above, which has the sessions, says how to find them at start-up.
+"""Live sessions in notifications. The package `live` registers its functions here at start-up.
 
 See docs/decisions.md: Imports point down.
 """
@@ -12,7 +12,7 @@ from accounts.models import User
 
 
 class SessionCard(msgspec.Struct):
-    """A live session, as far as a notification tells of it; `state` is the one it is in now."""
+    """A live session with its current state."""
 
     id: str
     title: str
@@ -29,9 +29,7 @@ def _none(session_ids: Iterable[int], reader: User) -> Mapping[int, SessionCard]
 
 @dataclass
 class SessionCards:
-    """`shown` makes SQL of an expression of the reader's id: whether this reader may see the session `n.session_id`.
-    `cards` gives the sessions that the reader may see, in one query.
-    """
+    """`shown`: SQL whether a reader may see the session `n.session_id`. `cards`: the visible sessions, in one query."""
 
     shown: Callable[[str], str] = _hidden
     cards: Callable[[Iterable[int], User], Mapping[int, SessionCard]] = _none

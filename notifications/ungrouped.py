@@ -1,12 +1,10 @@
-"""Notifications one by one, as apps list them: one an act, newest first.
+"""Notifications one by one, as apps list them: acts, newest first.
 
-`feed` shows the same acts by entries, under the same rules. Here an id is the act's own: it stays when others join the
-entry or leave it, when the act is undone and done again, and ids fall down the list, so any of them is a cursor. What
-the reader put away (`ReadMark.put_away`) is behind the list's end.
+They follow the same rules as the entries of `feed`. An id is the act's own: it stays when others join or leave the
+entry or the act is redone, and it is a cursor. Acts before `ReadMark.put_away` are not listed.
 
-Work is bounded by the page: it looks through `feed.SCAN` acts beyond those that it shows, and where it is short then,
-through `WIDE` more, or `WIDEST` times as many while it has found none, after which it answers short. Replies and
-mentions alone come from an index of their own.
+A page checks `feed.SCAN` acts besides those it shows. If it is short, it checks `WIDE` more, up to `WIDEST` times while
+it has none. Replies and mentions alone have their own index.
 
 See docs/decisions.md: Apps list acts, pages list entries.
 """
@@ -24,9 +22,9 @@ from storage.ids import NO_BOUND
 from storage.paging import Part, part_of
 
 WIDE = 1_000
-"""Acts that a page looks through besides, should most of the newest be hidden ones."""
+"""Further acts that a page checks, in case most of the newest are hidden."""
 WIDEST = 5
-"""How often it does so at most."""
+"""How often, at most."""
 WITH_ONE_ACT = frozenset({Kind.MENTION, Kind.REPLY})
 
 PUT_AWAY = "coalesce((SELECT r.put_away FROM notifications_readmark r WHERE r.user_id = %(reader)s), 0)"
@@ -35,7 +33,7 @@ ACTS = f"""
     WHERE a.recipient_id = %(reader)s AND a.id < %(below)s AND a.id > greatest(%(above)s::bigint, {PUT_AWAY})
     ORDER BY a.id {{order}} LIMIT %(scan)s
 """  # noqa: S608 (constants)
-# The position of these is the id of their one act, which may be gone.
+# The position is the id of the only act, which may be deleted.
 ACTS_OF_CONVERSATIONS = f"""
     SELECT c.position AS id, a.actor_id, c.id AS notification_id
     FROM (
@@ -48,7 +46,7 @@ ACTS_OF_CONVERSATIONS = f"""
 
 
 def _shown() -> str:
-    """The acts among the scanned ones that the reader is shown."""
+    """The shown acts among the scanned ones."""
     return f"""
     SELECT a.id, shown.kind, shown.item_id, a.actor_id FROM scanned a CROSS JOIN LATERAL (
         SELECT n.kind, n.item_id FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id
@@ -60,7 +58,7 @@ def _shown() -> str:
 
 
 class ToldAct(NamedTuple):
-    """An act that a reader is told of: its id and its notification's kind, the item if it is of one, and who did it."""
+    """An act in a reader's notifications."""
 
     id: int
     kind: str
@@ -69,7 +67,7 @@ class ToldAct(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row of `_statement`: its bound, and an act, or none where the page is empty."""
+    """`act` is None if the page is empty."""
 
     bound: int | None
     act: ToldAct | None
@@ -81,8 +79,8 @@ class _Row(NamedTuple):
 
 
 class WantedActs(NamedTuple):
-    """The acts that are asked for: of these kinds, below and above ids (exclusive), and of one user where it is given.
-    The newest of them first, or where the walk goes `upward` the oldest.
+    """The acts to list: kinds, bounds of ids (exclusive), and one actor. Newest first, or with `upward` oldest
+    first.
     """
 
     kinds: Collection[str]
@@ -93,12 +91,12 @@ class WantedActs(NamedTuple):
 
 
 def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> Part[ToldAct]:
-    """The acts that the reader is told of, in the order of the walk; two statements at most where there are any."""
+    """The reader's notifications in this order. At most two statements once it has found any."""
     found: list[ToldAct] = []
     bound: int | None = None
     for turn, scan in enumerate((limit + 1 + SCAN, *[WIDE] * WIDEST)):
         if found and turn > 1:
-            break  # short is enough; nothing at all would end the walk of an app that reads no Link
+            break  # a short page is fine, but an empty one ends the paging of apps that ignore the Link header
         shown, bound = _looked_through(reader, wanted, limit + 1 - len(found), scan)
         found += shown
         if bound is None or len(found) > limit:
@@ -108,7 +106,7 @@ def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> Part[ToldAct]:
 
 
 def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> tuple[list[ToldAct], int | None]:
-    """Up to `count` acts among the next `scan`, and the last of those where there may be more."""
+    """Up to `count` shown acts among the next `scan`, and the bound if there may be more."""
     kinds = sorted(wanted.kinds)
     params = {"reader": reader.pk, "kinds": kinds, "count": count, "scan": scan}
     params |= {"below": wanted.below, "above": wanted.above, "actor": wanted.actor_id}
@@ -125,6 +123,6 @@ def _statement(is_of_conversations: bool, is_upward: bool) -> str:
 
 
 def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> list[ToldAct]:
-    """The acts of these kinds that are newer than the reader's mark, at most `cap`, by bounded work as of a page."""
+    """The acts of these kinds newer than the reader's mark, at most `cap`."""
     ((seen,),) = fetch(f"SELECT {mark()}", {"reader": reader.pk})
     return list(acts_page(reader, WantedActs(kinds, above=seen), limit=cap).shown)

@@ -1,4 +1,4 @@
-"""The pages of notifications, the badge that counts the unread, and the pill that counts what came since."""
+"""The pages of notifications, the unread badge, and the "new" pill."""
 
 from django.conf import settings
 from django.contrib import messages
@@ -23,10 +23,7 @@ from web.rest import position
 @require_safe
 @signed_in
 def everything(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of acts of others that concern the reader.
-
-    Opening its beginning marks what it shows, and all before, as read.
-    """
+    """The reader's notifications. Opening the first page marks everything on it and before as read."""
     last_id = position(request)
     page = notifications_page(reader, last_id=last_id)
     if last_id is None and page.items and request.method == "GET" and not fetches_ahead(request):
@@ -37,7 +34,7 @@ def everything(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def conversations(request: PageRequest, reader: User) -> HttpResponse:
-    """The replies and mentions among them. The other entries stay unread, so nothing is marked here."""
+    """Only replies and mentions. Marks nothing as read, because other entries may be unread."""
     page = notifications_page(reader, last_id=position(request), conversations=True)
     return _show(request, reader, page, "conversations")
 
@@ -59,14 +56,14 @@ def _show(request: PageRequest, reader: User, page: NotificationPage, tab: str) 
 @require_safe
 @signed_in
 def badge(request: PageRequest, reader: User) -> HttpResponse:
-    """How many are unread, for the navigation of an open page."""
+    """The unread count, for the navigation of an open page."""
     return show(request, "notifications/_unread.html", {"unread": unread_count(reader)})
 
 
 @require_safe
 @signed_in
 def news(request: PageRequest, reader: User) -> HttpResponse:
-    """How many entries came since the open page was made; 204 while it is as many as that page `shows`."""
+    """The number of new entries for an open page. 204 if the page already `shows` it."""
     since_id = position(request, "since_id") or 0
     tab = "conversations" if request.GET.get("tab") == "conversations" else "everything"
     count, capped = new_count(reader, since_id=since_id, conversations=tab == "conversations")
@@ -88,7 +85,7 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def kinds(request: PageRequest, reader: User) -> HttpResponse:
-    """The kinds of notifications that the reader wants."""
+    """Choose the kinds of notifications."""
     silenced = Silenced.objects.filter(user=reader).values_list("kinds", flat=True).first() or []
     wanted = [kind.value for kind in CHOOSABLE if kind not in silenced]
     form = KindsForm(request.POST if request.method == "POST" else None, initial={"kinds": wanted})
