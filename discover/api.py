@@ -25,20 +25,20 @@ FEED_SOURCE = OpenApiParameter(
 
 
 class DiscoverItem(ItemBody, kw_only=True):
-    """The API's item; `update_time`, of the smart feed protocol, is its `modified_at` in whole seconds since 1970."""
+    """An item with `update_time` of the smart feed protocol: `modified_at` in whole seconds since 1970."""
 
     update_time: int
 
 
 class DiscoverData(msgspec.Struct):
-    """`has_more`: more of the same recall waits. Where it is false, `load_more` begins anew."""
+    """`has_more` false: `load_more` starts a new recall."""
 
     items: list[DiscoverItem]
     has_more: bool
 
 
 class DiscoverAnswer(msgspec.Struct):
-    """The envelope of the smart feed protocol; `code` is 0. Errors are answered as everywhere else."""
+    """The envelope of the smart feed protocol. `code` is 0. Errors are as everywhere."""
 
     code: int
     msg: str
@@ -46,17 +46,17 @@ class DiscoverAnswer(msgspec.Struct):
 
 
 class CountField(serializers.IntegerField):
-    """How many to list, as a number: from 1; more than `PAGE_LIMIT` count as that."""
+    """How many items to list."""
 
     def to_internal_value(self, data: Any) -> int:
-        """The wanted number of items, at most `PAGE_LIMIT`. Raises ValidationError if it is no whole number above 0."""
+        """At most `PAGE_LIMIT`. Raises ValidationError unless it is a whole number above 0."""
         if not isinstance(data, int) or isinstance(data, bool) or data < 1:
             raise serializers.ValidationError("A whole number from 1; more than 100 count as 100.")
         return min(data, PAGE_LIMIT)
 
 
 class PullSerializer(StrictSerializer):
-    """One pull of the feed. `request_id` names the call: repeated within a day, it gets the same page."""
+    """One pull of the feed. Repeating a `request_id` within a day returns the same page."""
 
     action = serializers.ChoiceField(choices=["refresh", "load_more"])
     limit = CountField(default=PAGE, min_value=1)
@@ -64,7 +64,7 @@ class PullSerializer(StrictSerializer):
 
 
 class DiscoverView(ApiView):
-    """The recommended feed over HTTP."""
+    """The recommended feed."""
 
     only_reads = True
     rates = {"POST": "discover"}
@@ -73,7 +73,7 @@ class DiscoverView(ApiView):
         operation_id="pull_discover", parameters=[FEED_SOURCE], request=PullSerializer, responses={200: DiscoverAnswer}
     )
     def post(self, request: Request) -> HttpResponse:
-        """Items that the caller may like and has not seen. `refresh` recalls anew, `load_more` goes on."""
+        """Items that the caller may like and has not seen. `refresh` starts a new recall, `load_more` continues."""
         reader, pull = signed_in(request), body(request, PullSerializer)
         serve = feed.refresh if pull["action"] == "refresh" else feed.load_more
         page = serve(reader, limit=pull["limit"], request_id=pull.get("request_id"))

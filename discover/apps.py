@@ -1,10 +1,10 @@
-"""The recommended feed as a Django app."""
+"""The app of the recommended feed."""
 
 from django.apps import AppConfig
 
 
 class DiscoverConfig(AppConfig):
-    """The app of recall, exclusions and the recommended feed."""
+    """Recall, exclusions and the recommended feed."""
 
     name = "discover"
 

@@ -1,6 +1,6 @@
-"""The candidates that wait to be scrolled in: a LIST a reader in Redis, with the reasons beside it. The list may be
-lost, or come back from an old copy, at any time: a page that pops from it asks PostgreSQL which items were issued
-already.
+"""Candidates for the next pages: a Redis LIST per reader, with the reasons in another.
+
+The list may be lost or restored from an old copy at any time, so pages ask PostgreSQL which items were issued already.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from storage.connections import Command, feeds, pipelined
 
 
 class Entry(NamedTuple):
-    """A candidate in its place, and the code of its reason (discover.reasons); empty where that was lost."""
+    """A candidate and its reason's code (discover.reasons), empty if lost."""
 
     item_id: int
     reason: str
@@ -22,7 +22,7 @@ class Entry(NamedTuple):
 class CandidateList:
     """One reader's candidates. Every method is one round trip, and raises what redis-py raises.
 
-    Source: the smart feed protocol, 2.2; its value is the item id alone, so reasons stand in a list of their own.
+    Source: the smart feed protocol, 2.2. It allows only item ids in the list, so reasons have their own.
     """
 
     def __init__(self, user_id: int) -> None:
@@ -34,15 +34,15 @@ class CandidateList:
         pipelined(feeds(), [("DEL", self.key), ("DEL", self.reasons_key)])
 
     def push(self, entries: Sequence[Entry]) -> None:
-        """Append, and let the list live for `CANDIDATES_TTL` from now on."""
+        """Append entries. The list lives for `CANDIDATES_TTL` from now."""
         self._write("RPUSH", entries)
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Put entries that were popped, and not shown, before all others again."""
+        """Put back popped entries that were not shown, at the front."""
         self._write("LPUSH", entries[::-1])
 
     def pop(self, count: int) -> tuple[list[Entry], int]:
-        """The next `count` at most, and how many are left behind them."""
+        """The next `count` at most, and how many are left."""
         ids, reasons, left = pipelined(
             feeds(),
             [("LPOP", self.key, count), ("LPOP", self.reasons_key, count), ("LLEN", self.key)],

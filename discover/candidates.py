@@ -1,4 +1,4 @@
-"""The candidates for a reader's next pages: recalled, cleaned of what they have seen or do not want, and mixed.
+"""The candidates for a reader's next pages: recalled, filtered and mixed.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -26,20 +26,19 @@ from storage.connections import FeedsUnavailableError
 logger = logging.getLogger(__name__)
 
 DEEPER = 4
-"""How many times as many candidates are asked for where too few of them were left."""
+"""With too few candidates left, recall this many times as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """Candidates that may be shown, best first. `is_deduplicated`: the impressions and views of the week were known."""
+    """Candidates to show, best first. `is_deduplicated`: the week's impressions and views were known."""
 
     candidates: list[Candidate]
     is_deduplicated: bool
 
 
 def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
-    """The candidates that `reader` may be shown of the first `RECALL_COUNT` candidates; of more, where fewer than
-    `wanted` are left.
+    """The candidates to show among the first `RECALL_COUNT`, or among more if fewer than `wanted` are left.
 
     Source: the smart feed protocol, scenario 1, steps 2 and 3; the recent views article for what is left out.
     """
@@ -59,7 +58,7 @@ def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
 
 
 def _unseen(reader: User, candidates: list[Candidate], now: datetime) -> tuple[list[Candidate], bool]:
-    """The candidates that the reader has not seen, as `DISCOVER_SEEN` understands it; all, if that cannot be told."""
+    """The candidates not seen, in the sense of `DISCOVER_SEEN`. All and False if that is unknown."""
     ids = [one.item_id for one in candidates]
     left = set(ids)
     is_known = True
@@ -85,10 +84,10 @@ def _report(reader: User, found: int, excluded: Counter[str], left: int) -> None
 
 
 def mixed(candidates: Sequence[Candidate], size: int) -> list[Candidate]:
-    """The candidates in pages of `size` with at most `SENDER_CAP` of one sender in each, best first within that.
+    """The candidates in pages of `size`, each with at most `SENDER_CAP` of one sender, best first.
 
-    Every candidate goes to the first page that has room for it. Pages at the end may be left with gaps, so who fills
-    a page still counts.
+    Every candidate goes to the first page with room for it. Later pages may have gaps, so the caller counts senders
+    again.
     """
     pages: list[list[Candidate]] = []
     open_page = 0

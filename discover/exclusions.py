@@ -1,15 +1,15 @@
-"""The rules by which a recalled candidate is not shown to its reader, or ranks lower than recall put it.
+"""The rules that hide a recalled candidate from its reader, or lower its rank.
 
-Left out: the reader's own items, senders whom they blocked (or who blocked them) or muted, what they are not interested
-in, what they liked, replied to or reposted, what they viewed, and what they were issued within the last day.
+Left out: the reader's own items, senders with a block or mute, unwanted items, items that the reader liked, replied to,
+reposted or viewed, and those issued within a day.
 
-Ranked lower: senders and hashtags of what they are not interested in, and what they viewed some days ago. A view's
-weight is 1 for a day and falls from then on like the bell curve by which recall weighs age: `DECAY` at `SCALE` later.
-A post is left out while the weight is a half or more (five days); then its worth is multiplied by one minus the weight
-(0.66 after six days, 0.79 after seven, when the view is forgotten).
+Ranked lower: senders and hashtags of unwanted items, and items viewed some days ago. A view's weight is 1 for a day and
+then falls by a bell curve to `DECAY` at `SCALE` later. From a weight of a half (up to five days) the post is left out.
+After that its score is multiplied by one minus the weight: 0.66 after six days, 0.79 after seven. Then the view is
+forgotten.
 
-One round trip to Redis and one statement, which asks about the candidates and not about the reader's past, however long
-that is; of that it reads the newest `REMEMBERED` items that they do not want.
+It takes one round trip to Redis and one statement, which depends on the candidates, not on the reader's past. Only the
+newest `REMEMBERED` unwanted items are read.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -28,36 +28,34 @@ from relations.rules import READER, blocked_by, blockers_of, muted_by
 from storage.connections import fetch, id_array
 
 SURE = timedelta(days=1)
-"""The offset of the bell curve: as long as this a viewed item does not come again, whatever its worth."""
+"""The offset of the bell curve: within this a viewed item never comes again."""
 SCALE = timedelta(days=4)
 DECAY = 0.5
 LEFT_OUT = 0.5
-"""The weight of a view from which on the item is left out."""
+"""The weight of a view from which the item is left out."""
 
 SENDER_FACTOR = 0.5
-"""The factor of a candidate's worth for each item of its sender that the reader does not want."""
+"""The factor for each unwanted item of the same sender."""
 TAG_FACTOR = 0.7
-"""The factor of a candidate's worth for each hashtag that it shares with an item that the reader does not want."""
+"""The factor for each hashtag shared with an unwanted item."""
 FLOOR = 0.05
-"""The least that the two factors leave of a candidate's worth: a few clicks silence no sender."""
+"""The least product of these factors, so that a few clicks do not silence a sender."""
 REMEMBERED = 200
-"""The newest so many unwanted items weaken others, while they are published: what is gone cannot be taken back. An
-unwanted item itself stays out, however long ago that was.
-"""
+"""Newest unwanted items that weaken others, if still published. An unwanted item itself stays out for good."""
 ISSUED_WITHIN = timedelta(days=1)
 
 OWN, BLOCKED, MUTED, NOT_INTERESTED = "own", "blocked", "muted", "not_interested"
 INTERACTED, VIEWED, REPLY_VIEWED, ISSUED = "interacted", "viewed", "reply_viewed", "issued"
 REASONS = (OWN, BLOCKED, MUTED, NOT_INTERESTED, INTERACTED, VIEWED, REPLY_VIEWED, ISSUED)
-"""Why a candidate is left out: the first of these that holds is counted."""
+"""Why a candidate is left out. The first that applies is counted."""
 
 UNWANTED_OF, UNWANTED_TAGS, ROOT = "unwanted_of", "unwanted_tags", "root"
 
 IDS, SENDERS = "(SELECT ids FROM asked)::bigint[]", "(SELECT senders FROM asked)::bigint[]"
-# A row: what holds, of which item or sender, and how often; or for a reply that was viewed, which. Every branch reads
-# by an index that has the ids in its condition. The planner is not asked where it would do otherwise: it would look for
-# every candidate under every unwanted tag (MATERIALIZED), and for items among all of a sender's (OFFSET 0). It does not
-# see the ids either (`asked`): weighing 8,000 constants, and parsing them in every branch, takes longer than the rest.
+# A row: a reason, the item or sender, and how often, or for a viewed reply its id. Every branch uses an index with the
+# ids in its condition. MATERIALIZED and OFFSET 0 prevent two bad plans: looking for every candidate under every
+# unwanted tag, and searching all items of a sender. `asked` hides the ids from the planner, because parsing and
+# weighing 8,000 constants in every branch takes longer than the rest.
 ABOUT = f"""
     WITH asked AS MATERIALIZED (
         SELECT %(ids)s::bigint[] AS ids, %(senders)s::bigint[] AS senders
@@ -107,32 +105,32 @@ ABOUT = f"""
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The candidates that are left, and how many went for which of `REASONS`; together they are all there were.
+    """The candidates left, and how many were left out for each of `REASONS`. Together they are all.
 
-    Without `views_known` Redis did not say what the reader viewed: it may be among what is left.
+    `views_known` False: Redis did not answer, so viewed items may be among them.
     """
 
     candidates: list[Candidate]
-    """Best first by the corrected scores; equal ones in the order of recall."""
+    """Best first by the corrected scores, ties in the order of recall."""
     excluded: Counter[str]
     views_known: bool
 
 
 def view_weight(age: timedelta) -> float:
-    """How much a view of this age still counts, 0 to 1."""
+    """How much a view of this age counts, 0 to 1."""
     beyond = max(age - SURE, timedelta(0)) / SCALE
     return float(DECAY ** (beyond**2))
 
 
 def exclude(reader: User, candidates: Sequence[Candidate], *, now: datetime) -> Kept:
-    """Take out and weaken what `reader` should not be shown at `now`."""
+    """Remove and weaken candidates for `reader`."""
     views = recent.views_of(reader.pk, now=now)
     items, replies = views or Views([], [])
     facts = _facts(reader, candidates, replies, now)
     weights = {view.item_id: view_weight(view.age(now)) for view in items}
     root_of = {reply: root for root, those in facts[ROOT].items() for reply in those}
     thread_weights: dict[int, float] = {}
-    for view in reversed(replies):  # of several in a thread the newest counts
+    for view in reversed(replies):  # the newest view in a thread counts
         if view.item_id in root_of:
             thread_weights[root_of[view.item_id]] = view_weight(view.age(now))
 
@@ -166,7 +164,7 @@ def exclude(reader: User, candidates: Sequence[Candidate], *, now: datetime) -> 
 def _facts(
     reader: User, candidates: Sequence[Candidate], replies: Sequence[View], now: datetime
 ) -> defaultdict[str, dict[int, list[int]]]:
-    """The rows of `ABOUT`: the numbers by what holds, and of what."""
+    """The rows of `ABOUT`, by reason and by item or sender."""
     params = {
         "reader": reader.pk,
         "ids": id_array(candidate.item_id for candidate in candidates),
@@ -181,5 +179,5 @@ def _facts(
 
 
 def _first_reasons(ids_by_reason: dict[str, Collection[int]]) -> dict[int, str]:
-    """For every id the first of `REASONS` that speaks against it."""
+    """The first of `REASONS` for each id."""
     return {pk: reason for reason in reversed(REASONS) for pk in ids_by_reason.get(reason, ())}

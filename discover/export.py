@@ -1,4 +1,4 @@
-"""Discover's part of a user's own data: the items that they opened last, and those that they do not want."""
+"""Discover's part of a user's data export: recently opened items and unwanted ones."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -35,7 +35,7 @@ class ViewRow(msgspec.Struct):
 
 
 class NotInterestedRow(msgspec.Struct):
-    """An item that the user is not interested in."""
+    """An unwanted item."""
 
     item_id: str
     by: str
@@ -43,7 +43,7 @@ class NotInterestedRow(msgspec.Struct):
 
 
 def files(reader: User) -> list[ExportFile]:
-    """The files of a user's own data: their history, and what they do not want."""
+    """Discover's part of a user's data export."""
     views = recent.views_of(reader.pk, now=timezone.now())
     about = _("The posts you opened in the last days, as far as they are kept and you can still see them.")
     if views is None:

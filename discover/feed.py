@@ -1,12 +1,12 @@
-"""The recommended feed: `refresh` recalls anew, `load_more` goes on, and no reader gets an item twice.
+"""The recommended feed: `refresh` starts a new recall, `load_more` continues, and no reader gets an item twice.
 
-A reader's page is written down in PostgreSQL with the call itself (IssuedPage), and their calls are served one after
-the other. So whatever Redis forgets, brings back or does not answer, a page holds nothing that a page of the last day
-held; the week before that is known to the Bloom filters (discover.impressions), to which a task adds the pages later.
+PostgreSQL stores each page with its call (IssuedPage), and serves a reader's calls one after the other. So whatever
+Redis loses, a page repeats nothing of the last day. Bloom filters know the week before (discover.impressions), and a
+task adds the pages to them.
 
 Source: the smart feed protocol, section 4.
 
-A page holds at most two items of one sender. A page of another size than its refresh counts senders again.
+A page has at most two items of one sender. A page of another size than its refresh counts senders again.
 
 See docs/decisions.md: Shown pages are rows of PostgreSQL.
 """
@@ -35,11 +35,11 @@ from runtime import metrics
 from storage.connections import FeedsUnavailableError, feeds_errors, fetch, id_array
 
 LOCK = 0x64697363
-"""The class of the advisory locks, one a reader."""
+"""The class of the advisory locks, one per reader."""
 ROUNDS = 5
-"""How often a page is filled up, where what was cached is hidden by now or of one sender."""
+"""How often a page is refilled if cached items are now hidden or of one sender."""
 
-# Posts only, so that there are no originals and no threads to ask about.
+# Posts only, so there are no originals and threads to check.
 SHOWN = f"""
     SELECT {columns("i", "s")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
     JOIN items_item i ON i.id = wanted.id JOIN accounts_user s ON s.id = i.sender_id
@@ -58,10 +58,9 @@ ISSUE = """
 
 @dataclass(slots=True)
 class FeedPage:
-    """A page of the recommended feed. `has_more`: more of the same recall waits. `sources`: what it was made from.
+    """A page of the recommended feed. `has_more`: the same recall has more.
 
-    Sources are `cache`, `recall`, `issued` (a repeated call), and `no-dedup` where Redis could not say what the reader
-    has seen.
+    `sources` are `cache`, `recall`, `issued` (a repeated call), and `no-dedup` if Redis could not say what was seen.
     """
 
     items: list[ItemBody]
@@ -70,57 +69,57 @@ class FeedPage:
 
 
 class Buffer(Protocol):
-    """Where entries come from, in order; `left` waits there."""
+    """A queue of entries."""
 
     @property
     def left(self) -> int:
-        """How many entries are left."""
+        """Number of entries left."""
         ...
 
     def take(self, count: int) -> list[Entry]:
-        """Take the next entries out, at most `count`."""
+        """Remove and return the next entries, at most `count`."""
         ...
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Put entries back, before all others."""
+        """Put entries back at the front."""
         ...
 
 
 @dataclass(slots=True)
 class Recalled:
-    """Candidates that were just recalled."""
+    """Candidates just recalled."""
 
     entries: list[Entry]
 
     @property
     def left(self) -> int:
-        """How many entries are left."""
+        """Number of entries left."""
         return len(self.entries)
 
     def take(self, count: int) -> list[Entry]:
-        """Take the next entries out, at most `count`."""
+        """Remove and return the next entries, at most `count`."""
         taken, self.entries = self.entries[:count], self.entries[count:]
         return taken
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Put entries back, before all others."""
+        """Put entries back at the front."""
         self.entries = [*entries, *self.entries]
 
 
 @dataclass(slots=True)
 class Cached:
-    """Candidates that an earlier refresh left in Redis."""
+    """Candidates in Redis from an earlier refresh. Methods raise what redis-py raises."""
 
     cache: CandidateList
     left: int = 0
 
     def take(self, count: int) -> list[Entry]:
-        """Take the next entries out of Redis, at most `count`. Raises what redis-py raises."""
+        """Remove and return the next entries, at most `count`."""
         taken, self.left = self.cache.pop(count)
         return taken
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Put entries back into Redis, before all others. Raises what redis-py raises."""
+        """Put entries back at the front."""
         self.cache.put_back(entries)
         self.left += len(entries)
 
@@ -135,10 +134,9 @@ class Filled:
 
 # --- The two calls ---------------------------------------------------------------------------------------
 def refresh(reader: User, *, limit: int, request_id: str | None = None, now: datetime | None = None) -> FeedPage:
-    """The best items that `reader` has not seen. The candidates cached before are dropped.
+    """The best items that `reader` has not seen. Drops cached candidates.
 
-    A call that is repeated under its `request_id` within a day gets its page again. Raises Django's database errors,
-    and nothing where Redis fails.
+    Repeating a `request_id` within a day returns its page. Raises Django's database errors, but none of Redis.
     """
     now = now or timezone.now()
     with transaction.atomic():
@@ -149,9 +147,9 @@ def refresh(reader: User, *, limit: int, request_id: str | None = None, now: dat
 
 
 def load_more(reader: User, *, limit: int, request_id: str | None = None, now: datetime | None = None) -> FeedPage:
-    """The next page of the last refresh; of a new one, if nothing is left of it.
+    """The next page of the last refresh, or a refresh if nothing is left. Otherwise as `refresh`.
 
-    A tail shorter than `limit` is a page, and is not filled up. Otherwise as `refresh`.
+    A last page shorter than `limit` is not filled up.
     """
     now = now or timezone.now()
     with transaction.atomic():
@@ -166,12 +164,12 @@ def load_more(reader: User, *, limit: int, request_id: str | None = None, now: d
 
 
 def _lock(reader: User) -> None:
-    """Until the transaction ends: what is issued meanwhile is seen by the statements that come after."""
+    """Until the transaction ends, so that later statements see what was issued meanwhile."""
     fetch("SELECT FROM pg_advisory_xact_lock(%s, %s)", [LOCK, reader.pk % 2**31])
 
 
 def _replayed(reader: User, request_id: str | None) -> FeedPage | None:
-    """The page of an earlier call of this name, as far as it may still be seen."""
+    """The page of an earlier call with this id, without items that are now hidden."""
     if request_id is None:
         return None
     issued = IssuedPage.objects.filter(user=reader, request_id=request_id).first()
@@ -183,7 +181,7 @@ def _replayed(reader: User, request_id: str | None) -> FeedPage | None:
 
 
 def _continued(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage | None:
-    """The next page of the cached candidates; None if there are none."""
+    """The next page of the cached candidates, or None."""
     cached = Cached(CandidateList(reader.pk))
     try:
         with feeds_errors():
@@ -217,9 +215,7 @@ def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) 
 
 # --- Pages -----------------------------------------------------------------------------------------------
 def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
-    """Take entries until the page is full or the buffer empty. Only what may still be seen counts, and of one sender at
-    most `SENDER_CAP`.
-    """
+    """Fill a page from the buffer, with visible items only and at most `SENDER_CAP` of one sender."""
     filled = Filled()
     senders: Counter[str] = Counter()
     later: list[Entry] = []
@@ -240,7 +236,7 @@ def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
 
 
 def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> list[tuple[ItemBody, Entry]]:
-    """The items that `reader` may see, in order; those that were issued before only `again`."""
+    """The items that `reader` may see, in order. Already issued ones only with `again`."""
     if not entries:
         return []
     by_id = {entry.item_id: entry for entry in entries}
@@ -252,7 +248,7 @@ def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> li
 def _issue(
     reader: User, filled: Filled, request_id: str | None, now: datetime, *, has_more: bool, sources: list[str]
 ) -> FeedPage:
-    """Write down what the reader gets, in the transaction that serves them, but in the read-only mode."""
+    """Store the page in its transaction, except in read-only mode."""
     if (filled.items or request_id is not None) and current().takes_notes:
         issued = id_array(int(item.id) for item in filled.items)
         fetch(ISSUE, [reader.pk, request_id, issued, filled.reasons, has_more, now])

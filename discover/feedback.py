@@ -1,4 +1,4 @@
-"""The verbs by which readers say what they do not want to be recommended. Each is one statement."""
+"""The verbs with which readers say what they do not want. Each is one statement."""
 
 from contextlib import suppress
 
@@ -18,21 +18,20 @@ REMOVE = "DELETE FROM discover_notinterested WHERE user_id = %(user)s AND item_i
 
 
 def not_interested(*, user: User, item: Item) -> bool:
-    """Keep an item, or of a repost its original, out of what is recommended to `user`, and show them less of its sender
-    and hashtags (discover.exclusions); True if it is new.
-    """
+    """Never recommend an item or a repost's original to `user`, and less of its sender and hashtags. True if new."""
     return bool(fetch(ADD, {"user": user.pk, "item": item.repost_of_id or item.pk}))
 
 
 def interested_again(*, user: User, item: Item) -> bool:
-    """Take that back; True if there was something to take back."""
+    """Undo `not_interested`. True if there was something to undo."""
     return bool(fetch(REMOVE, {"user": user.pk, "item": item.repost_of_id or item.pk}))
 
 
 @transaction.atomic
 def forget_user(*, user: User, limit: int) -> int:
-    """Remove the unwanted items and the issued pages of a deleted account, at most `limit` rows of each; how many. Its
-    views are forgotten too; where Redis does not answer, they are gone within a week.
+    """Delete a deleted account's unwanted items and issued pages, at most `limit` of each, and its views.
+
+    Returns how many rows. Without Redis the views stay, at most a week.
     """
     with suppress(FeedsUnavailableError):
         recent.clear(user.pk)

@@ -1,4 +1,4 @@
-"""Recommendations on a site that was just filled past the verbs (`demo`, `load`)."""
+"""Recommendations right after `demo` and `load`, which write past the verbs."""
 
 from django.utils import timezone
 
@@ -6,7 +6,7 @@ from discover import indexing, refreshing
 
 
 def recommend() -> None:
-    """Recommend what was brought in from the first page on, without waiting for the periodic tasks."""
+    """Refresh what the periodic tasks would."""
     now = timezone.now()
     refreshing.refresh_words(now=now)
     refreshing.refresh_popular(now=now)

@@ -1,6 +1,4 @@
-"""The items that a reader opened last or does not want, as far as they may still see them: what they are shown of
-themself.
-"""
+"""The items that a reader opened recently or does not want, for the reader's own pages."""
 
 from datetime import datetime
 from operator import itemgetter
@@ -31,15 +29,16 @@ WHY = """
 
 
 class Viewed(NamedTuple):
-    """A page of items that a reader opened, and when, by the items' ids."""
+    """A page of opened items, and when each was opened, by id."""
 
     page: ItemPage
     at: dict[str, datetime]
 
 
 def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, now: datetime) -> Viewed | None:
-    """The posts that `reader` opened within the last 7 days before `last_id` (exclusive), the last opened first; None
-    if Redis does not say. `last_id` is the time of a view (`View.moment`).
+    """The posts that `reader` opened within 7 days, last opened first. None if Redis does not answer.
+
+    `last_id` (exclusive) is the time of a view (`View.moment`).
     """
     views = recent.views_of(reader.pk, now=now)
     if views is None:
@@ -56,8 +55,8 @@ def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, no
 
 
 def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """The items that `reader` is not interested in, before `last_id` (exclusive; of their saying so), the last said
-    first.
+    """The items that `reader` does not want, last chosen first. `last_id` (exclusive) is the id of a
+    NotInterested row.
     """
     rows = fetch(UNWANTED, {"reader": reader.pk, "below": below(last_id), "count": limit + 1})
     found = [(said_id, ItemRow.of(columns)) for said_id, *columns in rows]
@@ -66,6 +65,6 @@ def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) 
 
 
 def why(reader: User, item_id: int) -> str | None:
-    """Why an item was recommended to `reader` within the last day, in words; None if it was not."""
+    """Why an item was recommended to `reader` within the last day, in words, or None."""
     rows = fetch(WHY, {"reader": reader.pk, "item": item_id})
     return reasons.words(rows[0][0]) if rows else None

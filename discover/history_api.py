@@ -1,4 +1,4 @@
-"""The reader's history, and the items that they do not want, over HTTP."""
+"""The caller's history and unwanted items over HTTP."""
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -16,11 +16,12 @@ from web.rest import ApiView, FeedResponse, OutageError, limit, position
 
 
 class HistoryView(ApiView):
-    """The caller's own history."""
+    """The caller's history."""
 
     @extend_schema(operation_id="list_history", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request) -> HttpResponse:
-        """The posts that the caller opened within the last 7 days, the last opened first; the newest few are kept.
+        """The posts that the caller opened within 7 days, last opened first. Only the newest few are kept.
+
         `last_id` is a time here, not an item's id.
         """
         reader, last_id, count = signed_in(request), position(request), limit(request)
@@ -31,7 +32,7 @@ class HistoryView(ApiView):
 
     @extend_schema(operation_id="clear_history", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
-        """Forget what the caller opened."""
+        """Clear the caller's history."""
         try:
             recent.clear(signed_in(request).pk)
         except FeedsUnavailableError as error:
@@ -40,20 +41,18 @@ class HistoryView(ApiView):
 
 
 class NotInterestedView(ApiView):
-    """An item that the caller does not want to be recommended."""
+    """An unwanted item."""
 
     @extend_schema(operation_id="not_interested", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Keep an item, or of a repost its original, out of what is recommended to the caller, and weaken what is like
-        it; again changes nothing.
-        """
+        """Do not recommend an item or a repost's original, and less like it. Repeating it changes nothing."""
         user = signed_in(request)
         feedback.not_interested(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="interested_again", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Take that back; again changes nothing. It can be taken back though the item is hidden by now."""
+        """Undo it, even for an item that is now hidden. Repeating it changes nothing."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: feedback.interested_again(user=user, item=item))
         return HttpResponse(status=204)

@@ -1,6 +1,6 @@
-"""The pages of what readers opened last and of what they do not want, and the buttons for both.
+"""The pages of the history and of unwanted items, and their buttons.
 
-Pausing is a column, so it holds whatever Redis loses. Clearing needs Redis; if it does not answer, the page says so.
+Pausing is stored in PostgreSQL. Clearing needs Redis, and the page reports a failure.
 """
 
 from collections.abc import Callable
@@ -44,13 +44,13 @@ def _clear(reader: User) -> str:
 
 
 VERBS: dict[str, Callable[[User], str]] = {"pause": _pause, "resume": _resume, "clear": _clear}
-"""The buttons of the history. Each returns the sentence that tells the reader of its success."""
+"""The history's buttons. Each returns a sentence for the reader."""
 
 
 @require_safe
 @signed_in
 def history(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of the items that the reader opened last, and whether they are remembered."""
+    """The items that the reader opened recently."""
     last_id = position(request)
     context = _viewed(request, reader, last_id)
     return show(request, "discover/history.html", context, part="items/_more.html")
@@ -71,7 +71,7 @@ def _viewed(request: PageRequest, reader: User, last_id: int | None = None) -> d
 @require_safe
 @signed_in
 def unwanted(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of the items that the reader is not interested in."""
+    """The items that the reader does not want."""
     last_id = position(request)
     page = unwanted_page(reader, last_id=last_id)
     cards = Cards(request.user, page.items)
@@ -88,7 +88,7 @@ def unwanted(request: PageRequest, reader: User) -> HttpResponse:
 @signed_in
 @limited("write")
 def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
-    """Pause, resume or clear the history; again changes nothing."""
+    """Pause, resume or clear the history."""
     problem = ""
     try:
         said = VERBS[verb](reader)
@@ -108,7 +108,7 @@ def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
 @signed_in
 @limited("write")
 def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Do not want an item; again changes nothing. In the page a line that undoes it takes the card's place."""
+    """Mark an item as unwanted. A line with an undo button replaces its card."""
     item = item_or_404(item_id, reader)
     feedback.not_interested(user=reader, item=item)
     if wants_part(request):
@@ -121,7 +121,7 @@ def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResp
 @signed_in
 @limited("write")
 def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Take that back; again changes nothing. In the page the card comes back."""
+    """Undo it. The card comes back."""
     item = take_back_or_404(item_id, reader, lambda item: feedback.interested_again(user=reader, item=item))
     if wants_part(request):
         shown = visible_item(item.pk, reader)

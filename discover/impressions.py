@@ -1,14 +1,13 @@
-"""The global rolling filter: what every reader was shown within the last seven calendar days (UTC).
+"""What every reader was shown in the last seven days (UTC), in Bloom filters.
 
-One Bloom filter a day and shard of the users; the key of a day expires with the seventh day. A reader without
-impressions takes no memory. The filter is a hint. Forgotten impressions (a server that was emptied, a day whose key is
-of another kind) may be shown again, and of items that were never shown the filter claims one in a thousand a day
-(`IMPRESSION_ERROR_RATE`).
+There is one filter per day and shard of users, which expires after seven days. Readers without impressions take no
+memory. The filter is a hint. Forgotten impressions, after data loss or a change of the filter's kind, may be shown
+again. A day's filter also reports one in a thousand items that were never shown (`IMPRESSION_ERROR_RATE`).
 
-A day that holds more than its capacity goes on in further filters (seen.bloom), each with that error rate: a full
-filter would hide almost everything that is unseen.
+A day beyond its capacity continues in further filters (seen.bloom), each with that error rate. A full filter would hide
+almost everything.
 
-Everything here raises FeedsUnavailableError, and nothing else of Redis; callers need no `feeds_errors()`.
+Functions raise FeedsUnavailableError and no other Redis error. Callers need no `feeds_errors()`.
 """
 
 import logging
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 DAYS = 7
 ITEMS_AT_ONCE = 100
-"""Items that one command adds: a bitmap takes some 5 microseconds for each, and others wait meanwhile."""
+"""Items added by one command: a bitmap takes about 5 microseconds for each, and blocks others."""
 KINDS: dict[str, type[BitmapFilter | ModuleFilter]] = {"bitmap": BitmapFilter, "module": ModuleFilter}
 
 T = TypeVar("T")
@@ -46,7 +45,7 @@ class Impression(NamedTuple):
 
 
 class ShardFill(NamedTuple):
-    """About how many impressions a day's shard holds, and for how many it was made."""
+    """The approximate impressions in a day's shard, and its capacity."""
 
     day: date
     shard: int
@@ -55,15 +54,14 @@ class ShardFill(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether the shard holds more impressions than its first filter was made for."""
+        """Whether the shard exceeds its first filter's capacity."""
         return self.impressions > self.capacity
 
 
 def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
-    """Which of the items the user was shown within the seven days that end today; one round trip, however many, and
-    one for each further filter that the user's impressions of a day need.
+    """Which items the user was shown in the seven days that end today, plus a few false positives.
 
-    A few that they were not shown are among them.
+    One round trip, and one for each further filter.
     """
     if not ids:
         return set()
@@ -81,9 +79,9 @@ def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
 
 
 def record(impressions: Iterable[Impression]) -> None:
-    """Remember what was shown, for workers: one round trip for up to 500 users and days of up to 100 items each.
+    """Store impressions, for workers: one round trip for up to 500 users and days with 100 items each.
 
-    Doing it again changes nothing, nor does recording a day whose week is over.
+    Repeating it changes nothing, nor does a day that is over a week old.
     """
     shown_to: dict[tuple[int, date], dict[int, None]] = {}
     for user_id, day, item_ids in impressions:
@@ -97,14 +95,14 @@ def record(impressions: Iterable[Impression]) -> None:
     with feeds_errors():
         foreign = _chosen.run(client, lambda chosen: chosen.add(client, additions))
         if foreign:
-            # The server gained or lost BF.*, or the setting was changed: the day begins anew in the kind of now.
+            # The server gained or lost BF.*, or the setting changed: start the day again with the current kind.
             _chosen.look_again(client)
             logger.warning("%d impressions met a filter of another kind, which is replaced", len(foreign))
             _chosen.run(client, lambda chosen: chosen.add(client, foreign, replace=True))
 
 
 def fill(today: date) -> list[ShardFill]:
-    """How full the shards of a day are, for metrics; shards without impressions are left out. One round trip."""
+    """How full the day's shards are, for metrics, without empty ones. One round trip."""
     shards = range(settings.IMPRESSION_SHARDS)
     with feeds_errors():
         client = feeds_for_tasks()
@@ -115,9 +113,8 @@ def fill(today: date) -> list[ShardFill]:
 
 
 def check(today: date) -> list[ShardFill]:
-    """The shards of a day that hold more than they were made for; each is logged once, whichever process finds it.
-
-    The metric `feedsite_impressions_fill_ratio` is what the fullest of them holds.
+    """The overfull shards of a day. Each is logged once, by one process. Sets the fill metric to the fullest
+    shard's.
     """
     found = fill(today)
     metrics.impressions_fill.set(max((shard.impressions / shard.capacity for shard in found), default=0))
@@ -141,12 +138,12 @@ def check(today: date) -> list[ShardFill]:
 
 
 def shard_of(user_id: int) -> int:
-    """The number of the shard that holds this user's impressions, from 0."""
+    """The number of the user's shard, from 0."""
     return splitmix64(user_id) % int(settings.IMPRESSION_SHARDS)
 
 
 def _end(day: date) -> int:
-    """When the key of a day expires, in Unix time: when it leaves the seven days."""
+    """The Unix time when a day's key expires, at the end of its seven days."""
     return int(datetime.combine(day + timedelta(days=DAYS), time(), UTC).timestamp())
 
 
@@ -155,17 +152,17 @@ def _parts(item_ids: list[int]) -> Iterable[list[int]]:
 
 
 class _Chosen:
-    """The kind of filter that this process uses, found out when it first needs one.
+    """The kind of filter, detected at first use.
 
-    `BLOOM = "auto"` takes BF.* where the server has them. That is asked once, and again where an answer shows
-    that the server is another one now: it does not know BF.*, or the day's key is of another kind.
+    `BLOOM = "auto"` uses BF.* if the server has it. An answer that shows another server is detected again: BF.* is
+    unknown, or the day's key is of another kind.
     """
 
     def __init__(self) -> None:
         self._found: str | None = None
 
     def run(self, client: redis.Redis, call: Callable[[Filter], T]) -> T:
-        """Call with the filter; once more with the right one, if the server does not know what it asks for."""
+        """Call with the filter. If the server lacks BF.*, detect again and retry once."""
         kind = self._kind(client)
         try:
             return call(self._filter(kind))
@@ -178,7 +175,7 @@ class _Chosen:
             return call(self._filter(self._kind(client)))
 
     def look_again(self, client: redis.Redis) -> bool:
-        """Whether the server turns out to have another kind than was thought."""
+        """Detect again. Returns whether the kind changed."""
         before, self._found = self._found, None
         return settings.BLOOM == "auto" and self._kind(client) != before
 

@@ -1,12 +1,11 @@
-"""Keeps OpenSearch told of items: of everything once, then of what changes.
+"""Keeps OpenSearch up to date: all items once, then changes.
 
-PostgreSQL keeps the queue (`ItemChange`), written in the transaction of the change, and how far the first load has come
-(`SearchIndex`); a periodic task works them off. So publishing neither waits for OpenSearch nor for the broker, and
-nothing is lost while either is down.
+PostgreSQL has the queue (`ItemChange`), written in the transaction of the change, and the position of the first load
+(`SearchIndex`). A periodic task works both off. So publishing waits for neither OpenSearch nor the broker, and nothing
+is lost while either is down.
 
-Writers take turns by the lock of the SearchIndex row: each reads items as they are, writes them as they are read, and
-forgets what was queued. Every turn's documents have a higher version (`version_type=external`), so that a request which
-arrives after it was given up, and after others, does no harm.
+The lock on the SearchIndex row orders writers. Each reads the items' current state, writes it, and deletes what was
+queued. Each turn has a higher document version (`version_type=external`), so that a late request overwrites nothing.
 
 See docs/decisions.md: OpenSearch only proposes.
 """
@@ -35,15 +34,15 @@ from storage.connections import fetch, id_array
 logger = logging.getLogger(__name__)
 
 WAIT_SECONDS = 10.0
-"""Seconds that a bulk request may take."""
+"""Time limit of a bulk request."""
 PART = 1_000
 """Items of one turn."""
 BODY_BYTES = 8_000_000
 SLICE = timedelta(seconds=5)
-"""How long the periodic task works at a time."""
+"""How long one run of the periodic task works."""
 
 pause = Breaker(30.0)
-"""After a failure: an OpenSearch that hangs must not hold the workers, which have other things to do."""
+"""After a failure, so that a hanging OpenSearch does not block workers."""
 
 QUEUE = "INSERT INTO discover_itemchange (item_id) SELECT unnest(%(items)s::bigint[])"
 QUEUE_PUBLIC = f"""
@@ -56,7 +55,7 @@ NEXT = f"""
     SELECT i.id FROM items_item i WHERE {public_post("i")} AND i.id < %(position)s
     ORDER BY i.id DESC LIMIT {PART}
 """  # noqa: S608
-# A sender of NULL: an item that is not to be found.
+# NULL sender: the item must not be found.
 DOCUMENTS = f"""
     SELECT asked.id, i.sender_id, ARRAY(SELECT tag FROM items_itemtag t WHERE t.item_id = i.id ORDER BY tag),
         ARRAY(SELECT lexeme FROM items_itemdocument d, unnest(tsvector_to_array(d.document)) AS lexeme
@@ -70,21 +69,21 @@ DOCUMENTS = f"""
 
 # --- Items to write --------------------------------------------------------------------------------------
 def note(item_ids: Iterable[int], *, only_public: bool = False) -> None:
-    """Queue items, in the transaction that changes them; `only_public`: those of them that are to be found."""
+    """Queue changed items, in their transaction. `only_public`: only public posts."""
     if settings.OPENSEARCH_URL:
         with connection.cursor() as cursor:
             cursor.execute(QUEUE_PUBLIC if only_public else QUEUE, {"items": id_array(item_ids)})
 
 
 def load_again() -> None:
-    """Much was written past the verbs: everything is loaded again, by the periodic task."""
+    """Load everything again, after writes past the verbs."""
     if settings.OPENSEARCH_URL:
         SearchIndex.objects.filter(name=server().name).update(position=ids.NO_BOUND)
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def create(*, anew: bool = False) -> None:
-    """Make the index, if it is not there; `anew`: also if it is. Raises OpenSearchError."""
+    """Create the index if needed; `anew`: replace it. Raises OpenSearchError."""
     there = server()
     if anew:
         try:
@@ -104,9 +103,9 @@ def create(*, anew: bool = False) -> None:
 
 
 def work() -> None:
-    """Periodic: create the index, write what changed, and load what was not loaded yet, for at most `SLICE`.
+    """Periodic: create the index, write changes and load more items, for at most `SLICE`.
 
-    An OpenSearch that does not answer is logged, and left alone for a while.
+    Failures of OpenSearch are logged and start a pause.
     """
     if not settings.OPENSEARCH_URL or pause.is_open:
         return
@@ -126,10 +125,7 @@ def work() -> None:
 
 
 def write_changes() -> int:
-    """Write some of the items that changed; returns their number, 0 also during another write.
-
-    Raises OpenSearchError.
-    """
+    """Write some changed items. Returns how many; 0 also if another writer is active. Raises OpenSearchError."""
     with transaction.atomic():
         index = _turn(skip=True)
         rows = fetch(CHANGES) if index else []
@@ -141,8 +137,9 @@ def write_changes() -> int:
 
 
 def load_part(*, wait: bool = False) -> int:
-    """Load the newest items that were not loaded yet; returns their number: 0 when all are, or (unless `wait`) during
-    another write. Raises OpenSearchError.
+    """Load the newest items not yet loaded. Returns how many, 0 at the end. Raises OpenSearchError.
+
+    Without `wait` it is also 0 if another writer is active.
     """
     with transaction.atomic():
         index = _turn(skip=not wait)
@@ -151,27 +148,27 @@ def load_part(*, wait: bool = False) -> int:
         item_ids = [row[0] for row in fetch(NEXT, {"position": index.position})]
         if item_ids:
             _write(index, item_ids)
-        # Items that are published from now on below this position are queued.
+        # Items published below this position from now on are queued.
         index.position = item_ids[-1] if len(item_ids) == PART else 0
         index.save(update_fields=["position"])
         return len(item_ids)
 
 
 def left() -> int:
-    """How many items are still to be loaded."""
+    """Number of items still to load."""
     index = SearchIndex.objects.get(name=server().name)
     count = f"SELECT count(*) FROM items_item i WHERE {public_post('i')} AND i.id < %(position)s"  # noqa: S608
     return int(fetch(count, {"position": index.position})[0][0])
 
 
 def _turn(*, skip: bool) -> SearchIndex | None:
-    """The index, locked: rows read from now on are at least as new as all earlier writes."""
+    """The index, locked, so that rows read now are at least as new as earlier writes."""
     return SearchIndex.objects.select_for_update(skip_locked=skip).filter(name=server().name).first()
 
 
 def _write(index: SearchIndex, item_ids: Sequence[int]) -> None:
-    """Tell OpenSearch how these items are now. Raises OpenSearchError, also where it took only some."""
-    # The clock, so that a database that was restored from yesterday's backup does not begin with yesterday's versions.
+    """Write the items' current state. Raises OpenSearchError, also if only some were accepted."""
+    # By the clock, because a database restored from a backup would begin with old versions.
     index.version = max(index.version + 1, time.time_ns() // 1000)
     index.save(update_fields=["version"])
     rows = fetch(DOCUMENTS, {"items": id_array(item_ids)})
@@ -186,8 +183,8 @@ def _action(
 ) -> bytes:
     """The lines of a bulk request for one item.
 
-    An item that must not be found is an empty document, which no search finds. Of a deletion OpenSearch would forget
-    the version after a minute (index.gc_deletes), and a deletion does not know require_alias.
+    An item that must not be found becomes an empty document. A deletion would not do: OpenSearch forgets its version
+    after a minute (index.gc_deletes), and it does not support require_alias.
     """
     document: dict[str, Any] = {}
     if sender_id is not None:
@@ -207,7 +204,7 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 def _bodies(actions: Iterable[bytes]) -> Iterator[bytes]:
-    """Actions in bodies of no more than `BODY_BYTES`, or a single one."""
+    """Join actions to bodies of at most `BODY_BYTES`, or one action."""
     body = bytearray()
     for action in actions:
         if body and len(body) + len(action) > BODY_BYTES:
@@ -237,9 +234,9 @@ _decoder = msgspec.json.Decoder(_Answer)
 
 
 def _check(answer: bytes) -> None:
-    """Raise OpenSearchError if something of a bulk request is to be tried again.
+    """Raise OpenSearchError if something must be retried.
 
-    A document that is refused for what it is would be refused for ever: it is logged and left out.
+    A document that is refused for its content would always be, so it is logged and left out.
     """
     try:
         bulk = _decoder.decode(answer)
@@ -249,7 +246,7 @@ def _check(answer: bytes) -> None:
         return
     for done in (done for item in bulk.items for done in item.values() if done.error):
         kind = done.error.type if done.error else ""
-        if done.status == 409:  # it has a newer one
+        if done.status == 409:  # the index has a newer version
             continue
         if done.status != 400:
             raise OpenSearchError(f"it did not take item {done.id}: {done.status} {kind}", done.status, kind)

@@ -1,7 +1,6 @@
-"""The interests of a reader, as far as the site can tell: every recall starts from them.
+"""The interests of a reader: every recall starts from them.
 
-Every statement is a bounded look-up, whatever the reader follows and likes: the newest so many of each kind.
-And it knows only what was posted, liked and followed before `now`.
+Every statement is bounded: it reads the newest of each kind. It ignores what came after `now`.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -20,16 +19,16 @@ from storage.connections import fetch
 from storage.replica import lagging
 
 FRIEND = 0.05
-"""In the graph, a sender whom most of those follow whom the reader follows; the most similar one is 1."""
+"""In the graph, the weight of a sender followed by most of the reader's followees. The most similar sender has 1."""
 FOLLOWER = 0.3
-"""One who follows the reader since just now."""
+"""The weight of a new follower of the reader."""
 KNOWN = 0.5
-"""The one whose posts the reader liked and answered most."""
+"""The weight of the sender whose posts the reader liked and answered most."""
 
 NEWEST = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(below)s ORDER BY i.id DESC LIMIT 1"  # noqa: S608
 
-# The reader's likes and those of others are taken newest item first, which the unique index of likes offers. A common
-# taste for what few like says more than one for what all like; and what all like is divided by its popularity.
+# Likes are read newest item first, as the unique index of likes allows. A shared taste for rarely liked items says
+# more, so weights are divided by popularity.
 ALSO_LIKED = f"""
     WITH mine AS MATERIALIZED (
         SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
@@ -57,8 +56,8 @@ ALSO_LIKED = f"""
 """  # noqa: S608
 
 
-# Those who follow the same people as the reader lead to whom they follow. The newest follows tell most, so the
-# newest 50 are enough; how fast they age was chosen on real follows (docs/decisions.md).
+# People who follow the same users as the reader lead to their other followees. The newest 50 follows say most. Their
+# decay was chosen on real follows (docs/decisions.md).
 NEAR = f"""
     WITH mine AS MATERIALIZED (
         SELECT followee_id, {recency("created_at", 365)} AS weight FROM (
@@ -116,7 +115,7 @@ NEAR = f"""
 
 
 def told(senders: str) -> str:
-    """A CTE that says of `senders`, SQL for some of them, how many of those follow them whom the reader follows."""
+    """A CTE that counts, for each of `senders` (SQL), the reader's followees who follow them."""
     return f"""
     told AS MATERIALIZED (
         SELECT s.sender_id, (
@@ -129,8 +128,7 @@ def told(senders: str) -> str:
 REASON = """CASE WHEN is_known THEN 'sender' WHEN friends > 0 THEN 'follows:' || friends
     WHEN is_follower THEN 'follower' ELSE 'similar' END"""
 
-# Items that tell a reader's interests: those that they wrote, answered and liked, and with less weight those of their
-# followees.
+# Items that show a reader's interests: written, answered and liked ones, and with less weight their followees' posts.
 HEARD = f"""
     WITH own AS MATERIALIZED (
         SELECT id, reply_to_id FROM items_item
@@ -161,7 +159,7 @@ TAGS = f"""
     ) tags
 """  # noqa: S608
 
-# With how many documents have the word, about. Words that tell nothing are not in the table of rarities.
+# With the approximate number of documents with the word. Common words have no rarity row.
 WORDS = f"""
     {HEARD}
     SELECT w.word, heard.weight * w.rarity,
@@ -184,10 +182,10 @@ NEAR_SENDERS = f"""
 
 @dataclass(frozen=True, slots=True)
 class Interests:
-    """The interests of a reader, each with its strength: weights of about 0 to 1 within their kind.
+    """The interests of a reader, with weights of about 0 to 1 within each kind.
 
-    `senders` have the code of why besides. `items` are what people liked who like the same. `origin` is the
-    item from which age counts.
+    `senders` also have a reason's code. `items` were liked by people who like the same. `origin` is the item from which
+    age counts.
     """
 
     origin: int
@@ -199,7 +197,7 @@ class Interests:
 
 
 def interests_of(reader: User, *, now: datetime) -> Interests:
-    """The reader's interests at `now`, from a replica where one may lag."""
+    """The reader's interests at `now`, from a replica if that is acceptable."""
     return lagging(reader.pk, lambda on: _interests_of(reader, now, on))
 
 
@@ -219,7 +217,7 @@ def _interests_of(reader: User, now: datetime, on: str) -> Interests:
 
 
 def params_of(reader: User, now: datetime, on: str) -> dict[str, Any]:
-    """The parameters of the statements; `origin` is the newest public post, or now."""
+    """The parameters of the statements. `origin` is the newest public post, or now."""
     below = ids.compose(now, 0)
     newest = fetch(NEWEST, {"below": below}, on=on)
     origin = newest[0][0] if newest else below

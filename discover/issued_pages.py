@@ -1,4 +1,4 @@
-"""From the pages that were issued to the week's impressions: off the path of the answer, and nothing lost.
+"""Adds issued pages to the week's impressions, after the answer, without losing any.
 
 See docs/decisions.md: Shown pages are rows of PostgreSQL.
 """
@@ -17,8 +17,8 @@ from storage.connections import FeedsUnavailableError, fetch
 
 BATCH = 500
 KEPT = timedelta(days=1)
-"""How long an issued page is kept: a repeated call gets it again."""
-# From where the batch before has ended: what it took stays in the index until VACUUM, for as long as a backup runs.
+"""How long an issued page is kept for repeated calls."""
+# Starts where the last batch ended, because deleted rows stay in the index until VACUUM, as long as a backup runs.
 FORGET = """
     DELETE FROM discover_issuedpage WHERE id IN (
         SELECT id FROM discover_issuedpage WHERE issued_at >= %(since)s AND issued_at < %(before)s AND is_recorded
@@ -28,12 +28,11 @@ FORGET = """
 
 
 def record_issued_pages() -> int:
-    """Add every page that was issued to its day's Bloom filter; how many there were.
+    """Add issued pages to their day's Bloom filter. Returns how many.
 
-    Safe at any point of death and under duplicates: a page is marked after it was added, and adding again changes
-    nothing. Where Redis does not answer, pages wait; until then PostgreSQL knows them.
-
-    A call passes each page once; what another call holds, or commits late, is left to the next.
+    Safe against crashes and duplicates: a page is marked after it was added, and adding it again changes nothing.
+    Without Redis, pages wait, and PostgreSQL knows them. Pages locked by another call, or committed late, are left to
+    the next one.
     """
     recorded, last_id = 0, 0
     while True:
@@ -58,7 +57,7 @@ def record_issued_pages() -> int:
 
 
 def forget_issued_pages(*, now: datetime) -> int:
-    """Remove the pages of more than a day ago that Redis knows; how many.
+    """Delete recorded pages older than a day. Returns how many.
 
     See docs/decisions.md: Nothing is partitioned.
     """

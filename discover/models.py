@@ -1,4 +1,4 @@
-"""The tables of the recommended feed: pages issued within the last day, and items that readers do not want."""
+"""The tables of the recommended feed."""
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -10,11 +10,10 @@ from items.models import Item
 
 
 class IssuedPage(models.Model):
-    """A page that a reader got, kept for a day: inserted in the transaction that issues it.
+    """A page that a reader got, kept for a day and inserted in its transaction.
 
-    It is three things at once: what a call that is repeated under its `request_id` gets again, what the reader is not
-    shown a second time while Redis does not know (impressions are recorded later, or the server was emptied), and the
-    queue of impressions to record (`is_recorded`).
+    It serves three purposes: a repeated `request_id` gets it again, its items are not shown again even if Redis does
+    not know them yet or any more, and it queues impressions (`is_recorded`).
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -42,7 +41,7 @@ class IssuedPage(models.Model):
 
 
 class NotInterested(models.Model):
-    """`user` does not want `item`, nor much of its kind, until they say otherwise."""
+    """`user` does not want `item`, and less like it."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="not_interested", db_index=False
@@ -59,10 +58,9 @@ class NotInterested(models.Model):
 
 
 class WordRarity(models.Model):
-    """How rare a word is in what was said of late: ln(documents / documents with the word).
+    """How rare a word is in recent items: ln(documents / documents with the word).
 
-    Made anew by a periodic task. Words that are too common to tell anything, or that one document has alone, are not
-    in it.
+    A periodic task rewrites the table. It leaves out words that are too common or in only one document.
     """
 
     word = models.TextField(help_text="As items.words has it.")
@@ -76,9 +74,9 @@ class WordRarity(models.Model):
 
 
 class PopularItem(models.Model):
-    """One of the currently popular public posts, made anew by a periodic task; `popularity` is above 0.
+    """A popular public post. A periodic task rewrites the table. `popularity` is above 0.
 
-    A hint: what was withdrawn since is still here.
+    A hint: it may contain posts that were withdrawn since.
     """
 
     item = models.OneToOneField(
@@ -91,9 +89,7 @@ class PopularItem(models.Model):
 
 
 class SearchIndex(models.Model):
-    """The state of an index in OpenSearch. Its row is locked while documents are written to the index: writers take
-    turns, and the rows that are read last are written last.
-    """
+    """The state of an index in OpenSearch. Writers lock the row, so that rows read last are written last."""
 
     name = models.CharField(max_length=200, primary_key=True)
     position = models.BigIntegerField(help_text="The items from this id on have been loaded into it; 0: all.")
@@ -104,10 +100,10 @@ class SearchIndex(models.Model):
 
 
 class ItemChange(models.Model):
-    """An item that OpenSearch does not know as it is now: the queue of what is to be written, and its record.
+    """The queue of items to write to OpenSearch, if there is one. Rows are inserted in the transaction of the change.
 
-    Written in the transaction of the change, only where there is an OpenSearch. An item may stand here more than once:
-    a row that a writer has read may be gone before another change commits.
+    An item may be queued more than once, because a writer may delete the row that it read before another change
+    commits.
     """
 
     item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)

@@ -1,12 +1,11 @@
-"""Recall from OpenSearch (FEEDSITE_OPENSEARCH_URL): the interests of a reader as a query, scored by the server.
+"""Recall from OpenSearch (FEEDSITE_OPENSEARCH_URL): the reader's interests as a query, scored by the server.
 
-Relevance is the sum of what matches, each interest with its weight (constant_score in a bool query), and of the item's
-popularity (field_value_factor, log1p); it is multiplied by the Gaussian decay of the item's age (gauss). The formats
-are those that OpenSearch publishes (docs.opensearch.org: Query DSL, Search API); tests/support/opensearch.py checks
-every request against them.
+Relevance is the weighted sum of matching interests (constant_score in a bool query) plus popularity
+(field_value_factor, log1p), times the Gaussian decay of age (gauss). The formats are those of docs.opensearch.org:
+Query DSL, Search API. tests/support/opensearch.py checks every request against them.
 
-The server is a hint like Redis: what it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL is asked
-instead (discover.recallers), and what it answers is verified before it is shown.
+The server is a hint. If it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL recalls
+(discover.recallers). Its answers are verified before they are shown.
 
 See docs/decisions.md: OpenSearch only proposes.
 """
@@ -36,14 +35,14 @@ from storage.breaker import Breaker, OpenError
 logger = logging.getLogger(__name__)
 
 MOST = 10_000
-"""The most that one search may ask for (index.max_result_window)."""
+"""The most hits of one search (index.max_result_window)."""
 
 LIKED_STEPS = 10
-"""Items that people alike liked are asked for in groups of about the same weight, a clause each."""
+"""Items liked by similar people are grouped by weight, one clause per group."""
 POPULARITY_FULL = 4.0
-"""The decimal logarithm of the popularity that counts in full: 10,000."""
+"""The decimal logarithm of the popularity with full weight: 10,000."""
 FOLLOWED = 0.001
-"""The factor of followed senders' relevance; they come last besides."""
+"""The factor of followed senders' relevance. They also come last."""
 
 MAPPINGS = {
     "dynamic": False,
@@ -52,17 +51,17 @@ MAPPINGS = {
         "sender": {"type": "keyword"},
         "created_at": {"type": "date", "format": "strict_date_time"},
         "tags": {"type": "keyword"},
-        # items.words has cut them: no analyzer, and none that could cut differently when it is asked.
+        # items.words cuts the text. An analyzer might cut it differently.
         "words": {"type": "keyword", "doc_values": False},
         "popularity": {"type": "integer"},
     },
 }
-"""An item as the index keeps it; its document's id is the item's."""
+"""A document of the index. Its id is the item's."""
 
 
 # --- The query -------------------------------------------------------------------------------------------
 Reason = tuple[str, float]
-"""A reason's code, and the relevance that its clause gives."""
+"""A reason's code, and its clause's relevance."""
 
 
 def written(moment: datetime) -> str:
@@ -71,7 +70,7 @@ def written(moment: datetime) -> str:
 
 
 def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -> tuple[dict[str, Any], list[Reason]]:
-    """The body of the search, and what its named clauses stand for: clause "3" for the fourth."""
+    """The body of the search, and the reason of each named clause: clause "3" is the fourth."""
     clauses, reasons = _clauses(interests)
     body = {
         "query": {
@@ -82,10 +81,10 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
                 "boost_mode": "multiply",
             }
         },
-        # Items so old that their score is 0 in a 32-bit number stay in their order all the same.
+        # Also orders items so old that their 32-bit score is 0.
         "sort": [{"_score": {"order": "desc"}}, {"item": {"order": "desc"}}],
         "track_total_hits": False,
-        # Of each sender some are left out below.
+        # `_capped` leaves some out.
         "size": min(count * 2, MOST),
         "_source": False,
         "docvalue_fields": [{"field": "sender"}, {"field": "popularity"}],
@@ -94,7 +93,7 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
 
 
 def _clauses(interests: Interests) -> tuple[list[dict[str, Any]], list[Reason]]:
-    """A clause for each interest, of which an item's relevance is the sum; the named ones have a reason."""
+    """A clause for each interest. Named ones have a reason. Relevance is their sum."""
     reasons: list[Reason] = []
     clauses = [{"constant_score": {"filter": {"match_all": {}}, "boost": BASE}}]
 
@@ -118,7 +117,6 @@ def _clauses(interests: Interests) -> tuple[list[dict[str, Any]], list[Reason]]:
 
 
 def _relevance(clauses: list[dict[str, Any]], *, reader_id: int, now: datetime) -> dict[str, Any]:
-    """The query of what fits the reader, and is popular."""
     return {
         "function_score": {
             "query": {
@@ -142,7 +140,7 @@ def _relevance(clauses: list[dict[str, Any]], *, reader_id: int, now: datetime) 
 
 
 def _functions(interests: Interests) -> list[dict[str, Any]]:
-    """The factors of a score: the item's age, and whether the reader follows its sender."""
+    """The factors of a score: age, and whether the reader follows the sender."""
     functions: list[dict[str, Any]] = [
         {
             "gauss": {
@@ -197,10 +195,7 @@ class OpenSearchRecall:
     """Candidates as OpenSearch scores them."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        """The best `count` candidates by the index.
-
-        Raises RecallUnavailableError while the index is loaded or the server fails.
-        """
+        """The best `count` candidates. Raises RecallUnavailableError while the index is loading or the server fails."""
         if breaker.is_open:
             raise RecallUnavailableError("OpenSearch failed a moment ago")
         name = server().name
@@ -222,7 +217,7 @@ class OpenSearchRecall:
 
 
 def _capped(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
-    """The first `count`, of no sender more than recall from PostgreSQL would give."""
+    """The first `count`, with recall's usual cap per sender."""
     cap = max(LEAST_CAP, int(count * CAP_SHARE))
     of_sender: Counter[int] = Counter()
     kept = []
@@ -235,7 +230,7 @@ def _capped(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
 
 def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
     patience = settings.OPENSEARCH_TIMEOUT_SECONDS
-    # A search that we no longer wait for need not finish; and a part of the answer is none.
+    # Cancel a search that nobody waits for. A partial answer is a failure.
     query = f"allow_partial_search_results=false&cancel_after_time_interval={math.ceil(patience * 1000)}ms"
     path = f"/{server().name}/_search?{query}"
     answer = _decoder.decode(server().ask("POST", path, json.dumps(body).encode(), patience=patience))
@@ -245,7 +240,7 @@ def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
 
 
 def _candidates(hits: Iterable[_Hit], reasons: Sequence[Reason], interests: Interests) -> list[Candidate]:
-    """Their scores are made here from what matched: as logarithms, which a 32-bit number of the server's is not."""
+    """Compute scores again from the matches, as logarithms. The server's 32-bit scores are too coarse."""
     rate, offset = decay.rate(), settings.DISCOVER_OFFSET_DAYS
     newest = interests.origin >> ids.SEQUENCE_BITS
     candidates = []

@@ -1,4 +1,4 @@
-"""The OpenSearch of the site: its address, its connections, and one question with one answer.
+"""The site's OpenSearch server: address, connections and requests.
 
 See docs/decisions.md: OpenSearch only proposes.
 """
@@ -19,7 +19,7 @@ CONNECT_SECONDS = 1.0
 
 
 class OpenSearchError(Exception):
-    """OpenSearch did not do what it was asked. `status` is that of its answer, 0 if it gave none."""
+    """OpenSearch failed. `status` is that of its answer, 0 without one."""
 
     def __init__(self, message: str, status: int = 0, kind: str = "") -> None:
         super().__init__(message)
@@ -28,10 +28,10 @@ class OpenSearchError(Exception):
 
 
 class Server:
-    """OpenSearch at `https://user:password@host:9200/name`: `name` is an alias, of the index `name-1`.
+    """OpenSearch at `https://user:password@host:9200/name`. `name` is an alias of the index `name-1`.
 
-    An alias, because a bulk request may insist on one (require_alias): to an index that is gone it would make one
-    without our mapping.
+    A bulk request can require an alias (require_alias). Otherwise it would recreate a deleted index without our
+    mapping.
     """
 
     def __init__(self, url: str) -> None:
@@ -87,7 +87,7 @@ class Server:
 
 
 def _read(response: urllib3.BaseHTTPResponse, until: float) -> bytes:
-    """All of the body; the time-out of the socket alone would let a server drip."""
+    """Read the body within the time. The socket's time-out alone would allow a very slow server."""
     chunks, length = [], 0
     while chunk := response.read1(65_536):
         chunks.append(chunk)
@@ -108,7 +108,7 @@ class _Failure(msgspec.Struct):
 
 
 def _reason(answer: bytes) -> str:
-    """The kind of an error; its words may hold what people wrote."""
+    """The kind of an error. Its message may contain users' text."""
     try:
         error = msgspec.json.decode(answer, type=_Failure).error
     except msgspec.MsgspecError:
@@ -118,5 +118,5 @@ def _reason(answer: bytes) -> str:
 
 @cache
 def server() -> Server:
-    """The server of the settings, and its connections."""
+    """The server of the settings."""
     return Server(settings.OPENSEARCH_URL)

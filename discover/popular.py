@@ -1,4 +1,4 @@
-"""Posts that are popular now, for readers who are not known: of the table that a periodic task makes, verified."""
+"""Currently popular posts, for readers without known interests: from the periodic table, verified."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from items.hydrate import verified
 from storage.connections import fetch
 
 SPARE = 4
-"""Proposals for each item that is asked for: of a sender one is shown, and some were withdrawn since."""
+"""Proposals for each item: one per sender is shown, and some were withdrawn."""
 
 POPULAR = f"""
     SELECT item_id FROM discover_popularitem
@@ -21,7 +21,7 @@ POPULAR = f"""
 
 
 def popular_items(reader: User | AnonymousUser, *, count: int) -> list[ItemBody]:
-    """At most `count` popular posts that `reader` may see, the most popular first, one of a sender."""
+    """At most `count` popular posts that `reader` may see, most popular first, one per sender."""
     asked: dict[str, Any] = params() | {"count": SPARE * count}
     found: dict[str, ItemBody] = {}
     for item in verified([row[0] for row in fetch(POPULAR, asked)], reader):

@@ -2,17 +2,15 @@
 
 | source | what it finds | worth at most |
 |---|---|---|
-| liked | what those liked who liked what the reader liked | 1 |
-| graph | the newest of senders near the reader: followed by those who follow the same people, ... | about 1 |
-| tags | what carries the hashtags of what the reader wrote, liked, answered and follows | 0.5 |
-| words | what says the words of it that are rare elsewhere, by full text | 0.25 |
-| popular | what all like of late (discover.refreshing) | 0.05 |
-| fresh | the newest, however little is known of the reader or of them | 0.01 |
+| liked | items liked by people with similar likes | 1 |
+| graph | newest posts of senders near the reader, such as those followed by people with similar follows | about 1 |
+| tags | items with hashtags of what the reader wrote, liked, answered and follows | 0.5 |
+| words | items with words of these that are rare elsewhere | 0.25 |
+| popular | what everyone likes lately (discover.refreshing) | 0.05 |
+| fresh | the newest | 0.01 |
 
-What an item gets from several is added up; the source that gave most is its reason. Whom the reader follows comes last.
-
-Every source is a bounded look-up, whatever the reader follows and likes: the newest so many of each kind, by LATERAL.
-And it knows only what was posted, liked and followed before `now`, so that recall can be run at a past date.
+An item's weights are added up. Its reason is the largest one. Followed senders come last. Every source is bounded: it
+reads the newest of each kind, by LATERAL. It ignores what came after `now`, so recall can run for a past date.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -36,32 +34,32 @@ from storage.connections import fetch, id_array
 from storage.replica import lagging
 
 WEIGHTS = {"liked": 1.0, "graph": 1.0, "tags": 0.5, "words": 0.25, "popular": 0.05}
-"""The weights of the sources, against each other."""
+"""The weights of the sources."""
 BASE = 0.01
-"""The weight of every new item, also of one that no other source knows."""
+"""The weight of every new item."""
 NEXT = 0.95
-"""The weight of a sender's second newest post, as a part of the newest's, and so on."""
+"""The factor from one post of a sender to the next older one."""
 
 CAP_SHARE = 0.04
-"""The share of the candidates that one sender may have, if it is more than `LEAST_CAP`."""
+"""The share of candidates for one sender, if more than `LEAST_CAP`."""
 LEAST_CAP = 20
 """Candidates that one sender may always have."""
 LAST = 1e9
-"""How much lower the scores of whom the reader follows are: more than age takes."""
+"""Subtracted from followed senders' scores: more than age can."""
 DOCUMENTS = 10_000
-"""The words that are looked up are in about so many documents, all together."""
+"""Words are searched until together they are in about this many documents."""
 FORGOTTEN = 10
-"""Documents worth less than 1 / e^10 of the newest, by their age, are not searched for words."""
+"""Documents with less than 1 / e^10 of the newest's score, by age, are not searched for words."""
 
 Found = list[tuple[int, float, str]]
-"""Items, how relevant they are (from 0 to about 1), and why."""
+"""Items, their relevance (0 to about 1), and the reason."""
 
 
 class PostgresRecall:
     """The default recall."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        """The best `count` candidates by PostgreSQL, from a replica where one may lag."""
+        """The best `count` candidates, from a replica if that is acceptable."""
         return lagging(reader.pk, lambda on: self._candidates(reader, count, now, on))
 
     def _candidates(self, reader: User, count: int, now: datetime, on: str) -> list[Candidate]:
@@ -81,9 +79,9 @@ class PostgresRecall:
 
 @cache
 def _rank(count: int) -> str:
-    """The items of the sources, the popular and the fresh ones: added up, verified, capped by sender, best first.
+    """Add up the items of all sources, verify them, cap senders, best first.
 
-    The bounds stand in the text: the planner takes an unknown LIMIT for a tenth of the table.
+    The limits are literals, because the planner takes an unknown LIMIT for a tenth of the table.
     """
     return f"""
         WITH found AS (
@@ -117,7 +115,7 @@ def _liked(params: Mapping[str, Any], on: str) -> Found:
 
 
 # --- The graph of follows --------------------------------------------------------------------------------
-# Of the senders near the reader the newest posts, as far as they are worth most.
+# The best among the newest posts of senders near the reader.
 NEAR_POSTS = f"""
     {NEAR}, posts AS MATERIALIZED (
         SELECT p.id, s.sender_id, s.is_follower, s.is_known, s.weight * {NEXT} ^ (p.place - 1) AS weight FROM senders s
@@ -144,8 +142,8 @@ TAGGED = f"""
         ORDER BY t.item_id DESC LIMIT 40) tagged
 """  # noqa: S608
 
-# Planned anew for its words: PostgreSQL knows how common they are, and either reads the documents that are not too old
-# or asks the index. MATERIALIZED: each document is taken apart once.
+# Planned for these words: PostgreSQL knows how common they are, and scans recent documents or uses the index.
+# MATERIALIZED: each document is unpacked once.
 SAID = f"""
     WITH term AS (
         SELECT * FROM unnest(%(words)s::text[], %(weights)s::float8[]) AS t (word, weight)

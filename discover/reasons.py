@@ -1,14 +1,14 @@
-"""Why an item was recommended: from the code of a candidate to words in the reader's language.
+"""Why an item was recommended: from a code to words in the reader's language.
 
-| code | who gives it |
+| code | meaning |
 |---|---|
-| `liked` | liked by people who liked what the reader liked |
-| `follows:N` | N of those whom the reader follows follow the sender |
-| `similar` | people who follow the same as the reader follow the sender |
-| `sender` | the reader liked or answered what the sender posted |
+| `liked` | liked by people with similar likes |
+| `follows:N` | N followees of the reader follow the sender |
+| `similar` | people with similar follows follow the sender |
+| `sender` | the reader liked or answered the sender's posts |
 | `follower` | the sender follows the reader |
-| `tag:NAME`, `words:WORD` | the hashtag or word, of what the reader wrote, liked or hears, that counted most |
-| `popular`, `fresh` | what all readers get |
+| `tag:NAME`, `words:WORD` | the hashtag or word with the largest weight |
+| `popular`, `fresh` | the same for all readers |
 | `followed` | the reader follows the sender; comes last |
 """
 
@@ -20,11 +20,11 @@ from django.utils.translation import ngettext
 from web.letters import COMPLEX, UNSPACED, compiled
 
 PART_OF_A_WORD = compiled(f"{UNSPACED}|{COMPLEX}")
-"""Scripts without spaces are indexed two letters at a time (items.words), which need be no word."""
+"""Scripts without spaces are indexed in pairs of letters (items.words), which may be no words."""
 
 
 def words(code: str) -> str:
-    """The code in words, in the language in force. A code that is not known, or empty, gives words that fit all."""
+    """The code in words, in the current language. An unknown or empty code gives general words."""
     kind, _colon, detail = code.partition(":")
     if kind in PLAIN and not detail:
         return PLAIN[kind]()

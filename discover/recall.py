@@ -1,7 +1,4 @@
-"""Recall: which items a reader may like that they did not ask for.
-
-One small interface; a setting chooses its server.
-"""
+"""Recall: items that a reader may like without having asked for them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,10 +9,10 @@ from accounts.models import User
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An item that was recalled for a reader: how much it is worth to them, and why.
+    """A recalled item.
 
-    `score` is the logarithm of its worth, because the decay of what is old underflows any floating-point number; it
-    orders what is recalled. `reason` is a code, `kind` or `kind:detail`, that discover.reasons turns into words.
+    `score` is a logarithm, because the decay of old items underflows. `reason` is a code, `kind` or `kind:detail`
+    (discover.reasons).
     """
 
     item_id: int
@@ -25,14 +22,15 @@ class Candidate:
 
 
 class Recall(Protocol):
-    """Finds candidates. It knows what the reader likes; what must not be shown to them is left out by its callers."""
+    """Finds candidates. Its callers filter them."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        """At most `count` candidates, best first: public, published posts made before `now`, neither replies nor
-        reposts; relevance times the decay of their age. Raises RecallUnavailableError.
+        """At most `count` published public posts from before `now`, by relevance times decay, best first.
+
+        Raises RecallUnavailableError.
         """
         ...
 
 
 class RecallUnavailableError(Exception):
-    """The server behind a recall did not answer in time."""
+    """The recall's server did not answer in time."""

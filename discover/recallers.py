@@ -1,4 +1,4 @@
-"""The source of candidates: OpenSearch where there is one, and PostgreSQL whenever that does not answer."""
+"""The source of candidates: OpenSearch if configured, or PostgreSQL if that fails."""
 
 import logging
 from datetime import datetime
@@ -18,7 +18,7 @@ postgres: Recall = PostgresRecall()
 
 
 def recall(reader: User, *, count: int, now: datetime) -> list[Candidate]:
-    """The candidates of the first who answers; counted and timed by name."""
+    """Recall from the first server that answers, with metrics."""
     if settings.OPENSEARCH_URL:
         try:
             return _ask("opensearch", opensearch, reader, count, now)

@@ -1,4 +1,4 @@
-"""Discover's receivers of the signals from below."""
+"""Discover's receivers of signals from the packages below."""
 
 import logging
 from typing import Any
@@ -23,16 +23,15 @@ logger = logging.getLogger(__name__)
 
 @receiver(item_viewed)
 def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: list[ItemBody], **kwargs: Any) -> None:
-    """Record that the reader viewed an item and its replies.
+    """Record that the reader viewed an item and its replies, unless they keep no history.
 
-    One round trip to Redis when the answer has been sent (two where plays are kept), and none where the reader wants no
-    history.
+    It runs after the answer: one round trip to Redis, two if plays are kept.
     """
     if not reader.keeps_history:
         return
     if settings.DISCOVER_SEEN in RECORDED:
         remember_play(reader, int(item.id))
-    # The uppermost reply is the first that is forgotten, and one that was opened the last.
+    # The top reply is forgotten first, the opened one last.
     seen = [int(reply.id) for reply in replies if reply.sender.id != str(reader.pk)]
     opened = int(item.id)
     if item.reply_to:
@@ -42,10 +41,7 @@ def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: lis
 
 
 def remember_play(reader: User, item_id: int) -> None:
-    """Record an opened item as played.
-
-    A server of plays that is down is not waited for: the view is known without it.
-    """
+    """Record an opened item as played. A server of plays that is down only means a log line."""
     now = timezone.now()
     try:
         played.record([Play(reader.pk, item_id, now)], now=now)
@@ -55,19 +51,19 @@ def remember_play(reader: User, item_id: int) -> None:
 
 @receiver(account_purged)
 def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Forget a deleted account's feedback, at most `limit` rows; returns their number."""
+    """Delete a deleted account's feedback, at most `limit` rows. Returns how many."""
     return feedback.forget_user(user=user, limit=limit)
 
 
 @receiver(export_requested)
 def export_history(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The files of the reader's history, for their own data."""
+    """Discover's part of the data export."""
     return export.files(reader)
 
 
 @receiver([item_published, item_imported, item_edited, item_withdrawn])
 def note_change(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Inside the transaction of the change, of posts that are public or were."""
+    """Queue public posts, and those that were public, inside the transaction."""
     is_post = item.reply_to_id is None and item.repost_of_id is None
     if is_post and Visibility.PUBLIC in (item.visibility, kwargs.get("visibility_before")):
         indexing.note([item.pk])

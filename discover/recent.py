@@ -1,12 +1,10 @@
-"""A reader's last views: two lists of ids in Redis, of the posts that they opened and of the replies that they saw.
+"""A reader's last views in Redis: the posts that they opened and the replies that they saw.
 
-A list is what the seed article describes: item ids, newest first, each once, 10 of them (`RECENT_VIEWS`), gone 7 days
-after the last. Beside it, in a second key of its slot, stands when each was viewed: milliseconds since 1970, no two of
-a list the same, so that a time is also a place in it. Both are written by one script. An entry whose time was lost
-counts for nothing, and so does one older than `LIFE` in a list that lives on.
+Each list is as in the seed article: item ids, newest first, without duplicates, 10 of them (`RECENT_VIEWS`), deleted 7
+days after the last view. A second key in the same slot has the times: milliseconds since 1970, unique within a list, so
+that a time is also a cursor. One script writes both. Entries without a time, or older than `LIFE`, are ignored.
 
-The lists are per user, whatever device they read on. They are a hint: without Redis nothing is recorded, and what was
-viewed is unknown.
+The lists are per user, on all devices. They are a hint: without Redis nothing is recorded, and views are unknown.
 """
 
 import logging
@@ -34,8 +32,8 @@ LIFE = timedelta(days=7)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
-# KEYS: list, times; ARGV: now in ms, cap, seconds to live, then ids, the newest last. Of two processes whose clocks
-# differ, the later call counts as the later view. Times without a list are those of entries that were evicted.
+# KEYS: list, times. ARGV: now in ms, cap, seconds to live, then ids, newest last. If the clocks of two processes
+# differ, the later call is the later view. Times without a list are of evicted entries.
 RECORD = script(
     """
     local list, times, time = KEYS[1], KEYS[2], tonumber(ARGV[1])
@@ -68,7 +66,7 @@ READ = script(
 
 
 class View(NamedTuple):
-    """A view of an item by a reader. `moment`: milliseconds since 1970, unlike that of any other view in its list."""
+    """A view of an item. `moment`: milliseconds since 1970, unique within the list."""
 
     item_id: int
     moment: int
@@ -79,23 +77,21 @@ class View(NamedTuple):
         return EPOCH + self.moment * MILLISECOND
 
     def age(self, now: datetime) -> timedelta:
-        """How long ago it was at `now`; less than nothing if the clocks of two machines differ."""
+        """The time since the view. Negative if the clocks of two machines differ."""
         return now - self.viewed_at
 
 
 class Views(NamedTuple):
-    """The views of a reader within the last 7 days, newest first, as far as the lists reach."""
+    """A reader's views within 7 days, newest first, if still in the lists."""
 
     items: list[View]
     """Posts that they opened."""
     replies: list[View]
-    """Replies that they opened, or met below a post that they opened."""
+    """Replies that they opened, or saw below an opened post."""
 
 
 class RecentViews:
-    """One list of views. Methods return commands for `connections.pipelined`; `views` understands what `reading`
-    replied.
-    """
+    """One list of views. Methods return commands for `connections.pipelined`. `views` parses the reply to `reading`."""
 
     __slots__ = ("cap", "key", "times")
 
@@ -104,40 +100,40 @@ class RecentViews:
 
     @classmethod
     def of_items(cls, user_id: int) -> "RecentViews":
-        """The list of the posts that a user opened."""
+        """The posts that a user opened."""
         return cls(keys.views(user_id), settings.RECENT_VIEWS)
 
     @classmethod
     def of_replies(cls, user_id: int) -> "RecentViews":
-        """The list of the replies that a user saw."""
+        """The replies that a user saw."""
         return cls(keys.reply_views(user_id), settings.RECENT_REPLY_VIEWS)
 
     def recording(self, ids: Sequence[int], now: datetime) -> Command:
-        """Put these ids on top, the last of them uppermost; those that are in the list already move there."""
+        """Move or add these ids to the top, the last one first."""
         arguments = ((now - EPOCH) // MILLISECOND, self.cap, int(LIFE.total_seconds()), *ids)
         return ("EVALSHA", RECORD, 2, self.key, self.times, *arguments)
 
     def reading(self) -> Command:
-        """The command that reads the list with its times."""
+        """Read the list with its times."""
         return ("EVALSHA", READ, 2, self.key, self.times)
 
     @staticmethod
     def views(reply: Sequence[Sequence[bytes | None]], now: datetime) -> list[View]:
-        """The views in a reply to `reading`, without those that are too old."""
+        """The views in a reply to `reading`, without old ones."""
         oldest = (now - LIFE - EPOCH) // MILLISECOND
         pairs = zip(*reply, strict=True)
         views = [View(int(item), int(moment)) for item, moment in pairs if item is not None and moment is not None]
         return [view for view in views if view.moment > oldest]
 
     def clearing(self) -> Command:
-        """The command that deletes the list."""
+        """Delete the list."""
         return ("DEL", self.key, self.times)
 
 
 def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = (), now: datetime) -> None:
-    """Record that a user viewed these at `now`, each list in the order of viewing; one round trip.
+    """Record views at `now`, each list in the order of viewing. One round trip.
 
-    It waits for Redis as briefly as a page does, and never fails. Nothing is recorded in the read-only mode.
+    It waits only briefly for Redis and never fails. Does nothing in read-only mode.
     """
     if not current().takes_notes:
         return
@@ -155,7 +151,7 @@ def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = 
 
 
 def views_of(user_id: int, *, now: datetime) -> Views | None:
-    """The last views of a user; None if Redis does not answer. One round trip."""
+    """The last views of a user, or None if Redis does not answer. One round trip."""
     items, replies = RecentViews.of_items(user_id), RecentViews.of_replies(user_id)
     try:
         with feeds_errors():
@@ -169,7 +165,7 @@ def views_of(user_id: int, *, now: datetime) -> Views | None:
 
 
 def clear(user_id: int) -> None:
-    """Forget what a user viewed. Raises FeedsUnavailableError: then it is not known to be forgotten."""
+    """Delete a user's views. Raises FeedsUnavailableError if that is uncertain."""
     commands = [RecentViews.of_items(user_id).clearing(), RecentViews.of_replies(user_id).clearing()]
     with feeds_errors():
         pipelined(feeds(), commands)

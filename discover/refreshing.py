@@ -1,4 +1,4 @@
-"""The tables that recall keeps ready, made anew by periodic tasks: how rare words are, and which items are popular.
+"""Tables for recall that periodic tasks rewrite: the rarity of words, and popular items.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -16,16 +16,16 @@ from relations.rules import followers
 from storage import ids
 
 SAMPLE = 100_000
-"""The newest documents, from which the rarity of words is taken."""
+"""Newest documents from which the rarity of words is computed."""
 COMMON = 0.005
-"""The share of the documents above which a word tells nothing."""
+"""Words in a larger share of the documents say nothing."""
 FEW = 5
-"""Documents up to which a word may tell something all the same, on a small site."""
+"""On a small site, words in up to this many documents count all the same."""
 SMALL = 20
-"""Documents up to which a word may tell something all the same, if it is not in a quarter of all."""
+"""Words in up to this many documents count, if they are in less than a quarter of all."""
 
-# The lexemes of a sample as ts_stat counts them. It runs its query by itself, so the bounds stand in its text. Single
-# characters and numbers, which are mostly those of issues, tell nothing.
+# ts_stat counts the lexemes of a sample. It runs its query by itself, so the limits are literals. Single characters and
+# numbers, mostly those of issues, say nothing.
 RARITY = f"""
     INSERT INTO discover_wordrarity (word, rarity)
     SELECT word, ln(total.documents::float8 / ndoc) FROM (
@@ -38,17 +38,17 @@ RARITY = f"""
 """  # noqa: S608
 
 RECENT = 5_000
-"""The newest posts, which may be popular even without a like, because their senders are."""
+"""Newest posts, which may be popular without a like because of their senders."""
 ACTS = 50_000
-"""The newest likes, and the newest items (replies, reposts and quotes count), by which posts become popular."""
+"""Newest likes, and newest items (replies, reposts, quotes), that make posts popular."""
 REPLY = 2
-"""The weight of a reply, repost or quote; a like counts 1."""
+"""The weight of a reply, repost or quote. A like counts 1."""
 FOLLOWER = 0.02
-"""The weight of a follower of the sender, of whom at most MOST_FOLLOWERS are counted."""
+"""The weight of a follower of the sender. At most MOST_FOLLOWERS count."""
 MOST_FOLLOWERS = 200
 PAST = timedelta(hours=1)
-"""At a moment longer ago than this the follows of then are counted, for simulations: on a site of 50 million items they
-lie all over the disk. Now the counts that users carry are taken.
+"""For an older `now`, a simulation, the follows of that time are counted. On a site with 50 million items they are
+spread over the disk, so otherwise the users' current counts are used.
 """
 KEPT = 500
 KEPT_OF_SENDER = 5
@@ -96,7 +96,7 @@ POPULAR = f"""
 
 @transaction.atomic
 def refresh_words(*, now: datetime) -> None:
-    """Make WordRarity anew from what was said before `now`."""
+    """Rewrite WordRarity from documents before `now`."""
     with connection.cursor() as cursor:
         _one_at_a_time(cursor)
         cursor.execute("DELETE FROM discover_wordrarity")
@@ -105,7 +105,7 @@ def refresh_words(*, now: datetime) -> None:
 
 @transaction.atomic
 def refresh_popular(*, now: datetime) -> None:
-    """Make PopularItem anew from what was done before `now`."""
+    """Rewrite PopularItem from acts before `now`."""
     is_past = now < timezone.now() - PAST
     with connection.cursor() as cursor:
         _one_at_a_time(cursor)
@@ -114,5 +114,5 @@ def refresh_popular(*, now: datetime) -> None:
 
 
 def _one_at_a_time(cursor: Any) -> None:
-    """Wait for another refresh to end: what it put in must be seen, and taken out."""
+    """Wait for another refresh to end, because its rows must be deleted."""
     cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.discover.refresh'))")

@@ -1,4 +1,4 @@
-"""The workers' tasks for discover: they call what does the work."""
+"""The workers' tasks for Discover."""
 
 from celery import shared_task
 
@@ -10,7 +10,7 @@ from storage.queue import asks
 @shared_task(name="discover.record_impressions")
 @asks("discover.record_impressions", "SELECT FROM discover_issuedpage WHERE NOT is_recorded")
 def record_impressions() -> None:
-    """Write issued pages into the filters of impressions."""
+    """Add issued pages to the filters of impressions."""
     issued_pages.record_issued_pages()
 
 
@@ -22,23 +22,23 @@ def forget_issued_pages() -> None:
 
 @shared_task(name="discover.refresh_words")
 def refresh_words() -> None:
-    """How rare words are."""
+    """Rewrite the rarity of words."""
     refreshing.refresh_words(now=database_now())
 
 
 @shared_task(name="discover.refresh_popular")
 def refresh_popular() -> None:
-    """Which items are popular."""
+    """Rewrite the popular items."""
     refreshing.refresh_popular(now=database_now())
 
 
 @shared_task(name="discover.index")
 def index() -> None:
-    """Tell OpenSearch, where there is one, what changed."""
+    """Write changes to OpenSearch."""
     indexing.work()
 
 
 @shared_task(name="seen.check_impressions")
 def check_impressions() -> None:
-    """Count how full the week's filters are; the name is that of version 0.1.0, when `seen` had the filters."""
+    """Check how full the filters are. The task's name is from version 0.1.0, when `seen` had the filters."""
     impressions.check(database_now().date())

@@ -1,17 +1,15 @@
 """The Discover tab: the recommended feed as a page.
 
-An item that the feed returns counts as shown and stays away for a week. So the page never asks twice for one thing:
-a *walk* begins with a refresh and goes on page by page, and page N of it is asked for under the request id `WALK.N`.
-The server makes the walk's name, and every form says which page it asks for; a repeated request gets the same page,
-after a lost answer and after the reader's return.
+An item that the feed returns counts as shown and stays away for a week, so the page never asks twice for one thing. A
+*walk* begins with a refresh, and page N has the request id `WALK.N`. The server names the walk, and every form says
+which page it wants. So a repeated request gets the same page, after a lost answer or when the reader returns.
 
-Which walk a browser is on stands in a cookie for as long as what was recalled for it waits to be scrolled in
-(`CANDIDATES_TTL`). People who open a post and come back, look into the other tab or load the page again expect to find
-what they left; new posts they get where they ask for them: by the button, by pulling, by the badge, or when they
-come back after a break. The address could name the walk instead, but then every visit through the tab would be a new
-one, which spends twenty posts that were hardly looked at.
+A cookie has the browser's walk for `CANDIDATES_TTL`. Readers who come back from a post or another tab, or reload, find
+what they left. They get new posts by the button, by pulling, by the badge, or after a break. A walk in the address
+would make every visit a new walk and waste twenty posts each time.
 
-What the page fetches by itself waits under its walk's name in a second cookie, for as long as issued pages are kept.
+Pages that the open page fetched by itself wait under their walk's name in a second cookie, as long as issued pages are
+kept.
 """
 
 import re
@@ -47,21 +45,21 @@ WALK = re.compile(r"[A-Za-z0-9_-]{22}")
 PAGES = 10_000
 CURRENT = "discover"
 COMING = "discover_next"
-"""The cookies; the second is read by templates/timeline/_tabs.html too."""
+"""The cookies. templates/timeline/_tabs.html reads the second one too."""
 
 
 def new_walk() -> str:
-    """A name for a new walk, drawn by chance."""
+    """A random name for a new walk."""
     return secrets.token_urlsafe(16)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def discover(request: PageRequest, reader: User) -> HttpResponse:
-    """The page of items that the reader may like and did not ask for.
+    """The Discover page.
 
-    POST asks for a page of a walk, GET also for the one that the browser is on. A browser that fetches ahead is
-    refused, because its page may never be looked at.
+    POST asks for a page of a walk, GET also for the browser's current one. Prefetching is refused, because nobody may
+    look at the page.
     """
     if request.method == "HEAD" or fetches_ahead(request):
         return HttpResponse(status=200 if request.method == "HEAD" else 503, headers={"Cache-Control": "no-store"})
@@ -98,7 +96,7 @@ def _number(asked: QueryDict) -> int:
 
 
 def _kept(request: PageRequest, name: str) -> str | None:
-    """The walk that a cookie names; a malformed cookie counts as none."""
+    """The walk in a cookie. A malformed one is ignored."""
     walk = request.COOKIES.get(name, "")
     return walk if WALK.fullmatch(walk) else None
 
@@ -110,12 +108,12 @@ def _issue(reader: User, walk: str, number: int) -> FeedPage:
 
 # --- Answers ---------------------------------------------------------------------------------------------
 def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -> HttpResponse:
-    """The page itself. A page fetched for a reader who has gone since begins their next visit."""
+    """The whole page. A page fetched earlier for an absent reader begins their next visit."""
     coming = _kept(request, COMING)
     for walk in filter(None, (asked or _kept(request, CURRENT), coming, new_walk())):
         page = _issue(reader, walk, number)
         if page.items or number > 1:
-            break  # else what it had has been deleted since
+            break  # else its items were deleted since
     coming = coming if coming != walk else None
     context = _context(request, reader, page, walk, number) | {"coming": coming, "next_walk": coming or new_walk()}
     if not page.items and number == 1:
@@ -129,7 +127,6 @@ def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -
 
 
 def _following(request: PageRequest, reader: User, walk: str, number: int) -> HttpResponse:
-    """The next page of a walk."""
     if not wants_part(request):
         return redirect(f"{reverse('discover')}?{urlencode({'walk': walk, 'page': number})}")
     page = _issue(reader, walk, number)
@@ -139,7 +136,7 @@ def _following(request: PageRequest, reader: User, walk: str, number: int) -> Ht
 
 
 def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
-    """The beginning of a new walk, and how much is in it. Without anything new the reader stays where they are."""
+    """The beginning of a new walk. Without new items the page stays."""
     page = _issue(reader, walk, 1)
     count = len(page.items)
     said = ngettext("%(count)s more post", "%(count)s more posts", count) if count else _("Nothing new right now.")
@@ -161,7 +158,7 @@ def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
 
 
 def _fetched(request: PageRequest, reader: User, walk: str) -> HttpResponse:
-    """Whether there is something new, for the badge of an open page. It waits for the reader under its walk."""
+    """Whether there are new items, for an open page's badge. They wait under their walk."""
     page = _issue(reader, walk, 1)
     context = {"coming": walk if page.items else None, "next_walk": walk if page.items else new_walk()}
     response = _answer(request, "discover/_fresh.html", context | _poll(), page)
@@ -182,7 +179,7 @@ def _context(request: PageRequest, reader: User, page: FeedPage, walk: str, numb
 
 
 def _cards(request: PageRequest, reader: User, page: FeedPage) -> list[Card]:
-    """The cards of a page; those offer to follow their senders whom the reader neither follows nor asks to."""
+    """The cards of a page. They offer to follow senders whom the reader neither follows nor asks to follow."""
     senders = followable_among(reader, {int(item.shown.sender.id) for item in page.items})
     cards = Cards(request.user, page.items)
     return [
@@ -201,7 +198,7 @@ def _answer(request: PageRequest, template: str, context: dict[str, object], pag
 
 
 def _stay(request: PageRequest, response: HttpResponse, walk: str, page: FeedPage) -> None:
-    """Let the browser be on this walk; looking at what it has had already does not make it younger."""
+    """Remember the walk in the browser. Viewing an issued page again does not extend it."""
     if page.items and (walk != _kept(request, CURRENT) or "issued" not in page.sources):
         _keep(response, CURRENT, walk)
 
@@ -212,5 +209,5 @@ def _keep(response: HttpResponse, name: str, walk: str) -> None:
 
 
 def _others(reader: User) -> bool:
-    """Whether another sender has published an item that the reader could be shown."""
+    """Whether any other sender has a public post that the reader may see."""
     return Item.objects.public_posts().visible_to(reader).exclude(sender=reader).exists()

@@ -1,4 +1,4 @@
-"""`manage.py discover_index`: make the index in OpenSearch and load all public posts into it."""
+"""`manage.py discover_index`: create the OpenSearch index and load all public posts."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -12,16 +12,16 @@ from discover.opensearch_server import OpenSearchError
 
 
 class Command(BaseCommand):
-    """`discover_index`: loads OpenSearch with all public posts."""
+    """Load OpenSearch with all public posts."""
 
     help = "Load OpenSearch with all public posts, newest first. Stopped, it goes on where it was when it is run again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Whether the index is made anew."""
+        """Add --anew."""
         parser.add_argument("--anew", action="store_true", help="Delete the index first.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Load the index. Raises CommandError without an OpenSearch, or where it fails."""
+        """Load the index. Raises CommandError."""
         if not settings.OPENSEARCH_URL:
             raise CommandError("There is no OpenSearch: FEEDSITE_OPENSEARCH_URL is not set.")
         try:
