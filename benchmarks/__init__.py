@@ -1,5 +1,5 @@
 """Benchmarks. Each asks one question, and measures peers and limits in the same run.
 
-`python3 manage.py bench` runs them in a data folder of their own. Read ratios, not absolutes: the peers take turns with
-what is measured, so a busy machine slows both.
+`python3 manage.py bench` runs them in their own data folder. Read ratios, not absolute numbers: a busy machine slows
+the peers too.
 """

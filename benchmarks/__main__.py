@@ -18,7 +18,7 @@ from benchmarks.measure import QUICK, Report, Size
 from benchmarks.report import as_text, machine, renew, write
 
 FEEDS_MEMORY = "6gb"
-"""More than the windows of 20,000 readers of level 3 take. Nothing may be evicted during a measurement."""
+"""More than the windows of 20,000 readers at level 3, so nothing is evicted during a measurement."""
 
 GROUPS = (
     ("idle:Alone", {"idle": "idle:run"}),
@@ -44,12 +44,12 @@ GROUPS = (
     ("growth:Growing", {"growth_items": "growth:items"}),
     ("discover:RealData", {"discover_quality": "discover:quality"}),
 )
-"""The data of each group, and its benchmarks in the order in which they run."""
+"""The data of each group, and its benchmarks in order."""
 KNOWN = tuple(name for _, names in GROUPS for name in names)
 REAL = ("discover_quality",)
 """Benchmarks that need a data set."""
 BY_NAME = ("soak",)
-"""Benchmarks that take an hour, and run only by name."""
+"""Benchmarks that take an hour and run only by name."""
 
 
 def main() -> None:
@@ -71,7 +71,7 @@ def main() -> None:
                 continue
             reports[name] = report
             print(as_text(report), end="\n\n", flush=True)
-            # Saved after each benchmark: a later failure loses nothing.
+            # Saved after each benchmark, so a later failure loses nothing.
             if options.json:
                 write(options.json, reports)
             if options.page:
@@ -107,7 +107,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Report | None]]:
-    """Each benchmark's report. None for one that failed: the others still run."""
+    """Each benchmark's report. None if it failed: the others still run."""
     for data_name, names in GROUPS:
         chosen = [name for name in options.name if name in names]
         if not chosen:
@@ -121,7 +121,7 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
             begin = time.perf_counter()
             try:
                 report: Report = _named(names[name])(data)
-            except Exception:  # noqa: BLE001 (whatever it was, the others go on)
+            except Exception:  # noqa: BLE001 (the other benchmarks still run)
                 traceback.print_exc()
                 yield name, None
                 continue
@@ -138,10 +138,7 @@ def _named(name: str) -> Any:
 
 @contextmanager
 def own_site() -> Iterator[None]:
-    """Servers and a migrated database in a temporary folder. Must come before Django reads its settings.
-
-    The environment's settings and the coverage of a test run are left out.
-    """
+    """Servers and a migrated database in a temporary folder. Call it before Django reads its settings."""
     with tempfile.TemporaryDirectory(prefix="feedsite-bench-", ignore_cleanup_errors=True) as folder:
         theirs = ("FEEDSITE_", "COVERAGE_")
         for name in [name for name in os.environ if name.startswith(theirs) and name != "FEEDSITE_VENV"]:
@@ -152,7 +149,7 @@ def own_site() -> Iterator[None]:
             "FEEDSITE_ENV_FILE": os.devnull,
             "FEEDSITE_FEEDS_MEMORY": FEEDS_MEMORY,
             "FEEDSITE_LOG_LEVEL": "WARNING",
-            "FEEDSITE_RATE_SCALE": "1e6",  # every call is counted, none is refused
+            "FEEDSITE_RATE_SCALE": "1e6",  # calls are counted but never refused
             "FEEDSITE_REDIS_TIMEOUT_SECONDS": "1",  # a busy machine is no outage
         }
         import django

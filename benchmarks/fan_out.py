@@ -1,12 +1,12 @@
 """How many deliveries a second does one process make, against the least that Redis could be asked to do?
 
-Measured: `storage.window.deliver` (windows with floor and trim), and `fanout.fan_out` as a worker runs it (claim,
+It measures `storage.window.deliver` (windows with floor and trim), and `fanout.fan_out` as in a worker (claim,
 followers from PostgreSQL, deliveries, completion). The limit: ZREMRANGEBYRANK and ZADD for the same followers as RESP
-bytes, two chunks in flight, into keys of the same content that are trimmed at every ZADD. `trimmed rarely` is the same
-with as few trims as windows need (one in slack + 1), and has no target. A peer does the first by redis-py's pipeline.
+bytes, two chunks in flight. `trimmed rarely` trims as rarely as windows do (one in slack + 1) and has no target. A peer
+sends the limit's commands by redis-py's pipeline.
 
-All windows are full. Those that are measured stand between the cap and the cap plus its slack, as in the long run, and
-so do the keys of `trimmed rarely`. So trims come as often as they do on a site, and the figures are means.
+All windows are full, with lengths between cap and cap plus slack, as in the long run. So trims are as frequent as on a
+site, and the figures are means.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ from timeline.inbox import Inbox, cap_of
 from timeline.models import Delivery
 
 TARGETS = {1_000: 0.7, 10_000: 0.85}
-"""Least share of the limit's rate for a whole fan-out, by the number of followers."""
+"""Least share of the limit's rate for a whole fan-out, by number of followers."""
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     size = community.size
     report = Report(
         "fan_out",
@@ -51,9 +51,9 @@ def run(community: Community) -> Report:
 
 
 def fill(community: Community, level: int, followers: Sequence[int]) -> None:
-    """Put followers at a level and fill their windows, and keys of the same content for the peers.
+    """Set followers' level and fill their windows, and the peers' keys with the same content.
 
-    The site's own code builds one window for every length between cap and cap plus slack, and the server copies them.
+    The site's code builds one window of every length between cap and cap plus slack. The server copies them.
     """
     client = feeds_for_tasks()
     cap, slack = cap_of(level), settings.WINDOW_SLACK
@@ -86,7 +86,7 @@ def raw_key(follower: int) -> str:
 
 
 def rare_key(follower: int) -> str:
-    """The key of a follower's sorted set for the peer."""
+    """The peer's key for a follower."""
     return f"rarein:{follower}"
 
 
@@ -134,14 +134,14 @@ def _measure(report: Report, community: Community, publisher: int, followers: in
 
 
 def raw(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], cap: int) -> None:
-    """The limit: nothing but a trim by rank and a ZADD, as bytes, two chunks in flight."""
+    """The limit: a trim by rank and a ZADD, as bytes, two chunks in flight."""
     add, trim = _templates(item_id, publisher, cap)
     both = trim + add
     _send(client, [both % ((len(key), key.encode()) * 2) for key in keys], 2)
 
 
 def rarely(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], cap: int, number: int) -> None:
-    """Write an item into raw windows, and trim only the keys that have used up their slack in this round."""
+    """Write an item into raw windows. Trim only keys that have used up their slack."""
     add, trim = _templates(item_id, publisher, cap)
     slack = settings.WINDOW_SLACK
     adds = [add % (len(key), key.encode()) for key in keys]
@@ -150,7 +150,7 @@ def rarely(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str
 
 
 def _templates(item_id: int, publisher: int, cap: int) -> tuple[bytes, bytes]:
-    """ZADD and ZREMRANGEBYRANK in RESP, for the length of a key and the key."""
+    """ZADD and ZREMRANGEBYRANK in RESP, for a key and its length."""
     score, member = b"%d" % item_id, b"%d:%d" % (publisher, item_id)
     above = b"%d" % -cap
     add = b"*4\r\n$4\r\nZADD\r\n$%%d\r\n%%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n"
@@ -159,7 +159,7 @@ def _templates(item_id: int, publisher: int, cap: int) -> tuple[bytes, bytes]:
 
 
 def _send(client: redis.Redis, parts: Sequence[bytes], each: int) -> None:
-    """Send the parts in chunks, and read `each` replies a part while the next chunk is under way."""
+    """Send the parts in chunks. Read `each` replies per part while the next chunk is under way."""
     waiting = 0
     with borrowed(client) as connection:
         answers = replies(connection)
@@ -174,7 +174,7 @@ def _send(client: redis.Redis, parts: Sequence[bytes], each: int) -> None:
 
 
 def by_redis_py(client: redis.Redis, item_id: int, publisher: int, keys: list[str], cap: int) -> None:
-    """Write an item by redis-py's pipeline, as most programs do."""
+    """Write an item by redis-py's pipeline."""
     entry = {f"{publisher}:{item_id}": item_id}
     for first in range(0, len(keys), PIPELINE_LENGTH):
         pipeline = client.pipeline(transaction=False)

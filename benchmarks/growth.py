@@ -1,17 +1,14 @@
 """What grows with the number of followers, and with the number of items?
 
-`growth_followers`: one user publishes with `items.actions.publish`. Then this process does everything that workers do
-for the item: `fan_out` and the ranges that it splits into. Every follower has a window, which costs most. The limit is
-ZREMRANGEBYRANK and ZADD for the same followers, as in fan_out. The page is the first one of a reader who follows the
-sender. A fan-out should be linear (exponent 1), publishing and the page flat.
+`growth_followers`: one user publishes, and this process does the workers' part: `fan_out` and its ranges. Every
+follower has a window. The limit is ZREMRANGEBYRANK and ZADD, as in fan_out. The page is the first one of a follower. A
+fan-out should be linear (exponent 1), publishing and the page flat.
 
-`big_v`: a big-V publishes, and the item goes to the active fans of level 3. All other followers are of level 1 and pull
-the outbox. "Set gone" is the first fan-out after the set of active fans was lost or has expired, so it is built from
-PostgreSQL first.
+`big_v`: a big-V publishes to the active fans of level 3. All others have level 1 and pull the outbox. "Set gone" is the
+first fan-out after the set of active fans was lost, so PostgreSQL builds it first.
 
-`growth_items`: the site's own functions on communities of several sizes, generated one after another in the same
-database. Senders grow with the items, and everything else stays as it is. A call should cost the same. What VACUUM
-reads grows as the tables do.
+`growth_items`: the site's functions on communities of several sizes, in the same database one after another. Only items
+and senders grow. A call should cost the same. VACUUM grows with the tables.
 """
 
 import time
@@ -61,12 +58,12 @@ from timeline.models import Delivery, DeliveryRange
 LIMIT = 20
 CHUNK = 10_000
 OWN_ITEMS = 5
-"""Newest items of each sender. A page of their readers shows these, and others below."""
+"""Newest items of each sender, on the page of their readers together with others."""
 LINEAR, FLAT = 1.05, 0.03
 """Limits of exponents. A flat call costs 1.23 times as much for a thousand times the followers."""
 BIG_V = 1.3
 FLAT_ITEMS = 1.5
-"""Limit of a call on the most items over the same call on the fewest."""
+"""Limit of a call with the most items over the same call with the fewest."""
 FOLLOWERS = "How do publishing, a whole fan-out and a reader's page grow from a thousand followers to a million?"
 BIG_V_FANS = "Does publishing by a big-V cost the same with a thousand active fans among ten thousand or a million?"
 MORE_ITEMS = "How do pages, writes, search and VACUUM grow with the number of items?"
@@ -79,27 +76,27 @@ MINE = """
 
 
 class Followers:
-    """Senders with a thousand to a million followers. The followers of the smaller are among those of the larger.
+    """Senders with a thousand to a million followers. The smaller ones' followers also follow the larger ones.
 
-    Each follower has a window of one entry: full ones of a million would need 80 GB. Every sender has readers of their
-    own, with full inboxes.
+    Each follower has a window of one entry, because a million full ones would need 80 GB. Every sender has their own
+    readers, with full inboxes.
     """
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
         self.publishers = {count: FIRST_PUBLISHER + place for place, count in enumerate(size.growth_followers)}
-        """By their number of followers: the first of `followers`."""
+        """By number of followers. Theirs are the first of `followers`."""
         self.followers = range(FIRST_FOLLOWER, FIRST_FOLLOWER + max(size.growth_followers))
         fewest = size.growth_followers[1]
         self.active = self.followers[:fewest][:: fewest // size.active][: size.active]
-        """Followers at level 3, spread among those of all senders but the smallest. All others are at level 1."""
+        """Followers at level 3, spread over all senders but the smallest. All others are at level 1."""
         free = iter(range(FIRST_READER, FIRST_PUBLISHER))
         self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.growth_followers}
-        """By the number of followers of a sender whom they follow."""
+        """By number of followers of their sender."""
         self.seconds = 0.0
 
     def build(self) -> None:
-        """Generate everything, in place of earlier data."""
+        """Replace all data."""
         begin = time.perf_counter()
         size = self.size
         senders = size.senders // 40
@@ -136,12 +133,12 @@ class Followers:
         )
 
     def senders(self) -> dict[int, User]:
-        """The publishers, by their number of followers."""
+        """The publishers, by number of followers."""
         found = User.objects.in_bulk(self.publishers.values())
         return {count: found[publisher] for count, publisher in self.publishers.items()}
 
     def set_big_v(self, counts: Iterable[int]) -> None:
-        """Make senders big-Vs with their active fans known, and all others ordinary."""
+        """Make these senders big-Vs with known active fans, and all others ordinary."""
         chosen = [self.publishers[count] for count in counts]
         User.objects.filter(is_big_v=True).update(is_big_v=False)
         User.objects.filter(pk__in=chosen).update(is_big_v=True)
@@ -150,7 +147,7 @@ class Followers:
 
 
 def give_windows(followers: Sequence[int]) -> None:
-    """Give each a window of one old entry, and a key of the same content for the peer."""
+    """Give each a window of one old entry, and a key with the same content for the peer."""
     client = feeds_for_tasks()
     old = Entry(2**20, 1)
     build_window("model:window", [old])
@@ -162,7 +159,7 @@ def give_windows(followers: Sequence[int]) -> None:
 
 
 def _copy(model: bytes, key: str) -> bytes:
-    """RESP by hand: packing millions of commands takes longer than running them."""
+    """RESP by hand, because packing millions of commands takes longer than running them."""
     return b"*4\r\n$4\r\nCOPY\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$7\r\nREPLACE\r\n" % (
         *(len(model), model),
         *(len(key), key.encode()),
@@ -170,20 +167,20 @@ def _copy(model: bytes, key: str) -> bytes:
 
 
 def deliver_all(item_id: int) -> None:
-    """Do all that workers do for an item: the fan-out, and the ranges that it was split into."""
+    """Do the workers' part for an item: the fan-out and its ranges."""
     if not fanout.fan_out(item_id):
         for range_id in DeliveryRange.objects.filter(delivery_id=item_id).order_by("pk").values_list("pk", flat=True):
             fanout.fan_out_range(range_id)
 
 
 def nothing_left() -> bool:
-    """Whether every delivery was completed. Messages to workers, which do not run, are purged."""
+    """Whether every delivery is complete. Purges messages to workers, because none run."""
     app.control.purge()
     return not Delivery.objects.exists()
 
 
 class Work:
-    """One sender's items, and what they cost, in seconds."""
+    """One sender's items, and their costs in seconds."""
 
     def __init__(self, followed: Followers, sender: User, count: int) -> None:
         self.sender, self.count = sender, count
@@ -193,7 +190,7 @@ class Work:
         self.last = 0
 
     def publish_and_deliver(self, number: int) -> None:
-        """Publish an item and deliver it, and note its times."""
+        """Publish and deliver an item, and store the times."""
         begin = time.perf_counter()
         item = publish(sender=self.sender, content={"text": f"growth {number}"})
         published = time.perf_counter()
@@ -209,7 +206,7 @@ class Work:
         self.last = item.pk
 
     def raw(self, number: int) -> None:
-        """Write the same entries to Redis by the shortest way, and note the time."""
+        """Write the same entries to Redis in the shortest way, and store the time."""
         ((item_id,),) = fetch("SELECT feedsite_next_id()")
         begin = time.perf_counter()
         raw(feeds_for_tasks(), item_id, self.sender.pk, self.raw_keys, 1000)
@@ -224,18 +221,18 @@ class Work:
         self.times["fan-out, set gone"].append(time.perf_counter() - begin)
 
     def forget(self, count: int) -> None:
-        """Leave out the first rounds, which warmed everything up."""
+        """Drop the warm-up rounds."""
         for series in self.times.values():
             del series[:count]
 
     def has_arrived(self, follower: int) -> bool:
-        """Whether a follower's inbox holds the last item."""
+        """Whether a follower's inbox has the last item."""
         return feeds_for_tasks().zscore(Inbox(follower).key, Entry(self.last, self.sender.pk).member) is not None
 
 
 # --- Followers -----------------------------------------------------------------------------------------------
 def followers(followed: Followers) -> Report:
-    """Run growth_followers, and return its report."""
+    """Run growth_followers."""
     size = followed.size
     report = Report(
         "growth_followers",
@@ -317,7 +314,7 @@ def _pages(followed: Followers) -> dict[int, list[float]]:
 
 # --- A big-V -------------------------------------------------------------------------------------------------
 def big_v(followed: Followers) -> Report:
-    """Run big_v, and return its report."""
+    """Run big_v."""
     size = followed.size
     counts = list(followed.publishers)[1:]
     report = Report(
@@ -358,7 +355,7 @@ def big_v(followed: Followers) -> Report:
 
 
 def _check(work: Work, followed: Followers) -> None:
-    """The active fans have the last item, and no other follower has it."""
+    """Only the active fans have the last item."""
     active = set(followed.active)
     others = (follower for follower in work.people if follower not in active)
     assert all(work.has_arrived(follower) for follower in active)
@@ -373,14 +370,14 @@ class Growing:
         self.size = size
 
     def build(self) -> None:
-        """Do nothing: each community is made when its turn comes."""
+        """Do nothing: `community` builds each one."""
 
     def described(self) -> str:
         """The data set in a line."""
         return f"Communities of {' and '.join(f'{count:,}' for count in self.size.growth_items)} items"
 
     def community(self, items: int) -> Community:
-        """Make the community of a size."""
+        """Build the community of a size."""
         made = Community(replace(self.size, items=items, senders=max(items // 50, self.size.senders // 50)))
         made.build()
         made.index_words(items)
@@ -388,7 +385,7 @@ class Growing:
 
 
 def items(growing: Growing) -> Report:
-    """Run growth_items, and return its report."""
+    """Run growth_items."""
     sizes, calls = growing.size.growth_items, growing.size.growth_calls
     few, many = min(sizes), max(sizes)
     report = Report(
@@ -407,7 +404,7 @@ def items(growing: Growing) -> Report:
 
 
 def _calls(community: Community, calls: int) -> dict[str, float]:
-    """Median seconds of each call on a community."""
+    """Median seconds of each call."""
     now = timezone.now()
     middle = [count for count in community.readers if count <= 200][-1]
     readers = users(community.readers[middle])

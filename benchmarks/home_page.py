@@ -1,20 +1,17 @@
 """The cost of a page of home: by followees, far down, and over thousands of items that its reader may not see.
 
-`home_page` is held to the shortest way to the same rows. Measured: the page (ids, verified and hydrated, as the API
-shows them), and its ids alone. Two peers: redis-py reads 20 ids and one prepared SELECT reads the same columns; and the
-best plain-SQL pull (LATERAL top-k per followee, then the same columns). Hybrid readers (level 2, 200 ordinary
-followees) also pull big-Vs' outboxes. Their peer reads the same outboxes by a redis-py pipeline and merges them. With
-too many outboxes the site pulls from PostgreSQL, so that page is held to the pull, and so is the page of a reader
-without an inbox. A returning reader of low level is held to one of level 3. Readers of hashtags merge the outboxes of
-ten, each of which a post in 500 has. Every round takes the next reader of a kind, the same one for all.
+`home_page` is compared with the shortest way to the same rows. It measures the whole page and its ids alone. Peers:
+redis-py reads 20 ids and one prepared SELECT the columns; the best plain-SQL pull (LATERAL top-k per followee). Hybrid
+readers (level 2, 200 ordinary followees) also pull big-Vs' outboxes, and their peer merges the same outboxes. With too
+many outboxes, or without an inbox, the site pulls, so those pages are compared with the pull. A returning reader of low
+level is compared with one of level 3. Readers of hashtags merge ten outboxes, each with one post in 500. Every round
+takes the next reader of a kind, the same for all.
 
-`depth`: readers walk in pages of 20 through an inbox of cap 1000, past its floor. "Past the floor" is the first page
-below what the inbox holds, pulled from PostgreSQL, with nothing kept of an earlier pull. "Tail" is the page after it,
-served from what that pull kept.
+`depth`: readers page by 20 through an inbox of cap 1000, past its floor. "Past the floor" is the first page below the
+inbox, pulled from PostgreSQL without an earlier tail. "Tail" is the page after it.
 
 `hidden`: readers of 200 followees follow one more. That one publishes for mutuals and does not follow back, publishes
-for themself, is suspended, or reposted what was deleted. A page looks through a bounded number of such reposts, and is
-short.
+for themself, is suspended, or reposted deleted items. A page checks a bounded number of such reposts, and is short.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,10 +51,10 @@ PULLED = 1.15
 MANY_OUTBOXES = 100
 """From this number of outboxes on, a page is pulled."""
 INBOX_FROM = 50
-"""The policy's `inbox_from` for readers without an inbox."""
+"""`inbox_from` for readers without an inbox."""
 RETURNED = 1.3
 FLAT = 1.2
-"""Limit of a page for 1000 followees over one for 10."""
+"""Limit of a page with 1000 followees over one with 10."""
 
 BY_IDS = f"""
     SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = ANY(%(ids)s)
@@ -87,7 +84,7 @@ LATERAL, TAGGED_LATERAL = (
     for ids in (BY_FOLLOWEES, f"{BY_FOLLOWEES} UNION {BY_HASHTAGS}")
 )
 HASHTAGS, FOLLOWED_HASHTAGS = 500, 10
-"""Hashtags of the newest posts, and those of them that a reader follows."""
+"""Hashtags in the newest posts, and those that a reader follows."""
 TAG_ITEMS = f"""
     INSERT INTO items_itemtag (tag, item_id)
     SELECT 'bench' || row_number() OVER (ORDER BY id) %% {HASHTAGS}, id
@@ -132,7 +129,7 @@ FORGET = (
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     size = community.size
     report = Report(
         "home_page",
@@ -163,7 +160,7 @@ def run(community: Community) -> Report:
 
 
 class Peers:
-    """The shortest ways to the same rows, on connections of their own."""
+    """The shortest ways to the same rows, on their own connections."""
 
     def __init__(self, truth: "psycopg.Connection[tuple[object, ...]]") -> None:
         self.truth = truth
@@ -174,7 +171,7 @@ class Peers:
         return self.truth.execute(query, params, prepare=True).fetchall()
 
     def big_vs(self, reader_id: int) -> list[int]:
-        """The ids of the big-Vs whom the reader follows."""
+        """The ids of the reader's big-Vs."""
         rows = self.query(
             """
             SELECT v.id FROM accounts_user v JOIN relations_follow f ON f.followee_id = v.id
@@ -198,12 +195,12 @@ class Peers:
         return self.query(BY_IDS, ids=ids, reader=reader_id)
 
     def by_lateral(self, reader_id: int, query: str) -> list[tuple[object, ...]]:
-        """The page by one LATERAL query, without Redis."""
+        """The page by one LATERAL query."""
         return self.query(query, reader=reader_id)
 
 
 def _measure_hashtags(report: Report, peers: Peers, community: Community) -> None:
-    """Measure the page of readers who follow hashtags."""
+    """Readers who follow hashtags."""
     with connection.cursor() as cursor:
         cursor.execute(TAG_ITEMS, {"count": community.size.searched})
         cursor.execute("VACUUM ANALYZE items_itemtag")
@@ -257,7 +254,7 @@ def _measure(
 
 
 def _compare(report: Report, community: Community) -> None:
-    """Compare a page for few followees with one for many."""
+    """Few followees against many."""
     counts = [count for count in community.readers if count <= 1000]
     few, many = min(counts), max(counts)
     times = _in_turn(community, {"few": community.readers[few], "many": community.readers[many]})
@@ -265,7 +262,7 @@ def _compare(report: Report, community: Community) -> None:
 
 
 def _compare_returned(report: Report, community: Community) -> None:
-    """Compare readers of level 2, and then of level 1, with readers of level 3 who follow as many."""
+    """Readers of levels 2 and 1 against readers of level 3 with as many followees."""
     count = min(community.hybrids)
     returned, daily = community.hybrids[count], community.readers[FOLLOWEES_OF_HYBRIDS]
     for level in (2, 1):
@@ -287,7 +284,7 @@ def _in_turn(community: Community, reader_ids: Mapping[str, Sequence[int]]) -> T
 
 
 def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
-    """The candidates of a first page from inbox and outboxes, unverified, in one round trip."""
+    """The unverified candidates of a first page from inbox and outboxes, in one round trip."""
     wanted = LIMIT + 1 + SLACK
     windows = [Inbox(reader_id), *(Outbox(big_v) for big_v in big_vs)]
     counts = [wanted] * len(windows)
@@ -298,7 +295,7 @@ def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
 
 # --- Depth ---------------------------------------------------------------------------------------------------
 def depth(community: Community) -> Report:
-    """Run depth, and return its report."""
+    """Run depth."""
     readers = users(community.readers[FOLLOWEES])
     walks = [walk(reader) for reader in readers]
     floors = [first_below(steps) for steps in walks]
@@ -339,7 +336,7 @@ def depth(community: Community) -> Report:
 
 
 def walk(reader: User) -> list[tuple[int | None, str]]:
-    """The start of each page and what serves it, until two pages past the floor."""
+    """The start and source of each page, until two pages past the floor."""
     pipelined(feeds(), [Tail(reader.pk).drop()])
     steps: list[tuple[int | None, str]] = []
     last_id: int | None = None
@@ -352,13 +349,13 @@ def walk(reader: User) -> list[tuple[int | None, str]]:
 
 
 def first_below(steps: list[tuple[int | None, str]]) -> int:
-    """The place of the first page that PostgreSQL served."""
+    """The place of the first page from PostgreSQL."""
     return next(place for place, (_, source) in enumerate(steps) if source == "sql")
 
 
 # --- Hidden items ---------------------------------------------------------------------------------------------
 def hidden(community: Community) -> Report:
-    """Run hidden, and return its report."""
+    """Run hidden."""
     count = community.size.hidden
     ordinary = community.readers[FOLLOWEES][0]
     readers = {kind: FIRST_HIDDEN + 2 * place for place, kind in enumerate(KINDS)}
@@ -393,7 +390,7 @@ def hidden(community: Community) -> Report:
 
 
 def _publish(cursor: CursorWrapper, kind: str, reader: int, like: int, count: int) -> None:
-    """Add a reader with the followees of `like`, and one followee more with `count` newest items hidden by `kind`."""
+    """Add a reader with the followees of `like`, and one more followee with `count` newest items hidden by `kind`."""
     params = {"reader": reader, "sender": reader + 1, "like": like, "count": count, "active": kind != "suspended"}
     params |= {"visibility": kind if kind in ("mutuals", "self") else "public"}
     cursor.execute(PAIR, params)

@@ -1,11 +1,10 @@
 """What does a page cost over HTTP, against an authenticated DRF view that returns a constant?
 
-granian serves the site with one worker. A client asks in turn over one kept connection. Measured: processor time of
-granian's worker (CPU) by its own clock, of PostgreSQL, of Redis and of two idle Celery workers, and the time that the
-client waits. The constant views use the site's authentication and middleware. One is plain DRF, the other also counts
-every call against a rate, as the site's views do. A reader who follows big-Vs is raised by the first page, so their
-inbox is deepened before measuring begins. Apps ask for the same homes at Mastodon's address with tokens of apps.
-Browsers ask for pages of HTML with a session.
+granian serves the site with one worker, and a client asks over one kept connection. It measures processor time (CPU) of
+granian's worker by its own clock, of PostgreSQL, Redis and two idle Celery workers, and the client's waiting time. The
+constant views use the site's authentication and middleware. One is plain DRF, the other also counts calls against a
+rate. The first page raises readers who follow big-Vs, so their inbox is deepened before the measurement. Apps request
+the same homes at Mastodon's address. Browsers request HTML pages with a session.
 """
 
 import time
@@ -31,11 +30,11 @@ APPS_PAGE = "/api/v1/timelines/home"
 PLAIN = "plain constant"
 COUNTED = "counted constant"
 FOLLOWEES = 200
-"""Followees of the reader whose browser asks for pages."""
+"""Followees of the reader with the browser."""
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     size = community.size
     report = Report(
         "http_page",
@@ -93,12 +92,12 @@ def constants(user: User) -> dict[str, Sequence[Request]]:
 
 
 def for_apps(name: str) -> str:
-    """The name of a page as apps ask for it."""
+    """The name of a page for apps."""
     return f"{name}, for apps"
 
 
 def html_pages(community: Community) -> dict[str, str]:
-    """Addresses of pages for browsers, by their names."""
+    """Addresses of HTML pages, by name."""
     sender = User.objects.get(pk=community.size.big_vs + 1)
     return {
         "home": "/",
@@ -112,23 +111,23 @@ def html_pages(community: Community) -> dict[str, str]:
 
 # --- The addresses that granian serves -----------------------------------------------------------------------
 class ConstantView(APIView):
-    """The least that an authenticated DRF view does, with nothing of the site but its authentication."""
+    """The least that an authenticated DRF view does, with only the site's authentication."""
 
     def get(self, request: DrfRequest) -> Response:
-        """A constant as JSON."""
+        """A constant."""
         return Response({"answer": 42})
 
 
 class CountedConstantView(ApiView):
-    """A constant answer under the site's rules: strict envelope, and every call counted against a rate."""
+    """A constant under the site's rules: strict envelope, and calls counted against a rate."""
 
     def get(self, request: DrfRequest) -> Response:
-        """A constant as JSON."""
+        """A constant."""
         return Response({"answer": 42})
 
 
 def processor_time(request: HttpRequest) -> HttpResponse:
-    """User and system seconds of this process so far."""
+    """User and system seconds of this process."""
     return HttpResponse(repr(time.process_time()))
 
 

@@ -1,8 +1,8 @@
 """How much memory and processor time does an idle site take?
 
-`up` runs as people start it, in a folder of its own, with the demo community. Its processes and those of its embedded
-servers are measured after a pause, and again after visits to every page. Memory is proportional (PSS: a page that n
-processes share counts one n-th for each). Processor time is user and system.
+`up` runs with the demo community in its own folder. All its processes are measured after a pause, and again after
+visits to every page. Memory is proportional (PSS): a page shared by n processes counts one n-th for each. Processor
+time is user and system.
 """
 
 import http.client
@@ -30,13 +30,13 @@ ROUNDS = 20
 
 
 class Alone:
-    """The data of this benchmark: the demo community."""
+    """The demo community."""
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
 
     def build(self) -> None:
-        """Do nothing: `up` makes the demo community."""
+        """Do nothing: `up` builds it."""
 
     def described(self) -> str:
         """The data set in a line."""
@@ -44,7 +44,7 @@ class Alone:
 
 
 def run(alone: Alone) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     seconds = alone.size.idle_seconds
     report = Report(
         "idle",
@@ -77,7 +77,7 @@ def run(alone: Alone) -> Report:
 
 @contextmanager
 def up(folder: Path) -> Iterator[int]:
-    """Run `up --demo` in a folder. Yields the port of its pages."""
+    """Run `up --demo` in a folder. Yields its port."""
     (port,) = free_ports(1)
     own = {name: value for name, value in os.environ.items() if not name.startswith(("FEEDSITE_", "PROMETHEUS_"))}
     kept = {name: os.environ[name] for name in ("FEEDSITE_VENV",) if name in os.environ}
@@ -102,7 +102,7 @@ def up(folder: Path) -> Iterator[int]:
 
 
 def visit(folder: Path, port: int) -> None:
-    """Log in as one of the demo community, and ask for every page several times."""
+    """Log in as a member of the demo community, and request every page several times."""
     found = re.search(r"login: (\S+)  password: (\S+)", (folder / "demo.txt").read_text())
     assert found
     _, cookies, page = asked(port, "GET", "/login", {})
@@ -120,7 +120,7 @@ def visit(folder: Path, port: int) -> None:
 def asked(
     port: int, method: str, path: str, cookies: dict[str, str], body: str | None = None
 ) -> tuple[int, dict[str, str], str]:
-    """Status, cookies and text of one answer, on a connection of its own, so that all processes have a turn."""
+    """Status, cookies and text of an answer. Each has its own connection, so that all processes take part."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Host": "localhost", "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
     if body is not None:

@@ -1,12 +1,12 @@
 """What does a page of the live feed cost, against a packed pipeline of ZREVRANGE over the same lineups?
 
-In process: the first page as the reader waits for it (`live_page`), with the snapshot that is written after it (`and
-keep`), a following page from the snapshot, and one among the replays. The limit: ZREVRANGE over the lineups of all
-followed hosts with something scheduled, packed once and sent over the same connection, alone, and with one prepared
-SELECT of twenty such rows. A peer asks the same by redis-py's pipeline.
+In process: the first page as the reader waits for it (`live_page`), with the snapshot written after it (`and keep`), a
+following page from the snapshot, and one of replays. The limit: ZREVRANGE over the lineups of all followed hosts with a
+schedule, packed once and sent over the same connection, alone and with one prepared SELECT of twenty rows. A peer asks
+the same by redis-py's pipeline.
 
-Over HTTP: processor time of the worker (granian, one), of PostgreSQL and of Redis for a page, and what that makes of
-15,000 first pages a second.
+Over HTTP: processor time of one granian worker, PostgreSQL and Redis per page, extrapolated to 15,000 first pages a
+second.
 """
 
 import secrets
@@ -33,7 +33,7 @@ from storage.connections import feeds, feeds_for_tasks, fetch, id_array, pipelin
 LIMIT = 20
 LIMITS = ("packed ZREVRANGE", "packed ZREVRANGE and one query")
 PEAK = 15_000
-"""First pages a second that an article on timelines reports, for readers of fewer than ten hosts."""
+"""First pages a second in an article on timelines, for readers of fewer than ten hosts."""
 FEED = f"/api/v1/live/feed?page_size={LIMIT}"
 FIRST_HOST = 3_000_001
 FIRST_READER = 3_500_001
@@ -42,7 +42,7 @@ FOLLOWED = """
     SELECT h.user_id FROM relations_follow f JOIN live_host h ON h.user_id = f.followee_id AND h.scheduled > 0
     WHERE f.follower_id = %s
 """
-# Each tenth host is live, each second has something planned. All other sessions are replays of the last weeks.
+# Each tenth host is live, each second has something planned. All others are replays of the last weeks.
 MADE = """
     WITH made AS (
         SELECT host, n, CASE WHEN n = 1 AND host %% 10 = 0 THEN 'live' WHEN n = 2 AND host %% 2 = 0 THEN 'upcoming'
@@ -80,7 +80,7 @@ FOLLOW = """
 
 
 class Hosts:
-    """The data set: hosts with many sessions, and `readers` by the number of hosts whom they follow."""
+    """Hosts with many sessions, and `readers` by number of followed hosts."""
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
@@ -89,7 +89,7 @@ class Hosts:
         self.seconds = 0.0
 
     def build(self) -> None:
-        """Generate everything. Write the lineups and the inboxes of replays."""
+        """Generate everything, with lineups and inboxes of replays."""
         begin = time.perf_counter()
         size, people = self.size, [reader for group in self.readers.values() for reader in group]
         params = {"first": FIRST_HOST, "hosts": size.live_hosts, "each": size.live_sessions}
@@ -123,7 +123,7 @@ class Hosts:
 
 
 def run(hosts: Hosts) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     size = hosts.size
     report = Report(
         "live",

@@ -1,12 +1,12 @@
 """How does the site behave at the machine's limit, and beyond it?
 
-`up` runs on one processor with one process of web. The generator runs on another one and asks as people do: home for
-apps and browsers, deeper pages, items, how much is new, pictures, streams, and one write in ten calls.
+`up` runs on one processor with one web process. The generator runs on another, and mixes calls as people do: home for
+apps and browsers, deeper pages, items, news, pictures, streams, and one write in ten calls.
 
-A closed loop finds the capacity, the most calls that the site answers in a second. Open loops then come at
-shares of it by chance, and beyond it. Times count from when a call was to be sent, so they hold all waiting. Calls that
-are shed are answered 503 with Retry-After. At the end PostgreSQL is asked for every write that was acknowledged, and
-for those that were answered 503.
+A closed loop finds the capacity: the most answered calls a second. Open loops then send random calls at shares of it,
+and beyond it. Times count from when a call should have been sent, so they include all waiting. Shed calls are answered
+503 with Retry-After. At the end PostgreSQL is checked for every acknowledged write, and for those that were answered
+503.
 """
 
 import asyncio
@@ -59,9 +59,9 @@ ACTIVE_FANS = 1_000
 """Followers of the big-V who take pushes."""
 FILES = 8_192
 WAIT_SECONDS = 30.0
-"""Limit of a call's wait for its answer."""
+"""Longest wait for an answer."""
 IDLE_SECONDS = 20.0
-"""Age of a free connection that is not used again: the server closes those that are silent for 30."""
+"""A free connection older than this is not used again, because the server closes silent ones after 30."""
 SHED = 503
 LIKED = """
     SELECT count(*) FROM unnest(%s::bigint[], %s::bigint[]) AS said(user_id, item_id)
@@ -86,7 +86,7 @@ FOLLOWS = """
 
 # --- The people ----------------------------------------------------------------------------------------------
 class Crowd:
-    """The data set: people 1 to `size.load_people`, and behind them a big-V."""
+    """People 1 to `size.load_people`, and a big-V."""
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
@@ -99,7 +99,7 @@ class Crowd:
         self.seconds = 0.0
 
     def build(self) -> None:
-        """Generate everything, in place of earlier data."""
+        """Replace all data."""
         begin = time.perf_counter()
         size = self.size
         emptied(find_people=False)
@@ -141,18 +141,18 @@ class Crowd:
 
 
 class Ledger:
-    """The writes that were sent, by their answers. They are compared with PostgreSQL at the end."""
+    """The writes sent, by answer, for comparison with PostgreSQL."""
 
     def __init__(self) -> None:
         self.done: dict[str, list[tuple[int, int | str]]] = {"publish": [], "like": [], "follow": []}
         self.refused: dict[str, list[tuple[int, int | str]]] = {"publish": [], "like": [], "follow": []}
         self.unknown = 0
-        """Writes with another answer or none. They may have been done or not."""
+        """Writes with another answer or none, which may have happened."""
         self.published: dict[int, float] = {}
         """When each item was acknowledged."""
 
     def note(self, kind: str, user: int, what: int | str) -> Callable[["Answer"], None]:
-        """A function that takes the answer to a user's write. `what` is the text, the item or the followee."""
+        """A function for the answer to a write. `what` is the text, the item or the followee."""
 
         def told(answer: Answer) -> None:
             if 200 <= answer.status < 300:
@@ -167,23 +167,23 @@ class Ledger:
         return told
 
     def lost(self) -> int:
-        """Acknowledged writes that PostgreSQL does not have."""
+        """Acknowledged writes that PostgreSQL lacks."""
         return sum(len(pairs) - _found(kind, pairs) for kind, pairs in self.done.items())
 
     def carried_out(self) -> int:
-        """Writes that PostgreSQL has, though they were answered 503."""
+        """Writes answered 503 that PostgreSQL has."""
         return sum(_found(kind, pairs) for kind, pairs in self.refused.items())
 
 
 def _found(kind: str, pairs: list[tuple[int, int | str]]) -> int:
-    """The number of these writes that PostgreSQL has."""
+    """How many of these writes PostgreSQL has."""
     statement = {"publish": PUBLISHED, "like": LIKED, "follow": FOLLOWED}[kind]
     ((count,),) = fetch(statement, [[user for user, _ in pairs], [what for _, what in pairs]])
     return int(count)
 
 
 class Acts:
-    """Draws the next call. No person likes an item twice, or follows somebody twice."""
+    """Draws the next call. Nobody likes an item or follows somebody twice."""
 
     def __init__(self, crowd: Crowd, ledger: Ledger, chance: random.Random) -> None:
         self.crowd, self.ledger, self.chance = crowd, ledger, chance
@@ -208,15 +208,15 @@ class Acts:
         return act()
 
     def someone(self) -> int:
-        """A person."""
+        """A random person."""
         return self.chance.choice(self.crowd.people)
 
     def get(self, kind: str, path: str, *, opens: bool = False) -> "Call":
-        """A GET of the API by a person."""
+        """A GET of the API by a random person."""
         return Call(kind, self.request("GET", path, self.someone()), opens=opens)
 
     def like(self) -> "Call":
-        """A like of an item."""
+        """A like."""
         user, item = self.pair("like", lambda: self.chance.choice(self.crowd.items))
         return Call("like", self.request("PUT", f"/items/{item}/like", user), self.ledger.note("like", user, item))
 
@@ -233,7 +233,7 @@ class Acts:
         return Call(kind, request, self.ledger.note("publish", user, words))
 
     def pair(self, kind: str, draw: Callable[[], int]) -> tuple[int, int]:
-        """A person and something else, drawn together for the first time."""
+        """A person and something else, each pair only once."""
         while True:
             drawn = (kind, self.someone(), draw())
             if drawn not in self.used and not (kind == "follow" and drawn[1] == drawn[2]):
@@ -246,7 +246,7 @@ class Acts:
 
 
 def text(method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b"") -> bytes:
-    """A request as it goes over the wire."""
+    """A request as bytes."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
@@ -255,7 +255,7 @@ def text(method: str, path: str, headers: dict[str, str] | None = None, body: by
 
 # --- The generator -------------------------------------------------------------------------------------------
 class Answer(NamedTuple):
-    """The status is 0 without an answer, and `retry_after` is empty without that header."""
+    """`status` is 0 without an answer."""
 
     status: int
     retry_after: str
@@ -263,7 +263,7 @@ class Answer(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A request. `told` gets the answer. `opens` is for a stream, which is answered when it is open."""
+    """A request. `told` gets the answer. `opens`: a stream, answered when it is open."""
 
     kind: str
     request: bytes
@@ -272,7 +272,7 @@ class Call(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A call that was made. Its times are of time.monotonic(), from when it was to be sent."""
+    """A completed call. Times are of time.monotonic(). `intended` is when it should have been sent."""
 
     kind: str
     intended: float
@@ -281,7 +281,7 @@ class Made(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """The time that its client waited."""
+        """The time that the client waited."""
         return self.ended - self.intended
 
 
@@ -297,11 +297,11 @@ NOTHING = Answer(0, "", b"")
 
 
 class Generator:
-    """Makes calls of a server over kept connections. `taken` returns the calls since the last time.
+    """Sends calls over kept connections.
 
-    In an open loop calls come by chance (Poisson), whatever became of earlier ones, and their time counts from when
-    they were to be sent. So a site that stands still delays every call of that time, not only those of waiting clients
-    (no coordinated omission). A call takes a free connection or opens another one, as through a proxy.
+    In an open loop calls come at random times (Poisson), whatever happened to earlier ones. Their time counts from when
+    they should have been sent. So a stalled site delays every call of that time, not only those of waiting clients (no
+    coordinated omission). A call takes a free connection or opens another, as through a proxy.
     """
 
     def __init__(self, port: int, stream_port: int, chance: random.Random) -> None:
@@ -310,7 +310,7 @@ class Generator:
         self.made: list[Made] = []
 
     async def closed(self, calls: Callable[[], Call], *, clients: int, seconds: float) -> None:
-        """Run a closed loop: each client makes the next call as soon as it has its answer."""
+        """A closed loop: each client sends the next call when it has its answer."""
         until = time.monotonic() + seconds
 
         async def client() -> None:
@@ -320,7 +320,7 @@ class Generator:
         await asyncio.gather(*(client() for _ in range(clients)))
 
     async def open(self, calls: Callable[[], Call], *, rate: float, seconds: float) -> None:
-        """Make `rate` calls a second by chance. Returns when all are answered."""
+        """Send `rate` random calls a second. Returns when all are answered."""
         at = time.monotonic()
         until = at + seconds
         running: set[asyncio.Task[None]] = set()
@@ -334,7 +334,7 @@ class Generator:
             await asyncio.wait(running)
 
     async def call(self, call: Call, intended: float) -> None:
-        """Make one call, and note it."""
+        """Send one call, and store the result."""
         answer = await (self.opened if call.opens else self.asked)(call.request)
         self.made.append(Made(call.kind, intended, time.monotonic(), answer._replace(body=b"")))
         if call.told is not None:
@@ -361,7 +361,7 @@ class Generator:
         return Answer(int(head[9:12]), fields.get(b"retry-after", b"").decode(), body)
 
     async def opened(self, request: bytes) -> Answer:
-        """Open a stream and close it. 200 if it was opened."""
+        """Open and close a stream. 200 if it opened."""
         line = await listening(self.stream_port, request)
         if line is None:
             return NOTHING
@@ -370,7 +370,7 @@ class Generator:
 
     async def _line(self) -> Line:
         while self.free:
-            line = self.free.pop()  # the one that was used last
+            line = self.free.pop()  # the last used one
             if not line.reader.at_eof() and line.used_at > time.monotonic() - IDLE_SECONDS:
                 return line
             line.writer.close()
@@ -407,14 +407,14 @@ async def listening(port: int, request: bytes) -> Line | None:
 
 
 async def hear(line: Line, heard: Callable[[int, float], None]) -> None:
-    """Report each item that a stream tells of, until its end."""
+    """Report each item from a stream, until its end."""
     while news := await line.reader.readline():
         if news.startswith(b'data: {"id":"'):
             heard(int(news.split(b'"')[3]), time.monotonic())
 
 
 async def every(seconds: float, look: Callable[[], object]) -> None:
-    """Call `look` again and again, until cancelled."""
+    """Call `look` repeatedly, until cancelled."""
     while True:
         look()
         await asyncio.sleep(seconds)
@@ -422,7 +422,7 @@ async def every(seconds: float, look: Callable[[], object]) -> None:
 
 # --- The site ------------------------------------------------------------------------------------------------
 class Ports(NamedTuple):
-    """The ports where the site listens."""
+    """The site's ports."""
 
     web: int
     stream: int
@@ -430,17 +430,17 @@ class Ports(NamedTuple):
 
 @contextmanager
 def site() -> Iterator[Ports]:
-    """Run `up` on the last processor, with the servers of this process, which keeps the first processor."""
+    """Run `up` on the last processor. This process keeps the first one."""
     cores = sorted(os.sched_getaffinity(0))
     ports = Ports(*free_ports(2))
-    # This site waits for Redis as sites do, and has their memory.
+    # This site waits for Redis as real sites do, and has their memory.
     ours = ("FEEDSITE_REDIS_TIMEOUT_SECONDS", "FEEDSITE_FEEDS_MEMORY")
     environ = {name: value for name, value in os.environ.items() if name not in ours}
     environ |= {"PORT": str(ports.web), "FEEDSITE_STREAM_PORT": str(ports.stream)}
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(FILES, hard)), hard))
     log_path = settings.DATA_DIR / "up.log"
-    os.sched_setaffinity(0, {cores[-1]})  # `up` counts its processors when it starts
+    os.sched_setaffinity(0, {cores[-1]})  # `up` counts its processors at the start
     try:
         with log_path.open("wb") as log:
             up = subprocess.Popen(
@@ -465,7 +465,7 @@ def site() -> Iterator[Ports]:
 
 
 def _pin(cores: set[int]) -> None:
-    """Have all threads of the site run on these processors."""
+    """Run all threads of the site on these processors."""
     for process in processes.of_site(settings.DATA_DIR):
         for thread in Path(f"/proc/{process.pid}/task").glob("*"):
             with suppress(OSError):  # it has ended
@@ -473,13 +473,13 @@ def _pin(cores: set[int]) -> None:
 
 
 def processor_time() -> Counter[str]:
-    """Processor seconds of the site so far, by kind of process."""
+    """Processor seconds of the site, by kind of process."""
     found = processes.usage(processes.of_site(settings.DATA_DIR))
     return Counter({kind: use.seconds for kind, use in found.items()})
 
 
 def connections(port: int) -> tuple[int, int]:
-    """Connections that wait to be accepted by the server on the port, and those that are open."""
+    """Waiting and open connections of the server on the port."""
     to_accept = is_open = 0
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         _number, local, _remote, state, queues, *_ = line.split()
@@ -495,16 +495,16 @@ CLIENTS = (1, 4, 16)
 LIGHT, HEAVY, BEYOND = 0.5, 0.8, 2.0
 """Shares of the capacity."""
 OVERLOADS = 3
-"""Times beyond the capacity."""
+"""Number of overloads."""
 RETURN_SECONDS = 10.0
-"""Target: everything is as before within this time after an overload, in the median of the overloads."""
+"""Target: normal again within this time after an overload, in the median."""
 OVERLOAD_TARGET, BIG_V_TARGET = 4.0, 1.3
 BIG_V_EVERY = 2.0
 BIG_V_ROUNDS = 8
-"""Turns with and without the big-V. A machine that slows down for some seconds slows both."""
+"""Turns with and without the big-V, so that a temporary slowdown affects both."""
 LOOK_SECONDS = 0.25
 GENERATOR_LIMIT = 0.9
-"""Above this share of its processor the generator itself is the limit."""
+"""Above this share of its processor the generator is the limit."""
 BIG_V, NO_BIG_V = "50 %, a big-V publishes", "50 %, it is silent"
 COLUMNS = (
     "load",
@@ -523,7 +523,7 @@ COLUMNS = (
 
 @dataclass(slots=True)
 class Phase:
-    """The outcome of one load."""
+    """The result of one load."""
 
     name: str
     calls: list[Made] = field(default_factory=list)
@@ -538,12 +538,12 @@ class Phase:
 
     @property
     def answered(self) -> list[Made]:
-        """Calls with a success, without those of the big-V."""
+        """Successful calls, without those of the big-V."""
         return [made for made in self.calls if 200 <= made.answer.status < 300 and made.kind != "big-V"]
 
     @property
     def shed(self) -> list[Made]:
-        """Calls that were answered 503."""
+        """Calls answered 503."""
         return [made for made in self.calls if made.answer.status == SHED]
 
     @property
@@ -552,7 +552,7 @@ class Phase:
         return [made for made in self.calls if not 200 <= made.answer.status < 300 and made.answer.status != SHED]
 
     def p(self, share: float, calls: Iterable[Made] | None = None) -> float:
-        """The time that a share of the answered calls do not exceed, in ms. 0 without any."""
+        """A percentile of the answered calls' times, in ms. 0 without any."""
         times = [made.seconds for made in (self.answered if calls is None else calls)]
         return percentile(times, share) if times else 0.0
 
@@ -565,7 +565,7 @@ class Phase:
 
 
 def run(crowd: Crowd) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     report = Report(
         "load",
         __doc__.splitlines()[0],
@@ -634,13 +634,13 @@ class Loads:
         await asyncio.sleep(min(3.0, self.size.load_seconds))
 
     async def open(self, name: str, share: float, seconds: float) -> Phase:
-        """Run an open loop at a share of the capacity, as a phase of this name or as more of it."""
+        """An open loop at a share of the capacity, in the phase of this name."""
         async with self.phase(name) as phase:
             await self.generator.open(self.acts, rate=share * self.capacity, seconds=seconds)
         return phase
 
     async def with_big_v(self, seconds: float) -> None:
-        """Run a load with and without a big-V who publishes all the time, in turns."""
+        """A load with and without a publishing big-V, in turns."""
         for number in range(2 * BIG_V_ROUNDS):
             publishes = number % 2 == 1
             async with self.phase(BIG_V if publishes else NO_BIG_V):
@@ -652,14 +652,14 @@ class Loads:
                         await publishing  # raises what ended it before
 
     async def publish_as_big_v(self) -> None:
-        """Publish again and again, until cancelled."""
+        """Publish repeatedly, until cancelled."""
         while True:
             await self.generator.call(self.acts.published_by(self.crowd.big_v, "big-V"), time.monotonic())
             await asyncio.sleep(min(BIG_V_EVERY, self.size.load_seconds / 5))
 
     @asynccontextmanager
     async def phase(self, name: str) -> AsyncIterator[Phase]:
-        """Watch what runs within, as a phase of this name or as more of it."""
+        """Measure what runs inside, and add it to the phase of this name."""
         phase = self.phases.setdefault(name, Phase(name))
         self.generator.taken()
         before, began, own = processor_time(), time.monotonic(), time.process_time()
@@ -677,7 +677,7 @@ class Loads:
         phase.calls += self.generator.taken()
 
     def tell(self, report: Report) -> None:
-        """Fill the report in."""
+        """Fill in the report."""
         report.rows = [phase.row() for phase in self.phases.values()]
         heavy, beyond = self.phases[f"open, {HEAVY:.0%}"], self.phases[f"open, {BEYOND:.0%}"]
         big_v, without = self.phases[BIG_V], self.phases[NO_BIG_V]
@@ -712,7 +712,7 @@ class Loads:
             report.notes.append("**The generator was the limit** of a load above: its processor was busy.")
 
     def streams(self) -> str:
-        """How long after its acknowledgement an item arrived on the open streams."""
+        """The delay from an item's acknowledgement to its arrival on open streams."""
         published = self.ledger.published
         times = [max(0.0, at - published[item]) for item, at in self.heard if item in published]
         if not times:
@@ -722,7 +722,7 @@ class Loads:
 
 
 async def opened_streams(crowd: Crowd, acts: Acts, ports: Ports) -> list[Line]:
-    """Streams of people that stay open."""
+    """Streams that stay open."""
     requests = [acts.request("GET", "/stream", user) for user in crowd.people[: crowd.size.load_streams]]
     lines = [await listening(ports.stream, request) for request in requests]
     return [line for line in lines if line is not None]
@@ -740,7 +740,7 @@ def _kind(made: Made) -> str:
 
 
 def returned(calls: list[Made], limit: float) -> float:
-    """Seconds from the first call until the last second in which calls were shed or took longer than the limit."""
+    """Seconds from the first call to the last second with shed or too slow calls."""
     begin = min(made.intended for made in calls)
     slow = [made for made in calls if made.answer.status == SHED or made.seconds > limit]
     times = sorted(made.intended - begin for made in slow)
@@ -751,5 +751,5 @@ def returned(calls: list[Made], limit: float) -> float:
 
 
 def over(one: float, other: float) -> float:
-    """A ratio. 0 without anything to compare with."""
+    """A ratio. 0 without a second value."""
     return one / other if other else 0.0

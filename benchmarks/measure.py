@@ -1,4 +1,4 @@
-"""How the benchmarks time things, the sizes they use, and the report that each returns."""
+"""How the benchmarks time things, their sizes, and their reports."""
 
 import gc
 import http.client
@@ -64,7 +64,7 @@ class Size:
     app_streams: int = 5_000
     stream_rounds: int = 60
     quality_readers: int = 1_000
-    """Readers whose recommendations at a past date are compared with whom they followed later."""
+    """Readers for discover_quality."""
     impressions: int = 100_000
     impression_rounds: int = 100
     played_users: int = 2_000
@@ -76,16 +76,16 @@ class Size:
     live_followed: tuple[int, ...] = (10, 100, 2_000)
     live_rounds: int = 200
     cost_rounds: int = 300
-    """Calls of each act whose cost is measured."""
+    """Calls of each act with measured costs."""
     graph_users: int = 100_000
-    """Users of the graph by chance in the model of scale."""
+    """Users of the random graph in scale."""
     idle_pause: float = 120.0
-    """Seconds after a start or visits before the site is watched."""
+    """Seconds after a start or visits before measuring."""
     idle_seconds: float = 240.0
     load_people: int = 300
     load_items: int = 20_000
     load_fans: int = 1_000_000
-    """Followers of the big-V of a site under load."""
+    """Followers of the big-V under load."""
     load_streams: int = 100
     """Streams that stay open under load."""
     load_seconds: float = 20.0
@@ -152,7 +152,7 @@ class Ratio:
 
     @property
     def target(self) -> str:
-        """The target as text. Empty without one."""
+        """The target as text, or ""."""
         if self.at_least is not None:
             return f"≥ {self.at_least:g}"
         return "" if self.at_most is None else f"≤ {self.at_most:g}"
@@ -167,7 +167,7 @@ class Ratio:
 
 @dataclass(slots=True)
 class Report:
-    """The result of one benchmark: a table, ratios and notes."""
+    """The result of one benchmark."""
 
     name: str
     question: str
@@ -181,22 +181,22 @@ class Report:
     """Time, machine and versions of the run."""
     data_set: str = ""
     seconds: float = 0.0
-    """Duration of the measurement, without making the data."""
+    """Duration of the measurement, without building the data."""
 
     def ratio(self, name: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
-        """Add a ratio to the report."""
+        """Add a ratio."""
         self.ratios.append(Ratio(name, value, at_least, at_most))
 
     def as_json(self) -> dict[str, Any]:
-        """The report as objects that JSON can hold."""
+        """The report as JSON objects."""
         return asdict(self) | {"ratios": [asdict(ratio) | {"is_met": ratio.is_met} for ratio in self.ratios]}
 
 
 # --- Times -----------------------------------------------------------------------------------------------
 def interleaved(cases: Mapping[str, Case], *, rounds: int, warm_up: int = 3) -> Times:
-    """Seconds of each case in each round, without the warm-up rounds.
+    """Seconds of each case in each round, without warm-up rounds.
 
-    Every round runs every case once, starts with another case each time, and passes its number.
+    Every round runs every case once, begins with another case each time, and passes its number.
     """
     names = list(cases)
     times: Times = {name: [] for name in names}
@@ -230,13 +230,13 @@ def over(times: Times, one: str, other: str, middle: Callable[[Sequence[float]],
 
 
 def percentile(times: Sequence[float], share: float) -> float:
-    """The time that `share` of the times do not exceed, in ms."""
+    """A percentile, in ms."""
     ordered = sorted(times)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float:
-    """The exponent of y = factor * x ** exponent, by least squares between logarithms. 0 is flat, 1 is linear."""
+    """The exponent of y = factor * x ** exponent, by least squares of logarithms. 0 is flat, 1 linear."""
     return linear_regression([math.log(x) for x, _ in points], [math.log(y) for _, y in points]).slope
 
 
@@ -264,7 +264,7 @@ def _processes() -> dict[int, _Process]:
 
 
 def servers_time() -> tuple[float, float]:
-    """Processor seconds of PostgreSQL and of Redis so far: of servers of this site's folder and their children."""
+    """Processor seconds of this site's PostgreSQL and Redis, with children."""
     spent, processes = {"postgres": 0.0, "valkey": 0.0}, _processes()
     kinds = {number: kind for number, each in processes.items() for kind in spent if kind in each.name}
     own = {number for number in kinds if processes[number].is_of_site}
@@ -275,7 +275,7 @@ def servers_time() -> tuple[float, float]:
 
 
 def family_time(parent: int) -> float:
-    """Processor seconds of a process and its children so far."""
+    """Processor seconds of a process and its children."""
     return sum(each.seconds for number, each in _processes().items() if parent in (number, each.parent))
 
 
@@ -289,23 +289,23 @@ class Request(NamedTuple):
 
 
 class Client:
-    """One kept connection to a server on this machine."""
+    """One kept connection to a local server."""
 
     def __init__(self, port: int) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
 
     def time(self, request: Request) -> float:
-        """Seconds that one request takes."""
+        """Seconds of one request."""
         begin = time.perf_counter()
         self.ask(request)
         return time.perf_counter() - begin
 
     def processor_time(self) -> float:
-        """Seconds of processor time that the server has used."""
+        """Processor seconds of the server."""
         return float(self.ask(Request("/bench/processor", {})))
 
     def ask(self, request: Request) -> bytes:
-        """The body of an answer, which must be a success."""
+        """The body of a successful answer."""
         path, headers, body = request
         if body is None:
             self.connection.request("GET", path, headers={"Host": "localhost", **headers})
@@ -319,11 +319,11 @@ class Client:
 
 
 class Blocks:
-    """What requests of one kind took: a row for each block of requests."""
+    """The costs of one kind of request: a row per block of requests."""
 
     def __init__(self) -> None:
         self.spent: list[tuple[float, ...]] = []
-        """Processor seconds a request: of granian's worker, PostgreSQL, Redis and Celery workers."""
+        """Processor seconds per request: of granian's worker, PostgreSQL, Redis and Celery workers."""
         self.waited: list[float] = []
 
     @property
@@ -333,7 +333,7 @@ class Blocks:
 
     @property
     def parts(self) -> list[float]:
-        """Means. The kernel counts in hundredths of a second, so one block says little about a server."""
+        """Means, because the kernel counts hundredths of a second, too coarse for one block."""
         return [mean(parts) for parts in zip(*self.spent, strict=True)]
 
     @property
@@ -345,9 +345,9 @@ class Blocks:
 def over_http(
     port: int, requests: Mapping[str, Sequence[Request]], *, rounds: int, each: int, family: int | None = None
 ) -> dict[str, Blocks]:
-    """Send blocks of `each` requests of every kind in turn, after one block of warm-up.
+    """Send blocks of `each` requests of every kind in turn, after a warm-up block.
 
-    A kind with several requests takes the next one in each round. `family` is a process whose time counts as well.
+    A kind with several requests takes the next one each round. `family`: a process to measure too.
     """
     client = Client(port)
     found = {name: Blocks() for name in requests}
@@ -371,7 +371,7 @@ def over_http(
 
 
 def application() -> Callable[..., Any]:
-    """Make the WSGI application that `served` runs: the site, with the addresses of http_page beside its own."""
+    """The WSGI application for `served`: the site and the addresses of http_page."""
     from django.core.wsgi import get_wsgi_application
 
     settings.ROOT_URLCONF = "benchmarks.http_page"
@@ -422,7 +422,7 @@ def workers() -> Iterator[int]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on which nothing listens."""
+    """Free ports."""
     probes = [socket.socket() for _ in range(count)]
     for probe in probes:
         probe.bind(("127.0.0.1", 0))
@@ -433,7 +433,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def stop(program: subprocess.Popen[bytes], seconds: float) -> None:
-    """End a program. After `seconds` it is killed, and TimeoutExpired is raised."""
+    """End a program. After `seconds` kill it and raise TimeoutExpired."""
     program.terminate()
     try:
         program.wait(seconds)

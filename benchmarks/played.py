@@ -1,9 +1,9 @@
 """What does it cost to remember all users' plays, and to ask which ids a user has not played?
 
-Ingest: `record` against the same commands packed before, and plays over HTTP, of one user in a request of their own and
-of many users in a batch. Merge: ten plays of each of many users, against putting the same bytes into LMDB. Ask:
-`unseen` of 2,000 to 10,000 ids, with four months of filters, against the bare reads of the same keys and 5 ms. Bytes:
-filters against the ZSET of all ids. Every merge and every batch waits for its fsync.
+Ingest: `record` against the same packed commands, and plays over HTTP, of one user per request and of many users in a
+batch. Merge: ten plays of each of many users, against writing the same bytes into LMDB. Ask: `unseen` of 2,000 to
+10,000 ids with four months of filters, against reading the same keys, and 5 ms. Bytes: filters against the ZSET of all
+ids. Every merge and batch waits for its fsync.
 """
 
 import random
@@ -36,7 +36,7 @@ from storage.connections import borrowed
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 ID = 2**52
-"""Ids have 16 digits, as the site's."""
+"""Ids have 16 digits, like the site's."""
 A_MONTH = 3_333
 MERGED_PLAYS = 10
 RECENT, ISSUED = 50, 100
@@ -47,14 +47,14 @@ TARGET_MS = 5.0
 KEPT = (100, 1_000, 10_000)
 """Plays over three months."""
 COPIES = 200
-"""Users whose filters are put into a file of their own, to measure LMDB's pages."""
+"""Users with filters in a separate file, to measure LMDB's pages."""
 NEVER = 2**53
 SEED_BYTES = 25
-"""Bytes of an id in a ZSET, by an article on deduplication."""
+"""Bytes of an id in a ZSET, from an article on deduplication."""
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     size = community.size
     report = Report(
         "played",
@@ -76,7 +76,7 @@ def run(community: Community) -> Report:
 
 
 def add_row(report: Report, what: str, times: Sequence[float], cpu: float, done: int) -> None:
-    """Add a row. `done` is the amount of work of each time."""
+    """Add a row. `done` is the work per time."""
     ordered = sorted(times)
     p99 = ordered[min(int(len(ordered) * 0.99), len(ordered) - 1)]
     figures = [round(milliseconds(times), 3), round(p99 * 1000, 3), round(cpu * 1000, 3), round(done / median(times))]
@@ -84,7 +84,7 @@ def add_row(report: Report, what: str, times: Sequence[float], cpu: float, done:
 
 
 def cpu_of(case: Case, first: int, rounds: int = 5) -> float:
-    """CPU seconds of this process, on average."""
+    """Mean CPU seconds of this process."""
     begin = time.process_time()
     for number in range(first, first + rounds):
         case(number)
@@ -93,7 +93,7 @@ def cpu_of(case: Case, first: int, rounds: int = 5) -> float:
 
 # --- Ingest ----------------------------------------------------------------------------------------------
 def ingest(report: Report, rounds: int) -> None:
-    """Time recording plays, and add rows to the report."""
+    """Time recording plays."""
     for users, each in ((100, 5), (1, 10)):
         what = f"{users * each} plays of {users} users" if users > 1 else f"{each} plays of one user"
 
@@ -122,7 +122,7 @@ def ingest(report: Report, rounds: int) -> None:
 
 
 def ingest_over_http(report: Report, rounds: int, requests: int) -> tuple[float, float]:
-    """Measure plays of one user in a request, and of many users in a batch. Returns seconds of a play by each way."""
+    """Plays of one user in a request, and of many in a batch. Returns seconds per play for both."""
     service = User.objects.order_by("pk")[0]
     service.user_permissions.add(Permission.objects.get(codename="act_for_others"))
     users = list(User.objects.active().order_by("pk").values_list("pk", flat=True)[:IN_A_BATCH])
@@ -147,7 +147,7 @@ def ingest_over_http(report: Report, rounds: int, requests: int) -> tuple[float,
 
 
 def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
-    """The commands that `record` sends, as bytes, and the number of their replies."""
+    """The commands of `record` as bytes, and the number of replies."""
     by_user: dict[int, list[int]] = {}
     shards: dict[int, list[int]] = {}
     for play in batch:
@@ -162,7 +162,7 @@ def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
 
 # --- Merge -----------------------------------------------------------------------------------------------
 def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
-    """Give every user ten plays a round, and time merging them and writing the same bytes in turn."""
+    """Give every user ten plays a round. Time merging them, and writing the same bytes."""
     month, chance = month_of(NOW), random.Random(2)  # noqa: S311 (the same in every run)
     one = _filter(chance, A_MONTH // 2, error=merging._error())
     store.store().update([FilterKey(user, month) for user in range(1, users + 1)], lambda key, data: one)
@@ -211,7 +211,7 @@ def _filter(
 
 # --- Filter ----------------------------------------------------------------------------------------------
 def ask(report: Report, rounds: int) -> None:
-    """Time asking for plays, and add rows to the report."""
+    """Time asking for plays."""
     chance, client = random.Random(3), played.client()  # noqa: S311 (the same in every run)
     month = month_of(NOW)
     for user, kind, expected in ((1, "", A_MONTH), (2, ", grown", 0)):
@@ -247,7 +247,7 @@ def ask(report: Report, rounds: int) -> None:
 
 # --- Bytes -----------------------------------------------------------------------------------------------
 def keep(report: Report, folder: Path, kept: Sequence[int]) -> None:
-    """Compare three months of a user's plays as filters, in LMDB's file, and as the ZSET of all ids."""
+    """Three months of a user's plays: bytes as filters, in LMDB's file, and as a ZSET of all ids."""
     client, error = played.client(), merging._error()
     for plays in kept:
         chance = random.Random(plays)  # noqa: S311 (the same in every run)

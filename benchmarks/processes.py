@@ -1,4 +1,4 @@
-"""The processes of a site on this machine, from /proc: what they are, their memory and their processor time."""
+"""The processes of a site, from /proc: kind, memory and processor time."""
 
 import json
 import os
@@ -20,13 +20,11 @@ KINDS = {
     "valkey-server": "redis",
     "bin/postgres": "postgresql",
 }
-"""A part of the command line → the kind of process; sessions of PostgreSQL and the like are their parent's kind."""
+"""A part of the command line, and the kind. Others, such as PostgreSQL's sessions, have their parent's kind."""
 
 
 class Process(NamedTuple):
-    """One process. `pss` is its resident memory in bytes, where each shared page counts in parts; `seconds` the
-    processor time of it and of its children that have ended.
-    """
+    """`pss`: resident memory in bytes, with shared pages in parts. `seconds`: processor time with ended children."""
 
     pid: int
     kind: str
@@ -43,7 +41,7 @@ class Usage(NamedTuple):
 
 
 def of_site(data_dir: Path) -> list[Process]:
-    """The processes that run for the site of a data folder and that this user may look at."""
+    """The processes of the site with this data folder that this user may read."""
     parents = dict(_parents())
     found: dict[int, str] = {}
     for pid in parents:
@@ -60,7 +58,7 @@ def of_site(data_dir: Path) -> list[Process]:
 
 
 def usage(processes: list[Process]) -> dict[str, Usage]:
-    """The sums of each kind, in the order of `KINDS`."""
+    """The sums per kind, in the order of `KINDS`."""
     sums: dict[str, Usage] = {}
     for kind in KINDS.values():
         own = [each for each in processes if each.kind == kind]
@@ -78,7 +76,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def _own_kind(pid: int, data_dir: Path) -> str:
-    """The kind of a process that names the site in its environment; empty for others, such as other commands."""
+    """The kind of a process with the site in its environment, or ""."""
     try:
         environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:  # it has ended, or is another user's
@@ -100,7 +98,7 @@ def _named(pid: int) -> str:
 
 
 def _keeper(data_dir: Path) -> int:
-    """The process that has the embedded servers as children; 0 where there is none."""
+    """The process that runs the embedded servers, or 0."""
     try:
         return int(json.loads((data_dir / "run" / "keeper.lock").read_text())["pid"])
     except (OSError, ValueError, KeyError):
@@ -108,7 +106,7 @@ def _keeper(data_dir: Path) -> int:
 
 
 def _kin(pid: int, parents: dict[int, int], found: dict[int, str]) -> int:
-    """The nearest ancestor that is one of the site's; 0 if none is."""
+    """The nearest ancestor among the site's processes, or 0."""
     above = parents[pid]
     while above in parents and above not in found:
         above = parents[above]

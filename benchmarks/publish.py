@@ -1,13 +1,13 @@
 """What does publishing cost, against the least that keeps an item: one prepared INSERT, committed to disk?
 
-Measured: `items.actions.publish` in this process, and `POST /api/v1/items` over one kept connection to granian with a
-token, for a sender with followers, without a worker. The limit: one prepared INSERT of the same item, as durable, on a
-connection of its own. All take turns.
+It measures `items.actions.publish` in this process, and `POST /api/v1/items` over one kept connection to granian with a
+token, for a sender with followers, without a worker. The limit: one prepared INSERT of the same item, equally durable,
+on its own connection. All take turns.
 
-The split is of publishing in the process, in rounds of its own. Each part is timed where it waits, and the rest is
-Python. The commit contains the flush to the disk, which the limit waits for too.
+The split of publishing has its own rounds. Each part is timed where it waits, and the rest is Python. The commit
+includes the flush to disk, as in the limit.
 
-The target is meant for disks on which a commit waits 3 ms or longer: the rest does not shrink with the commit.
+The target is for disks with commits of 3 ms or more, because the rest does not shrink with the commit.
 """
 
 import time
@@ -37,7 +37,7 @@ IN_PROCESS, OVER_HTTP, ALONE = "publish()", "POST over HTTP", "INSERT + commit"
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     rounds = community.size.publish_rounds
     followers = min(community.publishers)
     (sender,) = users([community.publishers[followers]])
@@ -80,7 +80,7 @@ def run(community: Community) -> Report:
 
 
 def _split(act: Callable[[int], object], rounds: int) -> Iterator[tuple[str, float]]:
-    """Where the time of an act goes: (part, median seconds)."""
+    """The parts of an act's time: (part, median seconds)."""
     parts: dict[str, list[float]] = {name: [] for name in ("statements", "commit", "task to the broker", "event")}
     whole: list[float] = []
     spent: dict[str, float] = {}
@@ -106,7 +106,7 @@ def _split(act: Callable[[int], object], rounds: int) -> Iterator[tuple[str, flo
 
 @contextmanager
 def _timed(owner: Any, name: str, spent: dict[str, float], part: str) -> Iterator[None]:
-    """Add the time that calls of a method or function take to its part."""
+    """Add the time of calls of a function to its part."""
     original = getattr(owner, name)
 
     def timed(*args: Any, **options: Any) -> Any:

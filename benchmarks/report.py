@@ -1,6 +1,6 @@
-"""Reports for people and programs: text, JSON, and the parts of docs/benchmarks.md.
+"""Reports as text, JSON, and parts of docs/benchmarks.md.
 
-A run renews the parts of its benchmarks in the page. What people wrote around them stays.
+A run replaces only its benchmarks' figures in the page.
 """
 
 import json
@@ -61,7 +61,7 @@ def _cell(cell: Any) -> str:
 
 
 def written(value: float) -> str:
-    """With two digits, and no minus before a zero."""
+    """With two digits, without "-0.00"."""
     return f"{round(value, 2) + 0.0:.2f}"
 
 
@@ -80,7 +80,7 @@ def write(path: Path, reports: Mapping[str, Report]) -> None:
 
 
 def renew(page: Path, reports: Mapping[str, Report]) -> None:
-    """Put each report between its marks in the page, or at the end of a page without them."""
+    """Replace each report between its marks in the page, or append it."""
     text = page.read_text()
     for name, report in reports.items():
         begin, end = f"<!-- figures: {name} -->", f"<!-- end of {name} -->"
@@ -94,7 +94,7 @@ def renew(page: Path, reports: Mapping[str, Report]) -> None:
 
 
 def as_part(report: Report) -> str:
-    """What the page shows: when and on what, the table, the targets, the notes."""
+    """The page's part: date and machine, table, targets, notes."""
     facts = report.machine
     load = " to ".join(f"{facts[name]:g}" for name in ("load_before", "load_after") if name in facts)
     about = (
@@ -105,7 +105,7 @@ def as_part(report: Report) -> str:
 
 
 def _targets(ratios: Sequence[Ratio]) -> list[str]:
-    """One line that counts the targets, and names those that are missed and a few of the others."""
+    """A line with the number of targets met, and the names of missed ones and a few others."""
     aimed = [ratio for ratio in ratios if ratio.target]
     if not aimed:
         return []

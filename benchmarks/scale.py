@@ -1,25 +1,23 @@
 """What would a site of 1, 50 or 500 million users take, and which follows should be pushed?
 
-The unit costs come first, all from this run: processor time of this process, PostgreSQL and Redis for each act of the
-site's own functions, and bytes of each row, key and message. A row takes what its table takes with all indexes, over
-the number of rows.
+First come unit costs from this run: processor time of this process, PostgreSQL and Redis per act of the site's
+functions, and bytes per row, key and message. A row's bytes are its table's with indexes, over the number of rows.
 
-The sites are arithmetic over these units and over assumptions. Nothing above one machine is run.
+The sites are arithmetic over these units and assumptions. Nothing above one machine is run.
 
-The policies are a model of one day of a graph of follows: a graph by chance, or that of a data set. Every follow is
-served in one of two ways. Pushed: each item of the followee costs a delivery into the reader's inbox. Pulled: each page
-of the reader costs reading the followee's outbox.
+The policies are a model of one day of a follow graph, random or from a data set. Each follow is pushed or pulled.
+Pushed: each item of the followee costs a delivery. Pulled: each page of the reader costs reading the followee's outbox.
 
 - push: all. pull: all.
-- hybrid, as the site does it: followees with `threshold` followers are big-Vs and push to readers of `push_level` and
-  above only. All others push to followers who are not dormant.
-- per pair: pushed where the followee's items a day times the cost of a delivery are less than the reader's pages a day
+- hybrid, as the site: followees with `threshold` followers are big-Vs and push only from `push_level` on. Others push
+  to all followers who are not dormant.
+- per pair: pushed if the followee's items a day times the cost of a delivery are less than the reader's pages a day
   times the cost of a pull (Silberstein et al., "Feeding Frenzy: Selectively Materializing Users' Event Feeds", SIGMOD
-  2010, per-producer coherency). A page here reads every outbox that is pulled, so costs add up by follows, and the
-  cheaper way for each follow makes the least sum.
+  2010, per-producer coherency). A page here reads every pulled outbox, so the cheaper way per follow gives the least
+  sum.
 
-Rates are constant and a reader keeps the level of the mean rate. Blocks, mutes, visibility and rebuilt inboxes are left
-out.
+Rates are constant, and readers keep the level of their mean rate. Blocks, mutes, visibility and rebuilt inboxes are
+left out.
 
 See docs/decisions.md: Push or pull is decided by sender.
 """
@@ -75,22 +73,22 @@ Mask = NDArray[np.bool_]
 
 WARM_UP = 10
 ROWS = 20_000
-"""Rows that are written into tables that the community leaves empty."""
+"""Rows written into tables that the community leaves empty."""
 TASKS = 1_000
 FOLLOWEES = 200
 Units = dict[str, float]
-"""Seconds of one core, and bytes, by the name of the unit."""
+"""Seconds of one core, and bytes, by name of the unit."""
 BYTES = ("open stream", "entry of an inbox, packed", "impression of a day", "task that waits")
-"""Units in bytes, beside the rows."""
+"""Units in bytes, besides the rows."""
 BADGE = 5
-"""Times that the unread badge is asked for, to one look at the notifications."""
+"""Requests of the unread badge per view of the notifications."""
 LIKES = """
     INSERT INTO items_like (user_id, item_id) SELECT u.id, i.id
     FROM (SELECT id FROM accounts_user ORDER BY id LIMIT 200) u,
         (SELECT id FROM items_item WHERE status = 'published' ORDER BY id LIMIT %(count)s / 200) i
     ON CONFLICT DO NOTHING
 """
-# Four acts an entry, as for small items that some like.
+# Four acts per entry, as for items with few likes.
 NOTIFICATIONS = """
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
@@ -115,11 +113,11 @@ class Costs(inboxes.Costs):
     """The unit costs of the policies, in seconds of one core and bytes of Redis."""
 
     item: float = 8.5e-3
-    """Publishing, whatever the number of followers."""
+    """Publishing, for any number of followers."""
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     report = Report(
         "scale",
         __doc__.splitlines()[0],
@@ -141,7 +139,7 @@ def run(community: Community) -> Report:
 
 # --- The units -----------------------------------------------------------------------------------------------
 def measured(community: Community) -> tuple[Costs, Units]:
-    """Measure the unit costs of the policies and of the sites."""
+    """Measure the unit costs."""
     rounds = community.size.cost_rounds
     rows = _rows(community)
     people = users(community.readers[FOLLOWEES])
@@ -185,7 +183,7 @@ def measured(community: Community) -> tuple[Costs, Units]:
     requests_of_streams = opened_by_pages(community)[:200]
     stream = measure(OURS, requests_of_streams, PAGE_IS_OPEN, publisher, community.size.stream_rounds, aside)
     packed, skipped = _entries(community)
-    # Last, because every reader is pulled for then.
+    # Last, because then every reader is pulled for.
     policy.change(inbox_from=max(community.readers) + 1)
     pulled = {count: _page(cpu, ids) for count, ids in community.readers.items() if count <= FOLLOWEES}
     policy.change(inbox_from=0)
@@ -226,7 +224,7 @@ def measured(community: Community) -> tuple[Costs, Units]:
 
 
 def _cpu(act: Callable[[int], object], rounds: int) -> float:
-    """Processor seconds of all processes for an act."""
+    """Processor seconds of all processes per act."""
     for number in range(WARM_UP):
         act(number)
     begin = time.process_time() + sum(servers_time())
@@ -253,7 +251,7 @@ def _floor(reader: User) -> int:
 
 
 def _delivery(community: Community) -> float:
-    """A delivery: whole fan-outs of the publisher with most followers, over their deliveries."""
+    """The cost of a delivery: whole fan-outs of the largest publisher, over their deliveries."""
     followers = max(community.publishers)
     fresh = iter([fresh_item(community.publishers[followers]).pk for _ in range(16)])
     for _ in range(2):
@@ -264,7 +262,7 @@ def _delivery(community: Community) -> float:
 
 
 def _rows(community: Community) -> dict[str, float]:
-    """Bytes of a row of each kind, with indexes."""
+    """Bytes per row of each kind, with indexes."""
     community.index_words(ROWS)
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
@@ -284,7 +282,7 @@ def _rows(community: Community) -> dict[str, float]:
 
 
 def _entries(community: Community) -> tuple[float, float]:
-    """Bytes of an entry of a packed inbox (the hybrids', level 2) and of one that is a skiplist (level 3)."""
+    """Bytes per entry of a packed inbox (hybrids, level 2) and of a skiplist (level 3)."""
     kinds = []
     for readers in (community.hybrids[min(community.hybrids)], community.readers[max(community.readers)]):
         key = Inbox(readers[0]).key
@@ -293,7 +291,7 @@ def _entries(community: Community) -> tuple[float, float]:
 
 
 def _impression(reader: int) -> float:
-    """Bytes of the filter of a day and shard, over the impressions that it is made for."""
+    """Bytes of a day's filter and shard, over its capacity."""
     today = datetime.now(UTC).date()
     record([Impression(reader, today, range(1, 1_001))])
     held = feeds().memory_usage(keys.impressions(today, shard_of(reader)), samples=0) or 0
@@ -301,7 +299,7 @@ def _impression(reader: int) -> float:
 
 
 def _task() -> float:
-    """Bytes of a message in the broker's list. The queue is emptied afterwards."""
+    """Bytes of a message in the broker's list. Empties the queue."""
     broker = redis.Redis.from_url(settings.CACHE_URL.partition("?")[0])  # the same server, database 0
     app.control.purge()
     for number in range(TASKS):
@@ -315,15 +313,15 @@ def _task() -> float:
 # --- Sites of several sizes ----------------------------------------------------------------------------------
 DAY = 86_400
 PEAK = 3
-"""The busiest hour over the average. Assumed, as all of the following."""
+"""The busiest hour over the average. Assumed, like all that follows."""
 PAGES, READS = 5.0, 100.0
-"""Pages of home that a user opens a day, and pages to one item."""
+"""Pages of home per user and day, and pages per item."""
 LIKED, DISCOVERED, SEARCHED, PLAYED = 5, 2, 0.2, 30
-"""Likes of an item; and of a user a day: refreshes of Discover with a further page each, searches, plays."""
+"""Likes per item. Per user and day: Discover refreshes with a further page each, searches, plays."""
 CONNECTED, EVENTS = 0.05, 1 / 60
-"""The share of users with a stream open, and the events a second on it."""
+"""The share of users with an open stream, and events a second on it."""
 ACTIVE, CAP = 0.3, 450
-"""The share of users with an inbox in use, and its entries: few enough that the server packs them."""
+"""The share of users with an active inbox, and its entries: few enough for the server to pack them."""
 BUSY = 0.5
 """The share of a core that may be busy."""
 
@@ -335,19 +333,19 @@ class Site:
     name: str
     users: float
     followers: float
-    """Followers of an item's sender, on average over items."""
+    """Followers of an item's sender, averaged over items."""
     given: float | None = None
-    """Items a second in the busiest hour, where they are known."""
+    """Items a second in the busiest hour, if known."""
     largest: float = 0
     """Followers of the most followed user."""
 
     def a_second(self, a_day: float) -> float:
-        """What users do this often a day, a second in the busiest hour."""
+        """Acts a second in the busiest hour, from acts per user and day."""
         return self.users * a_day / DAY * PEAK
 
     @property
     def items(self) -> float:
-        """Items a second, in the busiest hour."""
+        """Items a second in the busiest hour."""
         return self.a_second(PAGES) / READS if self.given is None else self.given
 
 
@@ -361,7 +359,7 @@ IN_ALL = "**cores in all, half busy**"
 
 
 def needs(u: Units) -> dict[str, Callable[[Site], float]]:
-    """What a site needs in its busiest hour: bytes are named, everything else is a number."""
+    """What a site needs in its busiest hour. Bytes are named as such."""
     item = u["publish"] + LIKED * u["like"]
     discover = u["refresh of Discover"] + u["further page of Discover"]
     liked = u["row: like"] + u["row: act in a notification"]
@@ -396,7 +394,7 @@ def needs(u: Units) -> dict[str, Callable[[Site], float]]:
 
 
 def _short(number: float) -> str:
-    """With three digits, and a letter for thousands (k) and more."""
+    """With three digits, and k, M, G, T or P."""
     for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= size:
             return f"{number / size:.3g} {unit}"
@@ -406,11 +404,11 @@ def _short(number: float) -> str:
 # --- Graphs of follows ---------------------------------------------------------------------------------------
 LEVELS = 4
 NO_LEVEL = LEVELS
-"""The push level at which a big-V's items are pushed to no follower."""
+"""The push level that pushes a big-V's items to nobody."""
 NEVER = np.iinfo(np.int64).max
-"""The threshold at which no sender is big-V. FEEDSITE_BIG_V_THRESHOLD has 0 for it."""
+"""The threshold that makes no sender big-V: 0 in FEEDSITE_BIG_V_THRESHOLD."""
 CLOSE = 1.01
-"""Costs this near to the least count as equal. The highest threshold of them makes the fewest big-Vs."""
+"""Costs within this factor of the least count as equal. Among them, the highest threshold makes the fewest big-Vs."""
 LAG = 5.0
 """Seconds that a worker may take for an item."""
 MEAN_FOLLOWEES = 10
@@ -420,7 +418,7 @@ SKEW = 3
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Users are places in arrays, and `readers[i]` follows `senders[i]`. Rates are items and pages a day."""
+    """Users are array indexes, and `readers[i]` follows `senders[i]`. Rates are items and pages a day."""
 
     levels: Integers
     items: Floats
@@ -439,13 +437,13 @@ class Graph:
 
 
 def levels_of(pages: Floats) -> Integers:
-    """The levels of users who open this many pages a day, evenly spread."""
+    """The levels of users with this many pages a day, evenly spread."""
     ages = sorted((age.total_seconds() / DAY for age in settings.LEVEL_AGES.values()), reverse=True)
     return np.searchsorted(1 / np.array(ages), pages, side="right")
 
 
 def by_chance(users: int, *, seed: int, pages: float = PAGES, reads: float = READS) -> Graph:
-    """Popularity by a power law. Followees, reading and writing by lognormal laws, and the popular write more."""
+    """A random graph: popularity by a power law, followees, reading and writing lognormal. Popular users write more."""
     chance = np.random.default_rng(seed)
     counts = chance.lognormal(sigma=1.0, size=users)
     counts = np.minimum(counts * (MEAN_FOLLOWEES / counts.mean()), settings.FOLLOW_CAP).astype(np.int64)
@@ -461,7 +459,7 @@ def by_chance(users: int, *, seed: int, pages: float = PAGES, reads: float = REA
 
 
 def of_dataset(folder: Path, *, pages: float = PAGES, reads: float = READS) -> Graph:
-    """The follows and posts of a data set. Pages follow from its interactions. Without them all users read alike."""
+    """The graph of a data set. Pages follow from its interactions, or are equal without them."""
     dataset = Dataset(folder, quiet=True)
     places = {row.id: place for place, row in enumerate(dataset.users())}
     follows = ((places.get(row.follower_id), places.get(row.followee_id)) for row in dataset.follows())
@@ -500,7 +498,7 @@ def pull_all(graph: Graph) -> Mask:
 
 
 def hybrid(graph: Graph, threshold: int, push_level: int) -> Mask:
-    """The site's policy: senders with `threshold` followers push to followers of `push_level` and above only."""
+    """The site's policy: senders with `threshold` followers push only to followers from `push_level` on."""
     minimum = np.where(graph.followers() >= threshold, max(1, push_level), 1)
     pushed: Mask = graph.levels[graph.readers] >= minimum[graph.senders]
     return pushed
@@ -514,7 +512,7 @@ def per_pair(graph: Graph, costs: Costs) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A day under a policy, in seconds of one core. `p50` and `p99` are of a page, over all pages."""
+    """A day under a policy, in seconds of one core. `p50` and `p99` are per page."""
 
     policy: str
     pushed: int
@@ -570,7 +568,7 @@ def _arriving(graph: Graph, pushed: Mask) -> Floats:
 
 
 def quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> list[float]:
-    """The least values that these shares of the weight do not exceed. Zeros without weight."""
+    """Weighted quantiles. Zeros without weight."""
     order = np.argsort(values)
     reached = np.cumsum(weights[order])
     if not len(reached) or reached[-1] <= 0:
@@ -591,7 +589,7 @@ class Point:
 
 
 def curve(graph: Graph, costs: Costs) -> list[Point]:
-    """A day at every push level, and every threshold that is 1, 2 or 5 times a power of ten."""
+    """A day at every push level, for thresholds of 1, 2 or 5 times a power of ten."""
     followers = graph.followers()
     return [
         Point(
@@ -606,15 +604,15 @@ def curve(graph: Graph, costs: Costs) -> list[Point]:
 
 
 def thresholds(most: int) -> list[int]:
-    """1, 2, 5, 10 and so on up to `most`, and then `NEVER`."""
+    """1, 2, 5, 10 and so on up to `most`, then `NEVER`."""
     found = [factor * 10**power for power in range(len(str(most))) for factor in (1, 2, 5)]
     return [*(threshold for threshold in found if threshold <= most), NEVER]
 
 
 def recommend(points: Sequence[Point], *, lag: float, push_level: int) -> Point:
-    """The cheapest point whose items take a worker at most `lag` seconds, or else the one with the least lag.
+    """The cheapest point with at most `lag` seconds per item, or else the one with the least lag.
 
-    Among points that are `CLOSE`: the one with the fewest big-Vs, then the cheapest, then the nearest to `push_level`.
+    Among `CLOSE` points: the fewest big-Vs, then the cheapest, then the nearest to `push_level`.
     """
     limit = max(lag, min(point.day.lag for point in points))
     allowed = [point for point in points if point.day.lag <= limit]
@@ -624,7 +622,7 @@ def recommend(points: Sequence[Point], *, lag: float, push_level: int) -> Point:
 
 
 def readers_of(graph: Graph, pushed: Mask) -> Readers:
-    """The readers of a graph under a policy, without the dormant."""
+    """The readers of a graph under a policy, without dormant ones."""
     awake = graph.levels > 0
     caps = np.array([0, *(settings.LEVEL_CAPS[level] for level in (1, 2, 3))])
     return Readers(

@@ -1,9 +1,8 @@
 """Does anything grow while the site is used for an hour?
 
-The crowd of load uses a site under `up` at a steady rate, half of what it can. The memory of each process (anonymous
-pages) is a line over time, with the confidence interval of its slope. Rows of each table, keys of each kind in Redis
-and files are counted after a quarter of the time and at the end. A table grows by what was written, and everything else
-is bounded (docs/scaling.md).
+The crowd of load uses a site under `up` at half its capacity. Each process's anonymous memory is fitted by a line with
+a confidence interval for its slope. Rows per table, keys per kind in Redis, and files are counted after a quarter of
+the time and at the end. Tables grow by what was written, and everything else is bounded (docs/scaling.md).
 """
 
 import asyncio
@@ -27,16 +26,16 @@ from benchmarks.measure import Report
 from storage.connections import client_of, fetch
 
 LOOKS = 120
-"""Times that memory is measured."""
+"""Number of memory measurements."""
 QUIETER = 0.25
-"""The share of the time before the first look that counts: caches fill, and windows are built."""
+"""The share of the time before the first one: caches fill, and windows are built."""
 FLAT_MB, FLAT_SHARE = 4.0, 0.05
-"""Growth of a process in an hour that is accepted: this many MB or this share, by the low end of the interval."""
+"""Accepted growth of a process in an hour: MB or share, at the low end of the interval."""
 STEADY = 200
 STEADY_FILES = 20
 """Rows, keys and files of a kind that come and go."""
 STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
-"""97.5 % quantiles of the t distribution for 1 to 10 degrees of freedom. Beyond, 1.96 is used."""
+"""97.5 % quantiles of the t distribution for 1 to 10 degrees of freedom, then 1.96."""
 BY_WRITES = {
     "items_item": ("publish",),
     "items_itemdocument": ("publish",),
@@ -47,7 +46,7 @@ BY_WRITES = {
     "notifications_act": ("like", "follow"),
     "discover_wordrarity": ("publish",),
 }
-"""Tables that grow, by the writes that add a row each."""
+"""Tables that grow, by the writes that add a row."""
 BY_MEMBERS = (
     "feedsite_written",
     "timeline_readingposition",
@@ -56,11 +55,11 @@ BY_MEMBERS = (
     "usersessions_usersession",
     "accounts_session",
 )
-"""Tables with at most a row for each member."""
+"""Tables with at most a row per member."""
 
 
 class Slope(NamedTuple):
-    """A line through sizes of one process, in MB and MB an hour. `margin` is half its interval of 95 %."""
+    """A line through one process's sizes, in MB and MB an hour. `margin` is half its 95 % interval."""
 
     size: float
     slope: float
@@ -68,12 +67,12 @@ class Slope(NamedTuple):
 
     @property
     def is_flat(self) -> bool:
-        """Whether growth that matters is not shown."""
+        """Whether no relevant growth is shown."""
         return self.slope - self.margin <= max(FLAT_MB, FLAT_SHARE * self.size)
 
 
 def run(crowd: Crowd) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     seconds = crowd.size.soak_seconds
     report = Report(
         "soak",
@@ -122,24 +121,24 @@ class Soak:
         self.generator.close()
 
     async def use(self, seconds: float) -> None:
-        """Call at the steady rate."""
+        """Send calls at the steady rate."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             await self.generator.open(self.acts, rate=self.rate, seconds=min(left, 30.0))
             self.answers.update(made.answer.status for made in self.generator.taken())
 
     def weigh(self, begin: float) -> None:
-        """Note the memory of every process."""
+        """Store the memory of every process."""
         for process in processes.of_site(settings.DATA_DIR):
             if (size := anonymous(process.pid)) is not None:
                 self.memory[process.kind, process.pid].append((time.monotonic() - begin, size))
 
     def tell(self, report: Report) -> None:
-        """Fill the report in."""
+        """Fill in the report."""
         growing = []
         most = max(map(len, self.memory.values()))
         for (kind, pid), sizes in sorted(self.memory.items()):
-            if len(sizes) < max(3, most / 2):  # a session of PostgreSQL or a task's child that came and went
+            if len(sizes) < max(3, most / 2):  # a PostgreSQL session or a task's child
                 continue
             found = slope(sizes)
             low, high = found.slope - found.margin, found.slope + found.margin
@@ -167,16 +166,16 @@ class Soak:
         ]
 
     def writes(self, kind: str) -> int:
-        """Acknowledged writes of a kind, in the time that counts."""
+        """Acknowledged writes of a kind, in the measured time."""
         return len(self.ledger.done[kind]) - self.earlier[kind]
 
     def explained(self, table: str) -> int:
-        """The rows by which a table may grow."""
+        """How many rows a table may grow by."""
         allowed = STEADY + sum(map(self.writes, BY_WRITES.get(table, ())))
         return allowed + len(self.crowd.people) * (table in BY_MEMBERS)
 
     def grown(self, what: str, steady: int) -> list[str]:
-        """Kinds of keys or folders of files that have grown, beyond what comes and goes."""
+        """Kinds of keys, or folders, that have grown too much."""
         before, after = self.before[what], self.after[what]
         more = after - before
         return [f"{kind} from {before[kind]:,} to {after[kind]:,}" for kind, count in more.items() if count > steady]
@@ -201,7 +200,7 @@ def _rows() -> Counter[str]:
 
 
 def _keys(*urls: str) -> Counter[str]:
-    """Keys by kind: the words of a key without those that contain a digit."""
+    """Keys by kind: without the parts that contain a digit."""
     found: Counter[str] = Counter()
     for url in dict.fromkeys(url.replace("redis+socket://", "unix://").replace("virtual_host=", "db=") for url in urls):
         for key in client_of(url, 10).scan_iter(count=1_000):
@@ -211,7 +210,7 @@ def _keys(*urls: str) -> Counter[str]:
 
 
 def _files(folder: Path) -> Counter[str]:
-    """Files by the folder at the top, without those of PostgreSQL, whose rows are counted."""
+    """Files by top folder, without PostgreSQL's."""
     found: Counter[str] = Counter()
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not (Path(parent) / name / "PG_VERSION").exists()]
@@ -220,7 +219,7 @@ def _files(folder: Path) -> Counter[str]:
 
 
 def anonymous(pid: int) -> float | None:
-    """A process's own memory in MB: pages of no file, and none that sessions share. None if it ended."""
+    """A process's own memory in MB: neither files nor shared. None if it ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -230,7 +229,7 @@ def anonymous(pid: int) -> float | None:
 
 
 def slope(sizes: Sequence[tuple[float, float]]) -> Slope:
-    """The line through sizes (seconds, MB). Neighbouring looks are alike, and their correlation widens the interval."""
+    """The line through sizes (seconds, MB). Correlation between neighbours widens the interval."""
     xs, ys = zip(*sizes, strict=True)
     count, middle = len(sizes), mean(xs)
     line = linear_regression(xs, ys)

@@ -1,12 +1,11 @@
 """What does an open stream cost, and how long after a publish do all streams hear of it?
 
-The stream process as `up` runs it, and one client process that holds all connections. One user whom all of them follow
-publishes with `items.actions.publish`. A connection has heard when it has received the event. The peer is a bare
-asyncio server that reads the same Redis stream and writes the same bytes to as many sockets: no HTTP, no question to
-PostgreSQL, no gathering.
+The stream process runs as under `up`, and one client process has all connections. One user whom all follow publishes.
+The peer is a bare asyncio server that reads the same Redis stream and writes the same bytes to as many sockets, without
+HTTP, PostgreSQL and batching.
 
-Apps get the whole status instead of an id. Half of their connections are sockets, half are streams. Of twenty, one
-listens to what is public, one to a hashtag, one to a list, and the others to their home.
+Apps get the whole status instead of an id. Half of their connections are WebSockets, half are streams. Of twenty, one
+follows the public timeline, one a hashtag, one a list, and the others their home.
 """
 
 import asyncio
@@ -38,7 +37,7 @@ from storage.events import Position, Published, event_of
 from stream.news import ItemNews, message, reset
 
 KILOBYTES = 40
-"""Limit of the memory of a stream."""
+"""Limit of a stream's memory."""
 SECONDS = 0.25
 """Limit of the time until 99 of a hundred have heard."""
 TAG = "bench"
@@ -63,7 +62,7 @@ class Found(NamedTuple):
 
     kilobytes: float
     spent: float
-    """Processor time of a stream and an event."""
+    """Processor time per stream and event."""
     middle: float
     late: float
     """The times after which half of all, and 99 of a hundred, heard."""
@@ -72,7 +71,7 @@ class Found(NamedTuple):
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark, and return its report."""
+    """Run the benchmark."""
     size = community.size
     report = Report(
         "streams",
@@ -115,7 +114,7 @@ def opened_by_pages(community: Community) -> list[bytes]:
 
 
 def opened_by_apps(community: Community, publisher: User) -> list[bytes]:
-    """The requests of apps: a socket, a stream, a socket, and so on."""
+    """The requests of apps: a socket, a stream, and so on."""
     listeners = list(User.objects.in_bulk(list(community.followers[: community.size.app_streams])).values())
     requests = []
     for place, (user, headers) in enumerate(zip(listeners, by_app(listeners), strict=True)):
@@ -129,7 +128,7 @@ def opened_by_apps(community: Community, publisher: User) -> list[bytes]:
 
 
 def listened_to(kind: int, user: User, publisher: User) -> tuple[str, str]:
-    """The path and query of a stream that carries the publisher's items."""
+    """The path and query of a stream with the publisher's items."""
     match kind:
         case 0:
             return "public/local", ""
@@ -143,13 +142,13 @@ def listened_to(kind: int, user: User, publisher: User) -> tuple[str, str]:
 
 
 def request(target: str, headers: dict[str, str]) -> bytes:
-    """A GET over HTTP."""
+    """A GET as bytes."""
     lines = [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([f"GET {target} HTTP/1.1", "Host: localhost", *lines, "", ""]).encode()
 
 
 def measure(name: str, requests: list[bytes], opened: bytes, publisher: User, rounds: int, report: Report) -> Found:
-    """Open a connection for each request, publish items, and time when each connection hears of them."""
+    """Open the connections, publish items, and time when each connection hears of them."""
     count = len(requests)
     with served(name) as (port, pid):
         empty = memory(pid)
@@ -214,7 +213,7 @@ class Listeners:
 
 @contextmanager
 def served(name: str) -> Iterator[tuple[int, int]]:
-    """Run the server. Yields its port, and the id of the process that does the work."""
+    """Run the server. Yields its port, and the id of the working process."""
     (port,) = free_ports(1)
     server = subprocess.Popen(
         [sys.executable, *(part.format(port=port, most=settings.STREAM_CAP + 100) for part in SERVERS[name])],
@@ -252,7 +251,7 @@ def processor_time(pid: int) -> float:
 
 # --- The peer ------------------------------------------------------------------------------------------------
 def bare(port: int) -> None:
-    """Serve streams on the port until killed: write the entries of the Redis stream to every connection."""
+    """Serve streams on the port until killed: write the Redis stream's entries to every connection."""
     asyncio.run(_bare(port))
 
 
@@ -268,7 +267,7 @@ async def _bare(port: int) -> None:
         writer.close()
 
     client = redis.asyncio.Redis.from_url(settings.REDIS_URL, protocol=2)
-    # "$" would miss what comes between two waits. So the position is read before the first connection.
+    # "$" would miss what comes between two waits, so the position is read before the first connection.
     newest = await client.xrevrange(keys.events(), count=1)
     last = newest[0][0] if newest else "0"
     async with await asyncio.start_server(connected, "127.0.0.1", port, backlog=2048):
