@@ -1,11 +1,8 @@
-"""The verbs that change sessions. Each is one transaction, and holds the lock on the host's row all the while.
+"""Writes of live sessions. Each is one transaction that locks the host's row.
 
-So the sessions of one host change one after the other, and what is read under the lock is what is changed. A
-transition that does not start from the session's state, or that was made already, raises WrongStateError with the state
-that holds; nothing is changed then. Times are kept to the millisecond, as lineups keep them.
-
-Every change of what a lineup holds gives the host a new version (models.Host); `live.apply` brings it to Redis after
-the commit, and the sweeper looks for what was lost on the way.
+So the sessions of one host change one at a time. A transition from a wrong state, or a repeated one, changes nothing
+and raises WrongStateError with the current state. Times have milliseconds, as in lineups. A change of the lineup gives
+the host a new version (models.Host). After the commit `live.apply` writes it to Redis; the sweeper finds lost calls.
 """
 
 from datetime import datetime, timedelta
@@ -33,18 +30,18 @@ from storage.queue import enqueue
 from web.letters import is_blank
 
 LATE = timedelta(minutes=5)
-"""How long ago a session that is planned now may begin: forms are filled in slowly."""
+"""How far in the past a new session may start, because filling in a form takes time."""
 AHEAD = timedelta(days=366)
 LONGEST_MINUTES = 24 * 60
 
 SCHEDULED = (State.UPCOMING, State.LIVE)
 OPEN_TO_EDIT = (State.UPCOMING, State.LIVE, State.REPLAY)
 PLAN = frozenset({"starts_at", "automatic", "minutes"})
-"""The fields that are settled once a session has started."""
+"""Fields that cannot change after the start."""
 WORDING = ("title", "url", "cover_url")
-"""The fields of a session that others read; moderation's rules check them."""
+"""Fields that others read. Moderation checks them."""
 EARLIER = 1_000
-"""Sessions of the host within an hour, at most, with which a new one is compared; no limit of moderation is higher."""
+"""The host's sessions of the last hour compared with a new one, at most. No moderation limit is higher."""
 
 HOST = "INSERT INTO live_host (user_id, applied, scheduled) VALUES (%s, 0, 0) ON CONFLICT DO NOTHING"
 LOCK = "SELECT user_id FROM live_host WHERE user_id = %s FOR NO KEY UPDATE"
@@ -57,7 +54,7 @@ RESCHEDULE = f"""
 
 
 class WrongStateError(Exception):
-    """The session's state does not allow that; `state` is the one it is in."""
+    """The session's state does not allow this. `state` is the current one."""
 
     def __init__(self, state: str) -> None:
         super().__init__(state)
@@ -65,11 +62,11 @@ class WrongStateError(Exception):
 
 
 class RejectedError(WrongStateError):
-    """Moderators rejected the session: it would go on without an audience."""
+    """Moderators rejected the session, so it would have no audience."""
 
 
 class TooManyError(Exception):
-    """The host has as many sessions planned as one may (settings.LIVE_SCHEDULED_CAP)."""
+    """The host has reached settings.LIVE_SCHEDULED_CAP."""
 
 
 # --- Planning --------------------------------------------------------------------------------------------
@@ -87,8 +84,8 @@ def create(
     automatic: bool = False,
     minutes: int = 60,
 ) -> LiveSession:
-    """Schedule a session; `cover_id` is a picture of the host that nothing uses. Where moderation has a reason, it is
-    held: only its host sees it until it is approved. Raises ValidationError by field, and TooManyError.
+    """Schedule a session. `cover_id` is an unused picture of the host. If moderation has a reason, the session is held:
+    only its host sees it until it is approved. Raises ValidationError by field, and TooManyError.
     """
     session = LiveSession(
         host=host,
@@ -121,9 +118,10 @@ def create(
 @telling
 @transaction.atomic
 def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
-    """Change title, url, cover_url, cover_id; while it is upcoming also starts_at, automatic, minutes. An equal value
-    changes nothing. A session that gives moderation a reason by its new words is held, and so is a rejected one; links
-    that a young account adds to one that others see are refused. Raises ValidationError by field, and WrongStateError.
+    """Change title, url, cover_url or cover_id, and before the start also starts_at, automatic or minutes.
+
+    New words that give moderation a reason hold the session, and any new words hold a rejected one. A young account
+    cannot add links to a visible session. Raises ValidationError by field, and WrongStateError.
     """
     session = _held(session)
     if session.state not in OPEN_TO_EDIT:
@@ -157,7 +155,6 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
 
 
 def _cover(session: LiveSession, medium_id: int | None) -> None:
-    """Give a session another picture, or none."""
     new = covers.claimed(session.host_id, medium_id) if medium_id is not None else None
     covers.remove(session)
     if new is not None:
@@ -166,8 +163,8 @@ def _cover(session: LiveSession, medium_id: int | None) -> None:
 
 @transaction.atomic
 def renew_cover(*, session: LiveSession, now: datetime) -> None:
-    """Show the picture's words and focus as they are now; they were changed by themselves. A session that gives
-    moderation a reason by them is held; links are none, for descriptions lead nowhere.
+    """Show the current description and focus of the cover, which were edited separately. A description may hold the
+    session, but not for its links, which are never shown as links.
     """
     session = _held(session)
     before, was_hidden = session.cover, session.hidden_at is not None
@@ -190,7 +187,7 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
 
 @transaction.atomic
 def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
-    """Take the cover picture of this id away for good, as moderators do; True if the session showed it."""
+    """Remove the cover with this id, for moderators. True if the session showed it."""
     session = _held(session)
     if session.cover_id != medium_id:
         return False
@@ -203,8 +200,8 @@ def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
 # --- Transitions -----------------------------------------------------------------------------------------
 @transaction.atomic
 def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> LiveSession:
-    """Upcoming becomes live at the host's word, whatever was planned; or `by_itself`, where it is an automatic one and
-    its time has come. Users with a reminder are told. Raises WrongStateError, and RejectedError.
+    """Go live: by the host at any time, or `by_itself` if the session is automatic and due. Users with a reminder are
+    notified. Raises WrongStateError and RejectedError.
     """
     session = _held(session)
     _needs(session, State.UPCOMING)
@@ -221,8 +218,8 @@ def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> Li
 
 @transaction.atomic
 def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> LiveSession:
-    """Live becomes a replay, and gets its position among the replays. Unless `keeps_short`, the replay of a session
-    shorter than `SHORT` is hidden, as its host hides one. Raises WrongStateError.
+    """Live becomes a replay with a position among the replays. Unless `keeps_short`, a replay shorter than `SHORT` is
+    hidden. Raises WrongStateError.
     """
     session = _held(session)
     _needs(session, State.LIVE)
@@ -233,7 +230,7 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
     session = _transition(session, State.REPLAY, now, "ended_at", "position")
     _plan_next(session, now)
     if is_short and not keeps_short and (session.hidden_at is None or session.review):
-        _hide(session, "", now)  # also while moderators look at it: a decision of theirs shows it no more
+        _hide(session, "", now)  # also during a review, so that a moderator's decision does not show it again
     if session.hidden_at is None:
         deliver_anew(session=session)
     return session
@@ -241,9 +238,8 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
 
 @transaction.atomic
 def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes cancelled, for good. Raises WrongStateError.
-
-    A replay is not cancelled but hidden, and only an admin shows it again.
+    """Upcoming becomes cancelled, for good. Raises WrongStateError. A replay cannot be cancelled, only hidden; then
+    only an admin shows it again.
     """
     session = _held(session)
     _needs(session, State.UPCOMING)
@@ -255,8 +251,8 @@ def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
 
 @transaction.atomic
 def miss(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes missed if it is not started within settings.LIVE_GRACE. Raises WrongStateError, also where the
-    session was put off in the meantime.
+    """Upcoming becomes missed if it has not started within settings.LIVE_GRACE. Raises WrongStateError, also if it was
+    postponed meanwhile.
     """
     session = _held(session)
     _needs(session, State.UPCOMING)
@@ -269,9 +265,7 @@ def miss(*, session: LiveSession, now: datetime) -> LiveSession:
 
 
 def force_end(*, session: LiveSession, now: datetime) -> bool:
-    """Put an end to it, as an admin does: what is live becomes a replay, what is upcoming is cancelled. True if that
-    changed anything.
-    """
+    """End a live session, or cancel an upcoming one, for an admin. True if anything changed."""
     for verb in (end, cancel):
         try:
             verb(session=session, now=now)
@@ -284,9 +278,7 @@ def force_end(*, session: LiveSession, now: datetime) -> bool:
 # --- Visibility ------------------------------------------------------------------------------------------
 @transaction.atomic
 def hide(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a session from all but its host, in every state and after every decision of moderators; True if that changed
-    anything.
-    """
+    """Hide a session from everybody but its host, whatever moderators decided. True if anything changed."""
     session = _held(session)
     if session.hidden_at is not None and not session.review:
         return False
@@ -296,7 +288,7 @@ def hide(*, session: LiveSession, now: datetime) -> bool:
 
 @transaction.atomic
 def show_again(*, session: LiveSession, now: datetime) -> bool:
-    """Show a hidden session again; True if it was hidden."""
+    """Show a hidden session again. True if it was hidden."""
     session = _held(session)
     return session.hidden_at is not None and _show(session, now)
 
@@ -318,12 +310,12 @@ def _show(session: LiveSession, now: datetime) -> bool:
     if session.state == State.LIVE:
         _remind(session)
     if session.state == State.REPLAY:
-        deliver_anew(session=session)  # windows may have forgotten it
+        deliver_anew(session=session)  # windows may have dropped it
     return True
 
 
 def _remind(session: LiveSession) -> None:
-    """Tell those who asked to be reminded, if there are any, once a session that others see has started."""
+    """Send reminders, if any, after a visible session has started."""
     if fetch(REMINDERS_DUE, {"session": session.pk}):
         transaction.on_commit(partial(enqueue, "live.remind", session.pk))
 
@@ -331,7 +323,7 @@ def _remind(session: LiveSession) -> None:
 # --- Decisions of moderators -----------------------------------------------------------------------------
 @transaction.atomic
 def hold(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a session that others see until a moderator approves it; True if it was shown."""
+    """Hide a visible session until a moderator approves it. True if it was visible."""
     session = _held(session)
     if session.hidden_at is not None:
         return False
@@ -341,14 +333,16 @@ def hold(*, session: LiveSession, now: datetime) -> bool:
 
 @transaction.atomic
 def approve(*, session: LiveSession, now: datetime) -> bool:
-    """Show a session that moderation held or rejected; True if it did. One hidden by its host or an admin stays so."""
+    """Show a session that moderation held or rejected. True if it did. One hidden by its host or an admin stays
+    hidden.
+    """
     session = _held(session)
     return bool(session.review) and _show(session, now)
 
 
 @transaction.atomic
 def reject(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a session because of what it says, and tell its host so; True if that changed anything."""
+    """Hide a session because of its content, and tell its host. True if anything changed."""
     session = _held(session)
     if session.review == Review.REJECTED or (session.hidden_at is not None and not session.review):
         return False
@@ -357,16 +351,16 @@ def reject(*, session: LiveSession, now: datetime) -> bool:
 
 
 def locked(session_id: int) -> LiveSession | None:
-    """The session, locked until this transaction ends; None if there is none."""
+    """The session, locked until the transaction ends, or None."""
     session = LiveSession.objects.filter(pk=session_id).first()
     return _held(session) if session else None
 
 
 def _reworded(session: LiveSession, now: datetime) -> list[str]:
-    """Why the session has to be looked at for what it says now. Raises ValidationError for links that are refused."""
+    """Moderation's reasons to check the new words. Raises ValidationError for refused links."""
     session.worded_at = now
     if session.hidden_at is not None and not session.review:
-        return []  # moderators need not look at what its host or an admin took away
+        return []  # hidden by its host or an admin: moderators need not look at it
     reasons = _reasons(session, now) or (["resubmitted"] if session.review == Review.REJECTED else [])
     if session.hidden_at is None and review.only_links(reasons):
         raise ValidationError({"url": _("Your account is too new to add links to what others see already.")})
@@ -388,7 +382,7 @@ def _said(session: LiveSession) -> str:
 
 
 def _described(cover: dict[str, Any] | None) -> str:
-    """The words of a cover."""
+    """A cover's description."""
     return str(cover.get("description", "")) if cover else ""
 
 
@@ -399,7 +393,7 @@ def _tell_held(session: LiveSession, reasons: list[str]) -> None:
 
 
 # --- Reminders -------------------------------------------------------------------------------------------
-# The lock makes it wait for a start that is under way, and a start for it: every user with a row is told.
+# Waits for a start in progress, and a start waits for it: every user with a row is notified.
 REMIND = """
     WITH upcoming AS (SELECT id FROM live_livesession WHERE id = %(session)s AND state = 'upcoming' FOR SHARE),
     new AS (
@@ -407,7 +401,7 @@ REMIND = """
         ON CONFLICT DO NOTHING RETURNING 1)
     SELECT EXISTS (SELECT FROM new) FROM upcoming
 """
-# A statement of its own, after the one that starts it: so it sees every reminder that did not wait for that.
+# A separate statement after the start, so that it sees every reminder that did not wait for the start.
 REMINDERS_DUE = """
     UPDATE live_livesession SET reminders_due = true
     WHERE id = %(session)s AND EXISTS (SELECT FROM live_reminder WHERE session_id = %(session)s) RETURNING id
@@ -417,7 +411,7 @@ FORGET_REMINDER = "DELETE FROM live_reminder WHERE session_id = %(session)s AND 
 
 @transaction.atomic
 def remind(*, user: User, session: LiveSession) -> bool:
-    """Tell `user` when an upcoming session starts; True if that is new. Raises WrongStateError."""
+    """Remind `user` when an upcoming session starts. True if new. Raises WrongStateError."""
     rows = fetch(REMIND, {"session": session.pk, "user": user.pk})
     if not rows:
         session.refresh_from_db(fields=["state"])
@@ -426,7 +420,7 @@ def remind(*, user: User, session: LiveSession) -> bool:
 
 
 def forget_reminder(*, user: User, session: LiveSession) -> bool:
-    """Do not tell them; True if they would have been told."""
+    """Remove a reminder. True if there was one."""
     return bool(fetch(FORGET_REMINDER, {"session": session.pk, "user": user.pk}))
 
 
@@ -439,7 +433,7 @@ def _lock(host_id: int, *, is_new: bool = False) -> None:
 
 
 def _held(session: LiveSession) -> LiveSession:
-    """The session as it is now, locked until this transaction ends."""
+    """The current session, locked until the transaction ends."""
     host_id = session.host_id or LiveSession.objects.values_list("host", flat=True).get(pk=session.pk)
     _lock(host_id)
     return LiveSession.objects.select_related("host").get(pk=session.pk)
@@ -465,8 +459,8 @@ def _save(session: LiveSession, now: datetime, *fields: str) -> None:
 
 
 def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
-    """Announce a change to open pages, once it is committed. With `moves`, the host's lineup holds something else from
-    now on and is written anew.
+    """Announce a change to open pages after the commit. `moves`: the host's lineup has changed and must be written
+    again.
     """
     if moves:
         fetch(RESCHEDULE, {"host": session.host_id})
@@ -475,11 +469,8 @@ def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
 
 
 def _plan_next(session: LiveSession, now: datetime) -> None:
-    """Where it repeats, plan the one that follows, however long ago this one's time was.
-
-    Only the demo sets `repeat_minutes`.
-    """
-    if session.repeat_minutes is None or session.review:  # a session that was not approved is not repeated
+    """Plan the next session of a repeating one, however late this one is. Only the demo sets `repeat_minutes`."""
+    if session.repeat_minutes is None or session.review:  # a session that was not approved does not repeat
         return
     period = timedelta(minutes=session.repeat_minutes)
     periods = max(0, (now - session.starts_at) // period) + 1
@@ -504,7 +495,7 @@ def _milliseconds(moment: datetime) -> datetime:
 
 
 def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
-    """Raise ValidationError for changed fields that are wrong. A field that was right once stays so as time goes by."""
+    """Raise ValidationError for wrong fields among the changed ones. Others may have become wrong as time went by."""
     errors: dict[str, str] = {}
     if "title" in changed and is_blank(session.title):
         errors["title"] = _("Enter a title.")

@@ -1,7 +1,4 @@
-"""Live sessions in the admin: to look at, to end, to hide and to show again; and replays whose fan-out was given up.
-
-The admin cannot edit what hosts planned.
-"""
+"""Live sessions in the admin: view, end, hide and show again. Also replays whose fan-out was given up."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,13 +24,13 @@ from web.rest import parse_id
 
 
 class HiddenFilter(admin.SimpleListFilter):
-    """A filter of sessions by whether an admin hid them."""
+    """Filters sessions by whether they are hidden."""
 
     title = _("hidden")
     parameter_name = "hidden"
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, Any]]:
-        """The choices: hidden or not."""
+        """The choices."""
         return [("yes", _("Yes")), ("no", _("No"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> QuerySet[LiveSession]:
@@ -45,7 +42,7 @@ class HiddenFilter(admin.SimpleListFilter):
 
 @admin.register(LiveSession)
 class LiveSessionAdmin(ModeratedAdmin):
-    """Live sessions, to read, to end, to hide and to show again."""
+    """Live sessions. The admin cannot edit what hosts planned."""
 
     list_display = (
         "id",
@@ -89,19 +86,19 @@ class LiveSessionAdmin(ModeratedAdmin):
 
     @admin.display(description=_("hidden"), boolean=True)
     def is_hidden(self, session: LiveSession) -> bool:
-        """Whether an admin hid the session."""
+        """Whether the session is hidden."""
         return session.hidden_at is not None
 
     @admin.display(description=_("pictures"))
     def pictures(self, session: LiveSession) -> SafeString | str:
-        """The cover pictures that the session shows or showed."""
+        """Present and past covers."""
         media = attaching.covers_of([session.pk]).get(session.pk)
         return shots(media, is_veiled=False) if media else "-"
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[LiveSession], search_term: str
     ) -> tuple[QuerySet[LiveSession], bool]:
-        """Both ways are index look-ups, however many sessions there are."""
+        """Search by index look-ups only, however many sessions there are."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -111,28 +108,28 @@ class LiveSessionAdmin(ModeratedAdmin):
         return queryset.filter(found), False
 
     def view_on_site(self, session: LiveSession) -> str:
-        """The address of the session's page."""
+        """The session's page."""
         return reverse("live-session", args=[session.pk])
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """False: hosts make sessions, on the site."""
+        """False: only hosts create sessions."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
-        """The actions of the list need it; a session's own page is to look at."""
+        """Needed for the list's actions. A session's own page is read-only."""
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
-        """Whether the request may see sessions; the permission to change them is enough."""
+        """The permission to change is enough."""
         return super().has_view_permission(request) or super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
-        """Never for good."""
+        """False."""
         return False
 
     @admin.action(description=_("Force end …"), permissions=["change"])
     def force_end(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> TemplateResponse | None:
-        """Asks first."""
+        """Ask first, then end."""
         sessions = self.chosen(request, queryset.select_related("host"))
         if not sessions:
             return None
@@ -171,7 +168,7 @@ class LiveSessionAdmin(ModeratedAdmin):
 
     @admin.action(description=_("Hide (from all but the host)"), permissions=["change"])
     def hide(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
-        """Hide the chosen sessions from all but their hosts."""
+        """Hide the chosen sessions."""
         self.each(
             request,
             self.chosen(request, queryset),
@@ -207,7 +204,7 @@ class LiveSessionAdmin(ModeratedAdmin):
 
 @admin.register(ReplayDelivery)
 class ReplayDeliveryAdmin(DeliveryAdmin):
-    """Replays whose fan-out is not complete. Viewers see them all the same."""
+    """Replays with incomplete fan-out. Viewers see them anyway."""
 
     list_display = (
         "session",

@@ -44,7 +44,7 @@ RATES: Mapping[str, str] = {"POST": "live", "PATCH": "live", "DELETE": "live"}
 
 
 class StateProblem(msgspec.Struct):
-    """A call that the session's state does not allow; `state` is the one that it is in."""
+    """The session's state does not allow this. `state` is the current one."""
 
     detail: str
     state: str
@@ -55,10 +55,10 @@ WRONG_STATE = OpenApiResponse(StateProblem, "The session's state does not allow 
 
 @extend_schema_field({"type": "string", "nullable": True})
 class MediumField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """The id of a medium, as text."""
+    """A medium's id as text."""
 
     def to_internal_value(self, data: Any) -> int:
-        """The id; 0, which no medium has, for text that is none. Raises ValidationError for anything but text."""
+        """The id, or 0 for an invalid one, which no medium has. Raises ValidationError unless it is text."""
         if not isinstance(data, str):
             raise serializers.ValidationError("The id of a picture, as text, or null.")
         return parse_id(data) or 0
@@ -69,8 +69,8 @@ class MediumField(serializers.Field):  # type: ignore[type-arg]  # not generic a
 
 
 class NewSession(StrictSerializer):
-    """A session to plan. An automatic one starts at `starts_at` and ends `minutes` later by itself. `cover` is the id
-    of a picture of the caller that nothing uses yet.
+    """A session to plan. An automatic one starts at `starts_at` and ends `minutes` later. `cover` is the id of an
+    unused picture of the caller.
     """
 
     title = TextField(max_length=TITLE_LENGTH)
@@ -83,7 +83,7 @@ class NewSession(StrictSerializer):
 
 
 class SessionEdit(StrictSerializer):
-    """The changes of a session. Once it has started, `starts_at`, `automatic` and `minutes` stand. `cover` is the id of
+    """Changes of a session. `starts_at`, `automatic` and `minutes` cannot change after the start. `cover` is the id of
     another picture, or null for none.
     """
 
@@ -98,7 +98,7 @@ class SessionEdit(StrictSerializer):
 
 @contextmanager
 def answers() -> Iterator[None]:
-    """Turn the verbs' refusals into answers of the API."""
+    """Turn exceptions of the actions into answers."""
     try:
         yield
     except actions.RejectedError as error:
@@ -114,7 +114,7 @@ def answers() -> Iterator[None]:
 
 
 def body_or_404(text: str, reader: User | AnonymousUser) -> SessionBody:
-    """The session of this id as far as `reader` may see it. Raises NotFound, the same for every other id."""
+    """The session, if `reader` may see it. Raises NotFound, the same for an unknown id."""
     number = parse_id(text)
     found = visible_session(number, reader) if number else None
     if found is None:
@@ -123,7 +123,7 @@ def body_or_404(text: str, reader: User | AnonymousUser) -> SessionBody:
 
 
 def session_or_404(text: str, reader: User) -> LiveSession:
-    """The session that a path names, to act on, or 404."""
+    """The session to act on. Raises NotFound."""
     number = int(body_or_404(text, reader).id)
     session = LiveSession.objects.filter(pk=number).first()
     if session is None:
@@ -132,7 +132,7 @@ def session_or_404(text: str, reader: User) -> LiveSession:
 
 
 def own_session(request: Request, text: str) -> LiveSession:
-    """The caller's session of this id. Raises NotFound, and PermissionDenied for another host's."""
+    """The caller's session. Raises NotFound, and PermissionDenied for another host's."""
     user = signed_in(request)
     session = session_or_404(text, user)
     if session.host_id != user.pk:
@@ -141,12 +141,12 @@ def own_session(request: Request, text: str) -> LiveSession:
 
 
 def shown(session: LiveSession, reader: User, status: int = 200) -> FeedResponse:
-    """The answer that shows the session as the reader sees it."""
+    """The session as the reader sees it."""
     return FeedResponse(visible_session(session.pk, reader), status=status)
 
 
 class LiveSessionsView(ApiView):
-    """New sessions, over HTTP."""
+    """New sessions."""
 
     rates = RATES
 
@@ -156,8 +156,8 @@ class LiveSessionsView(ApiView):
         responses={201: SessionBody, 409: OpenApiResponse(Problem, "The caller has as many planned as one may.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Plan a session: it is upcoming, in the live feed of every follower, when this answers; or moderators look at
-        it first, as its `review` says.
+        """Plan a session. When this answers, it is upcoming in every follower's live feed, unless moderators must
+        review it first (`review`).
         """
         host = signed_in(request)
         fields = body(request, NewSession)
@@ -167,20 +167,20 @@ class LiveSessionsView(ApiView):
 
 
 class LiveSessionView(PublicApiView):
-    """One session, over HTTP."""
+    """One session."""
 
     rates = RATES
 
     @extend_schema(operation_id="read_live_session", responses={200: SessionBody})
     def get(self, request: Request, session_id: str) -> HttpResponse:
-        """One session, in whatever state it is now."""
+        """One session in its current state."""
         return FeedResponse(body_or_404(session_id, reader_of(request)))
 
     @extend_schema(
         operation_id="edit_live_session", request=SessionEdit, responses={200: SessionBody, 409: WRONG_STATE}
     )
     def patch(self, request: Request, session_id: str) -> HttpResponse:
-        """Change one's own session; what is not sent stays."""
+        """Change your own session. Fields that are not sent stay."""
         session = own_session(request, session_id)
         fields = body(request, SessionEdit)
         with answers():
@@ -189,7 +189,7 @@ class LiveSessionView(PublicApiView):
 
     @extend_schema(operation_id="cancel_live_session", responses={204: None, 409: WRONG_STATE})
     def delete(self, request: Request, session_id: str) -> HttpResponse:
-        """Cancel one's own session while it is upcoming."""
+        """Cancel your own upcoming session."""
         session = own_session(request, session_id)
         with answers():
             actions.cancel(session=session, now=timezone.now())
@@ -197,7 +197,7 @@ class LiveSessionView(PublicApiView):
 
 
 class StartView(ApiView):
-    """The start of a session, over HTTP."""
+    """The start of a session."""
 
     rates = RATES
 
@@ -205,7 +205,7 @@ class StartView(ApiView):
         operation_id="start_live_session", request=EMPTY_BODY, responses={200: SessionBody, 409: WRONG_STATE}
     )
     def post(self, request: Request, session_id: str) -> HttpResponse:
-        """Go live with one's own upcoming session, whenever that was planned for."""
+        """Go live with your own upcoming session, at any time."""
         session = own_session(request, session_id)
         body(request, Nothing)
         with answers():
@@ -214,13 +214,13 @@ class StartView(ApiView):
 
 
 class EndView(ApiView):
-    """The end of a session, over HTTP."""
+    """The end of a session."""
 
     rates = RATES
 
     @extend_schema(operation_id="end_live_session", request=EMPTY_BODY, responses={200: SessionBody, 409: WRONG_STATE})
     def post(self, request: Request, session_id: str) -> HttpResponse:
-        """End one's own live session: it is a replay from then on."""
+        """End your own live session. It becomes a replay."""
         session = own_session(request, session_id)
         body(request, Nothing)
         with answers():
@@ -229,11 +229,11 @@ class EndView(ApiView):
 
 
 class ReminderView(ApiView):
-    """The caller's reminder of a session, over HTTP."""
+    """The caller's reminder of a session."""
 
     @extend_schema(operation_id="remind_of_live_session", request=None, responses={204: None, 409: WRONG_STATE})
     def put(self, request: Request, session_id: str) -> HttpResponse:
-        """Be told when an upcoming session starts; again changes nothing."""
+        """Get a notification when an upcoming session starts. Repeating changes nothing."""
         user = signed_in(request)
         with answers():
             actions.remind(user=user, session=session_or_404(session_id, user))
@@ -241,7 +241,7 @@ class ReminderView(ApiView):
 
     @extend_schema(operation_id="forget_live_reminder", responses={204: None})
     def delete(self, request: Request, session_id: str) -> HttpResponse:
-        """Not be told; again changes nothing. It can be taken back though the session is hidden by now."""
+        """Remove the reminder, even of a hidden session. Repeating changes nothing."""
         user, number = signed_in(request), parse_id(session_id)
         if number is None or not actions.forget_reminder(user=user, session=LiveSession(pk=number)):
             body_or_404(session_id, user)
@@ -249,11 +249,13 @@ class ReminderView(ApiView):
 
 
 class UserSessionsView(PublicApiView):
-    """The sessions of one user, over HTTP."""
+    """The sessions of one user."""
 
     @extend_schema(operation_id="list_user_live_sessions", parameters=PAGED, responses={200: SessionPage})
     def get(self, request: Request, username: str) -> HttpResponse:
-        """The sessions of a user, newest first: upcoming, live and replays; one's own also cancelled and missed."""
+        """Sessions of a user, newest first: upcoming, live and replays. Your own also include cancelled and missed
+        ones.
+        """
         reader, last_id, count = reader_of(request), position(request), limit(request)
         host = user_or_404(username, reader)
         return FeedResponse(sessions_of(host, reader, last_id=last_id, limit=count))

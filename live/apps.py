@@ -1,17 +1,15 @@
-"""Live sessions as a Django app."""
-
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class LiveConfig(AppConfig):
-    """The app of live sessions, their feed and replays."""
+    """Live sessions, their feed and replays."""
 
     name = "live"
     verbose_name = _("Live")
 
     def ready(self) -> None:
-        """Connect the receivers, and tell the rooms below how sessions are shown and reviewed."""
+        """Connect the receivers, and register how sessions are shown and reviewed with packages below."""
         from accounts import review as reviewed
         from live import receivers, review  # noqa: F401 - connects the receivers
         from live.hydrate import cards, shown_in_notifications

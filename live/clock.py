@@ -1,4 +1,4 @@
-"""How the times of sessions are read: countdowns, lengths, and days by their names."""
+"""Times of sessions for people: countdowns, durations, and names of days."""
 
 from datetime import datetime, timedelta
 
@@ -20,7 +20,7 @@ WORDS: dict[str, Promise] = {
     "since-minutes": gettext_lazy("for {m} min"),
     "begun": gettext_lazy("just started"),
 }
-"""The words for the time left and the time passed. sessions.js uses them too, as time goes by."""
+"""Words for remaining and elapsed time. sessions.js uses them too."""
 
 
 def _filled(name: str, seconds: int) -> str:
@@ -30,7 +30,7 @@ def _filled(name: str, seconds: int) -> str:
 
 
 def until(moment: datetime) -> str:
-    """How far away it is."""
+    """The time until a moment."""
     seconds = int((moment - timezone.now()).total_seconds())
     if seconds <= 0:
         return str(WORDS["soon"])
@@ -45,7 +45,7 @@ def until(moment: datetime) -> str:
 
 
 def lasting(moment: datetime) -> str:
-    """For how long it has been so."""
+    """The time since a moment."""
     seconds = int((timezone.now() - moment).total_seconds())
     if seconds < 60:
         return str(WORDS["begun"])
@@ -53,15 +53,15 @@ def lasting(moment: datetime) -> str:
 
 
 def length(seconds: int) -> str:
-    """`4:05`, `1:02:33`."""
+    """A duration such as `4:05` or `1:02:33`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def day_time(moment: datetime) -> str:
-    """The day, by its name where it is near, and the time, both as the reader's clock shows them; in UTC, the zone of
-    pages whose reader's is not known, that is said.
+    """The day, by name if near, and the time, on the reader's clock. Says UTC if that is the zone: the reader's may be
+    unknown.
     """
     moment, today = timezone.localtime(moment), timezone.localdate()
     near = {today - timedelta(1): _("yesterday"), today: _("today"), today + timedelta(1): _("tomorrow")}

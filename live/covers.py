@@ -1,6 +1,6 @@
-"""The cover pictures of sessions. A session keeps the facts of its picture in its own row (`LiveSession.cover`), which
-pages read; the row of the medium says that it is a cover, and of which session. All verbs are called under the lock on
-the host, in the caller's transaction, and leave it to the caller to save the session.
+"""Covers of sessions. `LiveSession.cover` has the picture's facts for pages; the medium's row names its session.
+
+All functions run in the caller's transaction, under the lock on the host. The caller saves the session.
 """
 
 import msgspec
@@ -18,7 +18,7 @@ FIELD = "cover"
 
 
 def claimed(host_id: int, medium_id: int) -> MediaFile:
-    """The host's unused picture of this id, locked. Raises ValidationError, naming `FIELD`."""
+    """The host's unused picture, locked. Raises ValidationError for `FIELD`."""
     try:
         [medium] = attaching.claim(owner_id=host_id, ids=[medium_id])
         if medium.kind != Kind.IMAGE:
@@ -30,30 +30,30 @@ def claimed(host_id: int, medium_id: int) -> MediaFile:
 
 
 def give(session: LiveSession, medium: MediaFile) -> None:
-    """Show a claimed picture as the cover of a session, which has an id."""
+    """Make a claimed picture the cover of a saved session."""
     attaching.use_as_cover(medium, session_id=session.pk)
     show(session, medium)
 
 
 def remove(session: LiveSession) -> None:
-    """Take the picture away for good; its address leads nowhere after the commit."""
+    """Remove the cover for good. Its address is invalid after the commit."""
     if session.cover_id is not None:
         attaching.retire_cover(session.cover_id)
     session.cover = None
 
 
 def put_away(session: LiveSession) -> None:
-    """Give the picture an address that none but the host and staff get, for the session is hidden."""
+    """Give the cover of a hidden session a new address, known only to the host and staff."""
     if session.cover_id is not None:
         show(session, attaching.renamed_cover(session.cover_id))
 
 
 def renew(session: LiveSession) -> None:
-    """Show the words and the focus of the picture that its row has now."""
+    """Show the current description and focus of the cover."""
     if session.cover_id is not None:
         show(session, attaching.cover(session.cover_id))
 
 
 def show(session: LiveSession, medium: MediaFile | None) -> None:
-    """Put the facts of a picture into a session."""
+    """Copy a picture's facts into a session."""
     session.cover = msgspec.to_builtins(entry_of(medium)) if medium else None

@@ -1,4 +1,4 @@
-"""The live part of a user's own data: the sessions that they hosted, and those that they want to be told of."""
+"""The user's own sessions and reminders, for the export of their data."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -25,7 +25,7 @@ REMINDERS = f"""
 
 
 class OwnSession(msgspec.Struct):
-    """A session as its host planned and held it."""
+    """A session of the user."""
 
     id: str
     title: str
@@ -42,7 +42,7 @@ class OwnSession(msgspec.Struct):
 
 
 class ReminderRow(msgspec.Struct):
-    """A session that the user wants to be told of."""
+    """A session that the user wants to be reminded of."""
 
     session_id: str
     title: str
@@ -60,7 +60,7 @@ def _reminders(user: User) -> Iterator[ReminderRow]:
 
 
 def files(user: User) -> list[ExportFile]:
-    """The files of a user's own data: their sessions and reminders."""
+    """The files of sessions and reminders."""
     return [
         ExportFile("live_sessions.jsonl", _("The live sessions you planned and held."), _own(user)),
         ExportFile("live_reminders.jsonl", _("The live sessions you want to be told of."), _reminders(user)),

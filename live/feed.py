@@ -1,20 +1,17 @@
-"""The feed of live sessions: what is live or upcoming in a frozen order, then replays (the seed's second half).
+"""The feed of live sessions: live (newest start first), upcoming (soonest first), then replays (newest end first).
 
-Live first, the newest start first; then upcoming, the soonest first; then replays, the newest end first. The first page
-freezes what is live and upcoming into a snapshot (live/snapshot.py), and with it the position below which replays
-belong to the walk; the following pages go by both, whatever changes meanwhile. Each session is verified when it is
-shown: what may not be seen any more is dropped, the order of the others stays, and the page is filled up.
+The first page freezes the order of live and upcoming sessions in a snapshot (live/snapshot.py), and the position below
+which replays belong to the walk. Later pages use both. Each session is verified when it is shown: invisible ones are
+dropped, and the page is filled up.
 
-A page costs two SQL queries (context; verify and hydrate), a third where something is not in Redis, and one or two
-round trips there, whatever the reader follows. The context query says which version each host's lineup must have; the
-sessions of hosts whose lineup is lost or behind come from SQL. Pending deliveries are read before the windows: a replay
-that was committed is either still pending then, or in the windows by the time they are read.
+A page takes two SQL queries (context; verify and hydrate), a third if Redis lacks something, and one or two round trips
+to Redis. The context has the current version of each host's lineup. If a lineup is missing or outdated, its sessions
+come from SQL. Pending deliveries are read before windows: so a committed replay is either still pending or in the
+windows.
 
-Exact at the seam: a session that ended before the freeze was committed has a position below `frozen`, and one whose
-end began after it a higher one. Where an end was under way, the session was live in the snapshot; so replays which the
-snapshot holds as live are left out of the walk, and nothing comes twice or not at all.
-
-See docs/decisions.md: Lineups are whole, walks are frozen.
+No session is lost or repeated between snapshot and replays. If an end was committed before the freeze, its position is
+below `frozen`; if it began later, the position is above. If it was in progress, the snapshot has the session as live,
+and such sessions are left out of the replays. See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
 import time
@@ -37,14 +34,14 @@ from storage.connections import FeedsUnavailableError, feeds_errors, fetch, id_a
 from storage.window import INFINITY
 
 REPAIRS = 200
-"""Lineups that one page writes at most."""
+"""Maximum lineups that one page rewrites."""
 WRITTEN_WITHIN = timedelta(seconds=5)
-"""The time after the first page for which a missing snapshot may still be on its way."""
+"""A missing snapshot may still be on its way for this long after the first page."""
 WAIT_SECONDS = 0.5
-"""Seconds that a page waits for a snapshot on its way."""
+"""How long a page waits for such a snapshot."""
 PAUSE_SECONDS = 0.02
 
-# Replays of hosts who were big-V are pulled; who has some is few, who one follows may be many.
+# Few hosts have pulled replays, but a reader may follow many hosts.
 SNAPSHOT_OF = f"""
     WITH scanned AS MATERIALIZED (
         SELECT d.position, d.host_id FROM live_replaydelivery d WHERE d.position < %(below)s
@@ -70,7 +67,7 @@ FIRST = f"""
     ) lineups WHERE u.id = %(reader)s
 """  # noqa: S608 (constants)
 NEXT = f"{SNAPSHOT_OF} FROM accounts_user u WHERE u.id = %(reader)s"
-# A session that has ended since the freeze was live then; it has no other place in the walk.
+# A session that has ended since the freeze was live then, and appears nowhere else in the walk.
 LINEUPS = f"""
     SELECT h.user_id, h.version, s.id, {SCORE} FROM unnest(%(hosts)s::bigint[]) AS wanted (id)
     CROSS JOIN LATERAL (SELECT * FROM live_host h WHERE h.user_id = wanted.id OFFSET 0) h
@@ -84,13 +81,13 @@ LINEUPS = f"""
 
 
 class InLineup(NamedTuple):
-    """A row of `LINEUPS`: a session of a host."""
+    """A row of `LINEUPS`."""
 
     host_id: int
     version: int
-    """The host's; 0 beside a replay."""
+    """The host's version; 0 for a replay."""
     session_id: int | None
-    """None of a host without sessions."""
+    """None if the host has no sessions."""
     score: int
 
 
@@ -102,8 +99,8 @@ def live_page(
     page_size: int = 20,
     now: datetime,
 ) -> Page:
-    """A page of the walk `session_id` after `last_id`; of a new one without both. Without a walk, `last_id` is a
-    position among the replays. Raises UnknownSnapshotError, SnapshotExpiredError.
+    """The page of the walk `session_id` after `last_id`, or the first page of a new walk without both. Without a walk,
+    `last_id` is a position among the replays. Raises UnknownSnapshotError and SnapshotExpiredError.
     """
     if session_id is None and last_id is None:
         return _first_page(reader, page_size, now)
@@ -129,12 +126,12 @@ def _first_page(reader: User, page_size: int, now: datetime) -> Page:
 
 
 def _freeze(walk: Walk) -> list[tuple[int, int]]:
-    """The live and upcoming sessions of all followed hosts, in the feed's order, as (score, id)."""
+    """Live and upcoming sessions of all followed hosts in the feed's order, as (score, id)."""
     context, found = walk.context, list[tuple[int, int]]()
     lost: list[int] = []
     commands = list(map(Lineup.packed, context.hosts))
     mark = Lineup.mark(context.generation)
-    # Scheduled sessions fill the page, as far as PostgreSQL has counted: then no replay is asked for.
+    # If scheduled sessions fill the page, as PostgreSQL has counted, do not read replays.
     count = walk.wanted if context.scheduled < walk.wanted else 0
     try:
         with feeds_errors():
@@ -159,9 +156,7 @@ def _freeze(walk: Walk) -> list[tuple[int, int]]:
 
 
 def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int]]:
-    """Sessions of hosts whose lineup cannot be used, from PostgreSQL; `repairs` of them are written again when the page
-    is sent.
-    """
+    """Sessions of hosts without a usable lineup. `repairs` lineups are rewritten when the page is sent."""
     walk.sources.add("sql")
     versions: dict[int, int] = {}
     lineups: dict[int, list[Scheduled]] = {}
@@ -185,7 +180,7 @@ def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int
 def _next_page(reader: User, snapshot: Snapshot | None, last_id: int | None, page_size: int, now: datetime) -> Page:
     top = snapshot.frozen if snapshot else INFINITY
     context = _context(reader, NEXT, top)
-    # Most pages that need replays go on among them; where `last_id` is a session's, they begin at the top.
+    # Most pages that need replays continue among them. If `last_id` is a session, replays begin at the top.
     walk = _begin(reader, context, page_size, min(top, last_id or top), now)
     if snapshot is None:
         walk.fill(Entries([], []))
@@ -200,9 +195,8 @@ def _next_page(reader: User, snapshot: Snapshot | None, last_id: int | None, pag
 
 
 def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) -> tuple[Slice, Snapshot | None]:
-    """The snapshot's sessions after `last_id`, and the snapshot itself where it may hold more.
-
-    One that is so young that it may not be written yet is waited for.
+    """The snapshot's sessions after `last_id`, and the snapshot if it may have more. Waits for a very new snapshot that
+    may not be written yet.
     """
     count, deadline = walk.wanted, time.monotonic() + WAIT_SECONDS
     while True:

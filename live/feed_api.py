@@ -37,9 +37,9 @@ SOURCE = OpenApiParameter(
 
 
 class LiveFeedPage(msgspec.Struct):
-    """A page of a walk. The next one is asked for with its `last_id` and `session_id`.
+    """A page of a walk. Ask for the next one with its `last_id` and `session_id`.
 
-    It may have fewer sessions than were asked for, or none, and `has_more` be true: the next one goes on from there.
+    A page may have fewer sessions than asked for, or none, although `has_more` is true.
     """
 
     items: list[SessionBody]
@@ -49,14 +49,14 @@ class LiveFeedPage(msgspec.Struct):
 
 
 class Expired(msgspec.Struct):
-    """The walk cannot go on. `code` is `snapshot_expired`: begin a new one, without last_id and session_id."""
+    """The walk cannot continue (`code`: `snapshot_expired`). Begin a new one without last_id and session_id."""
 
     detail: str
     code: str
 
 
 class ExpiredError(exceptions.APIException):
-    """The snapshot of a walk is gone: answered as 410."""
+    """The walk's snapshot is gone: 410."""
 
     status_code = HTTPStatus.GONE
 
@@ -65,13 +65,13 @@ class ExpiredError(exceptions.APIException):
 
 
 def keep_after(response: HttpResponse, page: Page) -> HttpResponse:
-    """Let the page's snapshot be written once the response has been sent."""
+    """Write the page's snapshot after the response has been sent."""
     response._resource_closers.append(page.keep)  # type: ignore[attr-defined]  # called when the server closes it
     return response
 
 
 class LiveFeedView(ApiView):
-    """The feed of live sessions over HTTP."""
+    """The feed of live sessions."""
 
     @extend_schema(
         operation_id="read_live_feed",
@@ -83,8 +83,8 @@ class LiveFeedView(ApiView):
         },
     )
     def get(self, request: Request) -> HttpResponse:
-        """The sessions of hosts whom the caller follows: live, newest start first; upcoming, soonest first; replays,
-        newest end first. Live and upcoming sessions stay in the order, and `shown_as`, of the first page.
+        """Sessions of followed hosts: live (newest start first), upcoming (soonest first), replays (newest end first).
+        Live and upcoming sessions keep the order and `shown_as` of the first page.
         """
         reader = signed_in(request)
         session_id, last_id, count = (

@@ -1,4 +1,4 @@
-"""The form by which hosts plan and change their sessions; the verbs decide."""
+"""The form to plan and change sessions."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
@@ -23,13 +23,13 @@ from media.objects import MediaObject, media_object, medium_of
 from storage.ids import MAX_ID
 
 FORMAT = "%Y-%m-%dT%H:%M"
-"""The format of a `datetime-local` field."""
+"""Format of a `datetime-local` field."""
 OF_FORM = frozenset({"zone", "cover", "picture", "description", "without_picture"})
-"""The fields that are none of a session."""
+"""Fields that are not a session's."""
 
 
 class LinkField(forms.URLField):
-    """An https link; one that is typed without a scheme gets https."""
+    """An https link. A missing scheme becomes https."""
 
     default_validators = [check_link]
 
@@ -46,8 +46,8 @@ def _address(label: Any, help_text: Any) -> LinkField:
 
 
 class SessionForm(forms.Form):
-    """The words and the time of a session. The time is of the zone that the form was shown in (`zone`), even if the
-    reader has changed their zone since.
+    """Words and time of a session. The time is in the form's own `zone`, even if the reader has changed theirs
+    since.
     """
 
     title = forms.CharField(
@@ -121,17 +121,14 @@ class SessionForm(forms.Form):
         return ZoneInfo(named) if named in zone_names() else timezone.get_current_timezone()
 
     def clean_starts_at(self) -> datetime:
-        """The moment of the start in UTC.
-
-        Raises ValidationError for a time that clocks of the form's zone never show.
-        """
+        """The start in UTC. Raises ValidationError for a time that clocks of this zone skip."""
         text = str(self.cleaned_data["starts_at"]).strip()
         try:
             naive = datetime.fromisoformat(text)
             if naive.tzinfo is not None:
                 raise ValueError(text)
             moment = naive.replace(tzinfo=self.clock)
-            # Clocks that were put forward showed it never.
+            # clocks that were set forward skip it
             if moment.astimezone(UTC).astimezone(self.clock).replace(tzinfo=None) != naive:
                 raise ValidationError(_("Your clocks skip this time on that day."))
         except (ValueError, OverflowError):
@@ -139,7 +136,7 @@ class SessionForm(forms.Form):
         return moment
 
     def clean_minutes(self) -> int:
-        """The planned length in minutes; 60 if the field is empty."""
+        """The planned length, by default 60."""
         return self.cleaned_data["minutes"] or 60
 
     @property
@@ -148,12 +145,12 @@ class SessionForm(forms.Form):
         return f"{place_name(str(self.clock))} ({offset_name(timezone.now().astimezone(self.clock))})"
 
     def clean_description(self) -> str:
-        """The description with the line ends of the site."""
+        """The description with normalized line ends."""
         return str(self.cleaned_data["description"]).replace("\r\n", "\n").replace("\r", "\n")
 
     def take_cover(self, owner: User) -> None:
-        """Take the picture that comes with the form, or the one that came with it before and waits; what is refused is
-        an error of the form. One that was taken stays with a form that is shown again.
+        """Store the uploaded picture, or find the one uploaded earlier, which stays with a redisplayed form. Refusals
+        become errors of the form.
         """
         said = self.cleaned_data.get("description", "")
         file = self.cleaned_data.get("picture")
@@ -176,28 +173,26 @@ class SessionForm(forms.Form):
             self._say_cover(str(self.taken.pk))
 
     def forget_cover(self) -> None:
-        """Take out the picture that came with the form, which is refused."""
+        """Drop a refused picture."""
         self.taken = None
         self._say_cover("")
 
     def _say_cover(self, number: str) -> None:
-        """Have the form, where it is shown again, name this picture."""
+        """Let the redisplayed form name this picture."""
         data: Any = self.data.copy()  # type: ignore[attr-defined]  # a QueryDict
         data["cover"] = number
         self.data = data
 
     @property
     def cover_shown(self) -> MediaObject | None:
-        """The picture that the form shows: the one that came with it, else the session's."""
+        """The uploaded picture, else the session's."""
         if self.taken is not None:
             return media_object(self.taken)
         return medium_of(self.session.cover) if self.session else None
 
     @property
     def fields_to_save(self) -> dict[str, Any]:
-        """The fields of the session: the cleaned ones without those that only say something of the form or the
-        picture, and the new picture where there is one.
-        """
+        """The session's cleaned fields, with the new picture if any."""
         fields = {name: value for name, value in self.cleaned_data.items() if name not in OF_FORM}
         if self.taken is not None:
             fields["cover_id"] = self.taken.pk
@@ -206,7 +201,7 @@ class SessionForm(forms.Form):
         return fields
 
     def describe_cover(self, owner: User) -> None:
-        """Give the picture that the session had before the words of the form."""
+        """Update the description of the session's existing picture."""
         if self.session is None or not self.session.cover or self.taken is not None:
             return
         if self.cleaned_data.get("without_picture") or "description" not in self.changed_data:

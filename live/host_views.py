@@ -1,4 +1,4 @@
-"""The pages on which hosts plan, edit, start, end and take back their live sessions."""
+"""Pages where hosts plan, edit, start, end and remove their sessions."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -28,12 +28,12 @@ from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, sh
 from web.rest import PAGE, position
 
 TWICE = timedelta(minutes=10)
-"""A session that equals one which its host planned so shortly before is the same form, sent twice."""
+"""An equal session planned this recently is the same form, sent twice."""
 HELD = gettext_lazy("Your session will appear after a review.")
 
 
 def own_session(session_id: int, reader: User) -> LiveSession:
-    """The reader's own session. Raises Http404, and PermissionDenied for what they see of others."""
+    """The reader's own session. Raises Http404, and PermissionDenied for another host's visible one."""
     if session_or_404(session_id, reader).host.id != str(reader.pk):
         raise PermissionDenied
     return LiveSession.objects.select_related("host").get(pk=session_id)
@@ -46,9 +46,7 @@ def _remove(*, session: LiveSession, now: datetime) -> None:
 
 
 class Step(NamedTuple):
-    """A host's step with a session: its verb, the state to which it leads, the message after it, and the question
-    before it.
-    """
+    """A host's action: its function, new state, message, and question."""
 
     act: Callable[..., object]
     leads_to: State | None
@@ -88,7 +86,7 @@ STEPS = {
 @require_safe
 @signed_in
 def own(request: PageRequest, reader: User) -> HttpResponse:
-    """The reader's own sessions: what is live and planned, then what is over."""
+    """The reader's sessions: live and planned, then past ones."""
     last_id = position(request)
     page = hosting.past_of(reader, reader, last_id=last_id, limit=PAGE)
     context: dict[str, Any] = {"page": page, "is_first": last_id is None, "look": "own", "following": ""}
@@ -124,7 +122,7 @@ def plan(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _refuse(form: SessionForm, error: ValidationError) -> None:
-    """Tell why the verbs refused a form; a refused picture is told at its field."""
+    """Show why a form was refused. Errors of the picture go to its field."""
     fields = dict(error.error_dict) if hasattr(error, "error_dict") else {}
     if covers.FIELD in fields:
         form.add_error("picture", fields.pop(covers.FIELD))
@@ -137,7 +135,7 @@ def _refuse(form: SessionForm, error: ValidationError) -> None:
 @telling
 @transaction.atomic
 def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession:
-    """Plan it, or find it where the same form came before."""
+    """Plan the session, unless the same form was sent before."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('live.plan', %s))", [host.pk])
     same = LiveSession.objects.filter(
@@ -154,14 +152,14 @@ def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession
 @limited("live")
 @require_http_methods(FORM_METHODS)
 def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
-    """Change one's own session: what it says, and while it is upcoming, when it is."""
+    """Change your own session."""
     session, now = own_session(session_id, reader), timezone.now()
     form = SessionForm(request.POST or None, request.FILES or None, session=session, now=now)
     if form.is_bound:
         form.full_clean()
         form.take_cover(reader)
     if form.is_valid():
-        # Only changed fields are judged anew: an untouched time may have passed meanwhile, or have had seconds.
+        # Check only changed fields: an untouched time may have passed, or have seconds.
         changed = {*form.changed_data, "cover_id"}
         changes = {name: value for name, value in form.fields_to_save.items() if name in changed}
         try:
@@ -185,8 +183,8 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
 @limited("live")
 @require_http_methods(FORM_METHODS)
 def change(request: PageRequest, reader: User, session_id: int, verb: str) -> HttpResponse:
-    """Start, end, cancel or remove one's own session; without JavaScript this page asks first. A verb that was done
-    before is reported as done: a button that is pressed twice did its work.
+    """Start, end, cancel or remove your own session. Without JavaScript, ask first. A repeated action counts as done,
+    because buttons are pressed twice.
     """
     step = STEPS.get(verb)
     if step is None:

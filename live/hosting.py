@@ -1,4 +1,4 @@
-"""Sessions beside the feed: of one host, whom to follow for some, and what changed since a page was made."""
+"""Sessions outside the feed: of one host, suggested hosts, and changes since a page was made."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,13 +19,11 @@ from storage.paging import as_text, below, part_of
 
 STARTED_CAP = 99
 LOOKED_AT = 100
-"""Live or upcoming sessions among which those are found that a reader may see, whomever they follow."""
+"""Live or upcoming sessions searched for visible ones."""
 PROPOSED_OF = 2_000
-"""The most followed users, among whom hosts are found that a reader may follow: new accounts, however many of them plan
-something, keep no host off the page.
-"""
+"""Most followed users searched for hosts to propose. So many new accounts with sessions cannot crowd out others."""
 
-# In the order of the feed: live ones, the newest start first, then upcoming ones, the soonest first.
+# In the feed's order: live (newest start first), then upcoming (soonest first).
 SCHEDULED = f"""
     SELECT {COLUMNS} FROM {SESSIONS}
     WHERE l.host_id = %(host)s AND l.state IN ('upcoming', 'live') AND {VISIBLE}
@@ -37,7 +35,7 @@ PAST = f"""
     WHERE l.host_id = %(host)s AND l.state NOT IN ('upcoming', 'live') AND l.id < %(below)s AND {VISIBLE}
     ORDER BY l.id DESC LIMIT %(count)s
 """  # noqa: S608
-# Of the newest live ones of all hosts so many are looked at, those that the reader may not see among them.
+# Looks at the newest live sessions of all hosts, including invisible ones.
 NOW = f"""
     SELECT {COLUMNS} FROM (
         SELECT * FROM live_livesession WHERE state = 'live' ORDER BY started_at DESC LIMIT {LOOKED_AT}
@@ -57,7 +55,7 @@ WAITING = f"""
     SELECT count(*) FROM (SELECT FROM live_reminder WHERE session_id = %(session)s LIMIT {WAITING_CAP}) waiting
 """  # noqa: S608 (a constant)
 VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}"  # noqa: S608
-# Only hosts with something scheduled are looked at, by the index that has no others.
+# Only hosts with something scheduled, by their partial index.
 STARTED = f"""
     SELECT count(*) FROM (
         SELECT FROM ({followees(READER)}) f JOIN live_host host ON host.user_id = f.followee_id AND host.scheduled > 0
@@ -71,7 +69,7 @@ STARTED = f"""
 
 
 class HostPage(NamedTuple):
-    """A part of the sessions of a host that are over, by their ids, newest first."""
+    """Past sessions of a host by id, newest first."""
 
     items: list[SessionBody]
     last_id: str | None
@@ -79,42 +77,38 @@ class HostPage(NamedTuple):
 
 
 def scheduled_of(host: User, reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
-    """The live and upcoming sessions of `host`, as far as `reader` may see them."""
+    """The host's live and upcoming sessions that `reader` may see."""
     params = {"host": host.pk, "reader": reader.pk or 0, "count": limit}
     return bodies(fetch(SCHEDULED, params, into=SessionRow._make))
 
 
 def live_now(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
-    """The sessions of all hosts that are live, as far as `reader` may see them, the newest start first; not those of
-    hosts whom the reader mutes.
-    """
+    """All live sessions that `reader` may see, newest start first, without muted hosts."""
     return bodies(fetch(NOW, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
 
 
 def coming(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
-    """The next upcoming sessions of hosts whom the reader does not follow, so that the feed has none of them."""
+    """The next upcoming sessions of hosts whom the reader does not follow."""
     return bodies(fetch(COMING, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
 
 
 def waiting_for(session: SessionBody) -> int:
-    """How many want to be told when an upcoming session starts, at most `WAITING_CAP`; 0 of any other."""
+    """The number of reminders of an upcoming session, at most `WAITING_CAP`; else 0."""
     if session.state != State.UPCOMING:
         return 0
     return int(fetch(WAITING, {"session": int(session.id)})[0][0])
 
 
 def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, limit: int) -> HostPage:
-    """Replays, and what came to nothing, below `last_id`."""
+    """Replays, cancelled and missed sessions below `last_id`."""
     params = {"host": host.pk, "reader": reader.pk or 0, "below": below(last_id), "count": limit + 1}
     part = part_of(fetch(PAST, params, into=SessionRow._make), limit, attrgetter("id"))
     return HostPage(bodies(part.shown), as_text(part.last_id), part.has_more)
 
 
 def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
-    """The most followed hosts with something scheduled whom the reader neither follows nor has turned away from, among
-    the `PROPOSED_OF` most followed users.
-
-    For readers to whom the feed has nothing to show.
+    """The most followed hosts with something scheduled whom the reader may be proposed, among the `PROPOSED_OF` most
+    followed users. For readers with an empty feed.
     """
     params = {"reader": reader.pk, "count": count, "of": PROPOSED_OF}
     return [user_of(row) for row in fetch(_to_follow(), params)]
@@ -122,7 +116,7 @@ def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
 
 @cache
 def _to_follow() -> str:
-    # OFFSET 0: a probe a user, in the order of the index user_most_followed, as far down as the page needs.
+    # OFFSET 0 forces a probe per user, in the order of the index user_most_followed, only as far as needed.
     return f"""
         SELECT {user_columns("u")} FROM (
             SELECT * FROM accounts_user WHERE is_active ORDER BY follower_count DESC, id LIMIT %(of)s
@@ -135,16 +129,14 @@ def _to_follow() -> str:
 
 # --- Changes since a page was made -----------------------------------------------------------------------
 def started_since(reader: User, since: datetime, *, known: list[int]) -> tuple[int, bool]:
-    """How many sessions in the reader's feed went live and still are, but for the `known`; and whether it is more."""
+    """How many sessions of the reader's feed went live and still are, except `known`; and whether there are more."""
     params = {"reader": reader.pk, "since": since, "known": id_array(known), "count": STARTED_CAP + 1}
     count = fetch(STARTED, params)[0][0]
     return min(count, STARTED_CAP), count > STARTED_CAP
 
 
 def changed_among(shown: Mapping[int, int], reader: User | AnonymousUser) -> dict[int, int]:
-    """Sessions whose version is no longer the one that a page shows, with the version now; 0 where there is nothing to
-    see.
-    """
+    """Sessions with a version other than the page shows: the current version, or 0 if not visible."""
     if not shown:
         return {}
     now = dict(fetch(VERSIONS, {"ids": id_array(shown), "reader": reader.pk or 0}))

@@ -1,4 +1,4 @@
-"""From sessions to what readers get: the session as the API and pages show it."""
+"""Sessions as the API and pages show them."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -23,8 +23,8 @@ from storage.paging import as_text, below, part_of
 from web.times import Time
 
 SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
-"""The FROM clause of `live.visibility.VISIBLE` and `COLUMNS`, with the parameter `reader` (0: not signed in)."""
-# The address is shown only from the start on, and never of a session that will not start.
+"""FROM clause for `live.visibility.VISIBLE` and `COLUMNS`. Parameter `reader` (0: not signed in)."""
+# The address is shown only from the start on, and never for a session that will not start.
 COLUMNS = f"""
     l.id, l.title, h.id, h.username, h.display_name, h.is_big_v, h.avatar,
     CASE WHEN l.state IN ('live', 'replay') OR l.host_id = %(reader)s THEN l.url ELSE '' END, l.cover_url,
@@ -33,7 +33,7 @@ COLUMNS = f"""
     l.automatic, l.version, CASE WHEN l.host_id = %(reader)s THEN {hidden("l")} END,
     CASE WHEN l.host_id = %(reader)s THEN l.minutes END, CASE WHEN l.host_id = %(reader)s THEN l.review END
 """
-"""The columns of a `SessionRow`."""
+"""Columns of a `SessionRow`."""
 ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"  # noqa: S608 (constants)
 CARDS = f"""
     SELECT l.id, l.title, l.state FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
@@ -47,7 +47,7 @@ OF_HOST = f"""
 
 
 class SessionRow(NamedTuple):
-    """A session: a row of `COLUMNS`."""
+    """A row of `COLUMNS`."""
 
     id: int
     title: str
@@ -67,7 +67,7 @@ class SessionRow(NamedTuple):
     automatic: bool
     version: int
     hidden: bool | None
-    """Like `minutes` and `review`: None to all but its host."""
+    """`hidden`, `minutes` and `review` are only for the host, else None."""
     minutes: int | None
     review: str | None
 
@@ -77,8 +77,8 @@ class HostCard(UserCard):
 
 
 class SessionBody(msgspec.Struct):
-    """A session as every reader gets it. `shown_as` is its state where the list was frozen that it stands in, `state`
-    the one it is in now. `duration` of replays is in seconds; `url` is empty where there is nothing to watch yet.
+    """A session for every reader. `state` is current; `shown_as` is the state in which its list was frozen. `duration`
+    of replays is in seconds. `url` is empty while there is nothing to watch.
     """
 
     id: str
@@ -97,25 +97,25 @@ class SessionBody(msgspec.Struct):
     automatic: bool
     version: int
     hidden: bool | UnsetType = UNSET
-    """To its host only."""
+    """Only for the host."""
     minutes: int | UnsetType = UNSET
-    """How long an automatic one lasts. To its host only."""
+    """Length of an automatic session. Only for the host."""
     review: str | UnsetType = UNSET
-    """`in_review` or `rejected` where moderators have hidden it, else empty. To its host only."""
+    """`in_review` or `rejected` if moderators have hidden it, else empty. Only for the host."""
 
     @property
     def has_changed(self) -> bool:
-        """Whether the session has left the state in which the walk shows it."""
+        """Whether the state differs from the one shown in the walk."""
         return self.state != self.shown_as
 
     @property
     def is_short(self) -> bool:
-        """Whether the session would end shorter than `SHORT` now."""
+        """Whether the session would be shorter than `SHORT` if it ended now."""
         return self.started_at is not None and timezone.now() - self.started_at < SHORT
 
 
 class SessionPage(msgspec.Struct):
-    """A page of a host's sessions. `last_id` is the id of the last of them."""
+    """A page of a host's sessions. `last_id` is the last one's id."""
 
     items: list[SessionBody]
     last_id: str | None
@@ -123,7 +123,7 @@ class SessionPage(msgspec.Struct):
 
 
 def body(row: SessionRow, shown_as: str | None = None) -> SessionBody:
-    """The session of a row, as it was shown, or as it is."""
+    """The session of a row, with the state it was shown as."""
     return SessionBody(
         id=str(row.id),
         title=row.title,
@@ -152,7 +152,7 @@ def bodies(rows: Iterable[SessionRow]) -> list[SessionBody]:
 
 
 def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody | None:
-    """One session as far as `reader` may see it, by one prepared query; any number may be asked for."""
+    """The session if `reader` may see it. Takes any number as an id."""
     if not 0 < session_id <= MAX_ID:
         return None
     rows = fetch(ONE, {"session": session_id, "reader": reader.pk or 0}, into=SessionRow._make)
@@ -162,8 +162,8 @@ def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str
 def sessions_of(
     host: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> SessionPage:
-    """The sessions of `host` below `last_id` (exclusive) as far as `reader` may see them, newest first; what was
-    cancelled or missed only if they are the host.
+    """The host's sessions below `last_id` that `reader` may see, newest first. Only the host sees cancelled and missed
+    ones.
     """
     params = {"host": host.pk, "reader": reader.pk or 0, "below": below(last_id), "count": limit + 1}
     part = part_of(fetch(OF_HOST, params, into=SessionRow._make), limit, attrgetter("id"))
@@ -171,18 +171,18 @@ def sessions_of(
 
 
 def shown_in_notifications(reader: str) -> str:
-    """SQL: whether a reader may see the session of a notification `n`; `reader` is an expression of their id."""
+    """SQL: whether a reader may see the session of notification `n`. `reader` is an SQL expression of their id."""
     return f"EXISTS (SELECT FROM {SESSIONS} WHERE l.id = n.session_id AND {visible('l', 'h', reader)} OFFSET 0)"
 
 
 def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
-    """The sessions of these ids as notifications tell of them, as far as `reader` may see them."""
+    """Cards of the sessions that `reader` may see, for notifications."""
     rows = fetch(CARDS, {"ids": id_array(session_ids), "reader": reader.pk})
     return {session_id: SessionCard(str(session_id), title, state) for session_id, title, state in rows}
 
 
 def _linked(address: str) -> str:
-    """The address if it is an https link, else "": nothing else in the table becomes a link or a picture."""
+    """The address if it is an https link, else "". Nothing else from the table becomes a link or picture."""
     return address if address and is_link(address) else ""  # most have no address
 
 

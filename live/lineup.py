@@ -1,24 +1,22 @@
-"""The lineup of a host in Redis: what of theirs is live or upcoming, as of a version.
+"""The lineup of a host in Redis: their live and upcoming sessions, with a version.
 
 Members of the ZSET:
 
 | member | score | what |
 |---|---|---|
-| a session's id, live | ms since 1970 of its start | an entry |
-| a session's id, upcoming | minus the ms since 1970 of its planned start | an entry |
-| `version:{generation}` | minus the host's version | the state of PostgreSQL that the lineup holds |
+| id of a live session | ms since 1970 of its start | an entry |
+| id of an upcoming session | minus the ms since 1970 of its planned start | an entry |
+| `version:{generation}` | minus the host's version | the state of PostgreSQL in this lineup |
 
-A version is an id (storage.ids), above 2^50 in magnitude for any time after 2009; a time in ms stays below 2^42 until
-2109. So the score of the version is below every entry's, and read from the top a lineup is live newest start first,
-then upcoming soonest first, as the seed has it. (Redis breaks ties by the member's text; readers sort by id.)
+A version is an id (storage.ids), above 2^50 since 2009. Times in ms stay below 2^42 until 2109. So the version has the
+lowest score. From the top, a lineup is in the feed's order: live, newest start first, then upcoming, soonest first.
+(Redis breaks ties by text; readers sort by id.)
 
-A lineup is written whole, by one script that refuses what is not newer than what is there, of the same generation of
-the policy. So writing it late, twice or out of order changes nothing, and a lost one is rebuilt by the same step. A
-reader compares its version with the host's in PostgreSQL (models.Host), and its generation with the policy's: another
-one is not used, and `live.apply` is sent for. So Redis may be flushed, restored from yesterday or behind by any number
-of changes, and PostgreSQL may fail over to a standby that gives a lost version away again, and no reader sees it.
-
-See docs/decisions.md: Lineups are whole, walks are frozen.
+One script writes the whole lineup, unless the stored one has the same generation and is not older. So late, repeated or
+unordered writes are harmless, and a lost lineup is rebuilt the same way. Readers compare version and generation with
+PostgreSQL (models.Host and the policy), ignore others, and send `live.apply`. So nobody notices if Redis is flushed,
+restored or behind, or if PostgreSQL fails over to a standby that assigns a lost version again. See docs/decisions.md:
+Lineups are whole, walks are frozen.
 """
 
 import logging
@@ -43,7 +41,7 @@ SCORE = """
     (CASE s.state WHEN 'live' THEN extract(epoch FROM s.started_at) ELSE -extract(epoch FROM s.starts_at) END
         * 1000)::bigint
 """
-"""The score of a session `s` that is live or upcoming."""
+"""The score of a live or upcoming session `s`."""
 CURRENT = f"""
     SELECT {policy.GENERATION}, h.version, s.id, {SCORE} FROM live_host h
     LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {in_lineup("s")}
@@ -57,8 +55,7 @@ LEFT = "(SELECT FROM live_host WHERE applied <> version)"
 BEHIND = """
     SELECT user_id FROM live_host WHERE applied <> version AND version < %(before)s ORDER BY version LIMIT %(count)s
 """
-# KEYS[1]; ARGV: generation, version, seconds to live, then score and member by turns. Replies the version that it holds
-# now.
+# KEYS[1]; ARGV: generation, version, TTL in seconds, then pairs of score and member. Returns the stored version.
 PUT = script(
     """
     local mark = 'version:' .. ARGV[1]
@@ -91,12 +88,12 @@ class Lineup:
         self.key = keys.lineup(host_id)
 
     def reading(self) -> Command:
-        """Read all of it; `read` understands the reply."""
+        """Read everything. `read` parses the reply."""
         return ("ZRANGE", self.key, 0, -1, "WITHSCORES")
 
     @staticmethod
     def read(reply: Sequence[bytes]) -> tuple[int, list[Scheduled]]:
-        """The version that it holds (0: there is no lineup), and its entries in the order of scores, lowest first."""
+        """The version (0: no lineup) and the entries, lowest score first."""
         if len(reply) < 2 or not reply[0].startswith(b"version:"):
             return 0, []
         entries = [
@@ -106,41 +103,38 @@ class Lineup:
 
     @staticmethod
     def packed(host_id: int) -> bytes:
-        """`reading` of a host's lineup as bytes of RESP, by hand: a page reads as many lineups as its reader follows
-        hosts."""
+        """`reading` as raw RESP. A page may read very many lineups."""
         key = keys.lineup(host_id).encode()
         return READING % (len(key), key)
 
     @staticmethod
     def scheduled(reply: Sequence[bytes], mark: bytes, version: int) -> list[tuple[int, int]] | None:
-        """The entries of `reading`'s reply as (score, session id), in any order.
-
-        None unless it is of this version, and of the generation that `mark` was made for.
+        """The entries of `reading`'s reply as (score, session id), unordered. None for another version, or another
+        generation than `mark`'s.
         """
         if len(reply) < 2 or reply[0] != mark or -int(float(reply[1])) != version:
             return None
         return list(zip(map(int, reply[3::2]), map(int, reply[2::2]), strict=True))
 
     def put(self, generation: int, version: int, entries: Sequence[Scheduled]) -> Command:
-        """Write all of it, unless it is of this generation and of this version or a newer one.
-
-        Replies the version that it holds then.
+        """Write everything, unless the stored lineup has this generation and is not older. Returns the stored
+        version.
         """
         pairs = [part for entry in entries for part in (entry.score, entry.session_id)]
         return ("EVALSHA", PUT, 1, self.key, generation, version, TTL_SECONDS, *pairs)
 
     @staticmethod
     def mark(generation: int) -> bytes:
-        """The member whose score is the version, in a lineup of this generation."""
+        """The member with the version, for this generation."""
         return b"version:%d" % generation
 
     def drop(self) -> Command:
-        """Lose it. Always safe: readers take PostgreSQL."""
+        """Delete it. Always safe: readers fall back to PostgreSQL."""
         return ("UNLINK", self.key)
 
 
 def apply(host_id: int) -> bool:
-    """Bring a host's lineup to what is committed now; False if Redis does not answer (the sweeper comes again)."""
+    """Write a host's committed lineup. False if Redis does not answer; the sweeper retries."""
     generation, version, entries = _current(host_id)
     if not version:
         return True
@@ -150,8 +144,8 @@ def apply(host_id: int) -> bool:
     try:
         with feeds_errors():
             if _put(lineup, generation, version, entries) > version:
-                # The version's writer had read it from PostgreSQL, which therefore knows it by now; unless it was
-                # restored to an older state by other means than ours, and the lineup is of a time that never was.
+                # The newer version came from PostgreSQL, so PostgreSQL must know it by now. If not, somebody restored
+                # an older database without our command, and the lineup is from a lost future.
                 generation, version, entries = _current(host_id)
                 if generation is not None and _put(lineup, generation, version, entries) > version:
                     pipelined(feeds_for_tasks(), [lineup.drop(), lineup.put(generation, version, entries)])
@@ -163,7 +157,7 @@ def apply(host_id: int) -> bool:
 
 
 class _Row(NamedTuple):
-    """A row of `CURRENT`: a session that the lineup must hold, or none."""
+    """A row of `CURRENT`."""
 
     generation: int | None
     version: int
@@ -172,7 +166,7 @@ class _Row(NamedTuple):
 
 
 def _current(host_id: int) -> tuple[int | None, int, list[Scheduled]]:
-    """The policy's generation, the host's version (0: no host), and what the lineup must hold."""
+    """The policy's generation, the host's version (0: no host), and the lineup."""
     rows = fetch(CURRENT, {"host": host_id}, into=_Row._make)
     if not rows:
         return None, 0, []
@@ -185,7 +179,7 @@ def _put(lineup: Lineup, generation: int, version: int, entries: Sequence[Schedu
 
 
 def sweep(*, now: datetime) -> int:
-    """Send again for the lineups that the queue left behind; how many."""
+    """Queue outdated lineups again. Return their number."""
     params = {"before": ids.compose(now - UNAPPLIED, 0), "count": SWEEP_LENGTH}
     behind = [row[0] for row in fetch(BEHIND, params)]
     for host_id in behind:

@@ -1,4 +1,4 @@
-"""Figures of live sessions for `/metrics`."""
+"""Metrics of live sessions."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ BEHIND = "SELECT count(*), min(version) FROM live_host WHERE applied <> version"
 
 
 def measure(*, now: datetime) -> None:
-    """Note how many sessions are in each state, and how far the queue is behind the hosts."""
+    """Record sessions by state, and how far lineups are behind."""
     counts = dict(fetch(STATES))
     for state in State.values:
         metrics.live_sessions.labels(state).set(counts.get(state, 0))

@@ -1,4 +1,4 @@
-"""Live sessions, who hosts them, who wants to be told when they start, and what the feed of them keeps."""
+"""Live sessions, hosts, reminders, and what their feed stores."""
 
 from datetime import datetime, timedelta
 
@@ -17,11 +17,11 @@ from storage.ids import moment
 
 TITLE_LENGTH = 200
 SHORT = timedelta(minutes=1)
-"""A session that ends sooner is a replay only where its host wants one."""
+"""A shorter session becomes a replay only if its host wants one."""
 
 
 class State(models.TextChoices):
-    """States of a session. Upcoming becomes live, cancelled or missed; live becomes a replay; the others are final."""
+    """States of a session. Upcoming becomes live, cancelled or missed; live becomes a replay. The others are final."""
 
     UPCOMING = "upcoming", _("upcoming")
     LIVE = "live", _("live")
@@ -31,23 +31,21 @@ class State(models.TextChoices):
 
 
 class Review(models.TextChoices):
-    """The decisions of moderators on a session that is hidden because of its words."""
+    """Moderators' decisions on a session hidden because of its words."""
 
     IN_REVIEW = "in_review", _("in review")
     REJECTED = "rejected", _("rejected")
 
 
 class LiveSession(models.Model):
-    """One session of a host, who alone changes it, through live.actions.
+    """One session of a host. Changes go through live.actions.
 
-    `version` grows with every change. `position` is given when the session ends: an id of that moment (storage.ids),
-    by which replays are sorted, scored and paged. A session with `hidden_at` is hidden by an admin, or taken back by
-    its host: all others do not see it; with `review` moderators have hidden it, or not looked at it yet, and may show
-    it. `worded_at`: when it was last given its words. An `automatic` one starts at `starts_at` and ends `minutes` later
-    by itself; with `repeat_minutes` the next is planned when it is over, so long after its time (the demo community's
-    shows). `pulled` is decided at the end, for good: the replay of a host who was big-V then is pushed into no reader's
-    inbox, whatever the host becomes later; readers pull it from here. `reminders_due`: it has started, and not all who
-    asked have been told.
+    `version` grows with every change. `position` is an id from the moment of the end (storage.ids); replays are sorted
+    and paged by it. With `hidden_at`, only the host sees the session. Then `review` says whether moderators hid it or
+    have yet to look at it; if empty, its host or an admin hid it. `worded_at`: time of the last change of its words. An
+    `automatic` session starts at `starts_at` and ends after `minutes`. With `repeat_minutes` (demo only), the next one
+    is planned at the end. `pulled` is set at the end, for good: the replay of a host who was a big-V then is never
+    pushed; readers pull it. `reminders_due`: it has started, and reminders are left to send.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
@@ -106,7 +104,7 @@ class LiveSession(models.Model):
             models.Index(fields=["host", "-id"], name="live_of_host"),
             models.Index(fields=["host"], condition=Q(state__in=["upcoming", "live"]), name="live_lineup"),
             models.Index(fields=["host", "-position"], condition=Q(state="replay"), name="live_replays"),
-            # Sessions that pages and windows pull (live/pull.py), an index a kind, so that no other is looked through.
+            # One index for each kind of session that pages and windows pull (live/pull.py).
             models.Index(
                 fields=["host", "-position"], condition=Q(state="replay", hidden_at=None), name="live_shown_replays"
             ),
@@ -128,22 +126,21 @@ class LiveSession(models.Model):
 
     @property
     def cover_id(self) -> int | None:
-        """The id of the picture that the host uploaded as its cover."""
+        """The id of the uploaded cover."""
         return int(self.cover["id"]) if self.cover else None
 
     @property
     def created_at(self) -> datetime:
-        """The moment at which the session was made, from its id."""
+        """The creation time, from the id."""
         return moment(self.pk)
 
 
 class Host(models.Model):
-    """A user who has made a session; the row is locked while one of their sessions changes.
+    """A user who has created a session. The row is locked while one of their sessions changes.
 
-    `version` is an id made in the transaction of the last change of what their lineup holds (live or upcoming sessions:
-    which, their states and times); it grows, and is not met twice even where the database was restored. A lineup in
-    Redis of another version is not used. `applied` is the version that the queue brought there: the sweeper looks for
-    those that differ. `has_pulled`: some of their replays are pulled.
+    `version` is an id from the transaction that last changed the lineup (its sessions, their states and times). It
+    grows, and never repeats, even after a restore. Lineups in Redis with another version are not used. `applied` is the
+    last version written to Redis; the sweeper finds differing ones. `has_pulled`: some replays are pulled.
     """
 
     user = models.OneToOneField(
@@ -166,8 +163,8 @@ class Host(models.Model):
 
 
 class Reminder(models.Model):
-    """A user's wish to be told when a session starts. The row is deleted in the transaction in which they are told, and
-    where there will be nothing to tell.
+    """A user's wish to be told when a session starts. Deleted in the transaction that notifies them, or when there will
+    be no start.
     """
 
     session = models.ForeignKey(LiveSession, on_delete=models.CASCADE, related_name="reminders", db_index=False)
@@ -182,9 +179,8 @@ class Reminder(models.Model):
 
 
 class ReplayDelivery(AbstractDelivery):
-    """A replay whose fan-out is not complete.
-
-    Inserted in the transaction that ends the session, deleted when every follower's inbox of replays has it.
+    """A replay with incomplete fan-out. Inserted in the transaction that ends the session, deleted when every
+    follower's inbox of replays has it.
     """
 
     task = "live.fan_out"
@@ -218,7 +214,7 @@ class KeptSnapshot(models.Model):
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:
-        db_table = "live_walksnapshot"  # the version before has another table of the model's name
+        db_table = "live_walksnapshot"  # the previous version has another table of the model's name
         constraints = [models.UniqueConstraint(fields=["reader", "digest"], name="live_kept_once")]
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""The oracle: the live feed as one plain SQL query says it. Everything else must agree with it, at every moment.
+"""The oracle: the live feed as one plain SQL query. Tests compare pages with it.
 
-It shares no text with the queries that serve pages, so that a mistake there is not a mistake here.
+It shares no text with the queries of pages, so that no mistake is in both.
 """
 
 from storage.connections import fetch
@@ -24,5 +24,5 @@ FEED = """
 
 
 def feed(reader_id: int) -> list[tuple[int, str]]:
-    """Every session that the reader's feed holds at this moment, in order, and its state."""
+    """All sessions of the reader's feed in order, with their states."""
     return [(session_id, state) for session_id, state in fetch(FEED, {"reader": reader_id})]

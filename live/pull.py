@@ -1,8 +1,7 @@
-"""Replays straight from PostgreSQL: for windows to be built from, and for what no window holds.
+"""Replays from PostgreSQL: to build windows, and for what no window has.
 
-As the pull of the home timeline (the seed's read diffusion): one index probe a host finds the newest replay of each,
-and only hosts whose newest can be among the wanted are read further. Each kind of replay that is asked for has an index
-of its own, so that none of the others is looked through, however many a host has.
+Like the pull of the home timeline: one index probe per host finds its newest replay. Only hosts whose newest can be on
+the page are read further. Each kind of replay has its own index, so no other kind is scanned.
 """
 
 from collections.abc import Sequence
@@ -15,9 +14,8 @@ from relations.rules import READER, followees, is_wanted
 from storage.connections import fetch
 from storage.window import INFINITY, Entry
 
-# Whose sessions belong into the reader's feed. Suspended hosts are left out by the verifying query, so that no window
-# has to hear of them. Blocks and mutes are few. OFFSET 0: an index probe for each whom the reader follows, not a hash
-# of all the hosts there are.
+# Hosts in the reader's feed. The verifying query leaves out suspended hosts, so that windows need not change. Blocks
+# and mutes are few. OFFSET 0 forces an index probe per followee instead of a hash of all hosts.
 HOSTS = f"""
     SELECT host.user_id AS id, host.version, host.scheduled FROM ({followees(READER)}) f CROSS JOIN LATERAL (
         SELECT h.user_id, h.version, h.scheduled FROM live_host h WHERE h.user_id = f.followee_id OFFSET 0
@@ -27,8 +25,8 @@ HOSTS = f"""
 
 
 def newest(hosts: str, condition: str) -> str:
-    """The newest `count` replays below `below` of some hosts (a query of their `id`), as `pulled`, by expressions of
-    WITH. `condition` (of a session `l`) is that of an index, but for what few sessions fail.
+    """The newest `count` replays below `below` of these hosts (a query of `id`), as WITH expressions ending in
+    `pulled`. `condition` (on session `l`) must be an index's, except for parts that few sessions fail.
     """
     return f"""
     heads AS MATERIALIZED (
@@ -56,7 +54,7 @@ def newest(hosts: str, condition: str) -> str:
 
 ACTIVE = f"SELECT host.id FROM ({HOSTS}) host {active_only('host.id')}"  # noqa: S608
 
-# A window holds hidden replays too, so that no worker has to deliver them again when they are shown again.
+# Windows include hidden replays, so that showing one again needs no delivery.
 ENTRIES = f"""
     WITH {newest(HOSTS, "NOT l.pulled")}
     SELECT {EPOCH}, pulled.position, pulled.host_id
@@ -72,22 +70,20 @@ BODIES = f"""
 
 
 class Pulled(NamedTuple):
-    """A row of `BODIES`: a replay, and its position."""
+    """A row of `BODIES`: a replay and its position."""
 
     position: int
     session: SessionRow
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Pulled":
-        """The replay of a row of the pull's columns."""
+        """Parse a row."""
         position, *columns = row
         return cls(position, SessionRow._make(columns))
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], int]:
-    """The newest `count` replays that belong into a reader's window, as (policy.EPOCH, entries, floor), in one
-    snapshot.
-    """
+    """The newest `count` replays for a reader's window: (policy.EPOCH, entries, floor), from one snapshot."""
     rows = fetch(ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})
     epoch, _position, _host_id = rows[0]
     entries = [Entry(position, host_id) for _, position, host_id in rows if position is not None]
@@ -96,7 +92,5 @@ def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], i
 
 
 def pull_bodies(reader_id: int, *, below: int, count: int, held: str) -> list[Pulled]:
-    """The replays below a position that the reader may see, newest first, without those sessions that `held` (an array,
-    as PostgreSQL writes it) names.
-    """
+    """Visible replays below a position, newest first, without the sessions in `held` (a PostgreSQL array)."""
     return fetch(BODIES, {"reader": reader_id, "below": below, "count": count, "held": held}, into=Pulled.of)

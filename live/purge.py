@@ -1,7 +1,6 @@
-"""Removes a deleted account's sessions, and its reminders of those of others.
+"""Deletes a deleted account's sessions and reminders.
 
-The sessions of inactive hosts are hidden, so they vanish when the account does. Their remains in Redis, and in
-notifications, point at nothing and are never shown.
+Sessions of inactive hosts are hidden already. What is left in Redis and in notifications is never shown.
 """
 
 from django.db import transaction
@@ -23,7 +22,7 @@ OF_SESSIONS = """
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """Take away about `limit` rows of each kind; how many went, 0 when none is left."""
+    """Delete about `limit` rows of each kind. Return how many; 0 when none is left."""
     params = {"user": user_id, "limit": limit}
     taken = len(fetch(REMINDERS, params)) + len(fetch(OF_SESSIONS, params))
     return taken or _sessions(user_id, limit)
@@ -31,7 +30,7 @@ def purge(*, user_id: int, limit: int) -> int:
 
 @transaction.atomic
 def _sessions(user_id: int, limit: int) -> int:
-    """Some of the sessions, under the lock that every change of theirs holds; with the last of them the host's row."""
+    """Delete some sessions under the host's lock, and finally the host's row."""
     held = Host.objects.select_for_update(no_key=True).filter(pk=user_id).first()
     if held is None:
         return 0

@@ -1,4 +1,4 @@
-"""The live sessions' receivers of the signals from below."""
+"""Receivers of signals from the packages below."""
 
 from typing import Any
 
@@ -16,18 +16,18 @@ from media.signals import medium_described
 
 @receiver(medium_described)
 def renew_cover(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) -> None:
-    """Show the new words of a medium in the session whose cover it is."""
+    """Show a medium's new description in its session."""
     if medium.use == Use.COVER and (session := LiveSession.objects.filter(pk=medium.session_id or 0).first()):
         actions.renew_cover(session=session, now=timezone.now())
 
 
 @receiver(account_purged)
 def purge_sessions(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Remove a deleted account's sessions, at most `limit`; returns their number."""
+    """Delete a deleted account's sessions, at most `limit`. Return their number."""
     return purge.purge(user_id=user.pk, limit=limit)
 
 
 @receiver(export_requested)
 def export_sessions(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The files of the reader's sessions, for their own data."""
+    """The files of the reader's sessions, for the export of their data."""
     return export.files(reader)

@@ -1,10 +1,8 @@
-"""Telling those who asked for it that a session has started.
+"""Sends reminders when a session has started.
 
-The rows of `Reminder` are the queue of record. A batch of them is deleted in the transaction that writes their
-notifications, so every user is told once, whenever a worker dies and however many are at it; `reminders_due` on the
-session says that some may be left, and the sweeper sends for it again.
-
-Open pages are told by one event a batch: 10,000 events would push everything else out of the stream.
+Rows of `Reminder` are the queue of record. A batch is deleted in the transaction that writes its notifications. So each
+user is told once, even if workers die or run in parallel. While `reminders_due` is set, the sweeper queues the session
+again. Each batch is one event for open pages: 10,000 events would displace all others in the stream.
 """
 
 from django.db import transaction
@@ -16,14 +14,14 @@ from storage.queue import enqueue
 BATCH = 1000
 SWEEP_LENGTH = 100
 
-# In the order of an index: sorted by their own ids, all that wait would be read for each batch.
+# In index order. Sorted by their own ids, each batch would read all waiting reminders.
 TAKE = """
     DELETE FROM live_reminder WHERE id = ANY(ARRAY(
         SELECT r.id FROM live_reminder r JOIN live_livesession s ON s.id = r.session_id AND s.reminders_due
         WHERE r.session_id = %(session)s ORDER BY r.user_id LIMIT %(count)s FOR UPDATE OF r SKIP LOCKED))
     RETURNING user_id
 """
-# A reminder that another worker holds still has its row and may come back: the session stays due until none is left.
+# Another worker's rollback can bring a reminder back, so the session stays due until none is left.
 DONE = """
     UPDATE live_livesession SET reminders_due = false
     WHERE id = %(session)s AND reminders_due AND NOT EXISTS (SELECT FROM live_reminder WHERE session_id = %(session)s)
@@ -35,7 +33,7 @@ DUE = "SELECT id FROM live_livesession WHERE reminders_due ORDER BY id LIMIT %(c
 
 
 def send(session_id: int, *, size: int = BATCH) -> int:
-    """Tell all users who are left, `size` in one transaction; returns their number."""
+    """Notify all remaining users, `size` per transaction. Return their number."""
     host = fetch(HOST, {"session": session_id})
     taken = 0
     while host and (count := _send_batch(session_id, host[0][0], size)):
@@ -53,7 +51,7 @@ def _send_batch(session_id: int, host_id: int, size: int) -> int:
 
 
 def sweep() -> int:
-    """Send for what the queue lost; how many sessions. One that is at work is shared, not done twice."""
+    """Queue sessions with unsent reminders again. Return their number. Parallel workers share a session's reminders."""
     due = [row[0] for row in fetch(DUE, {"count": SWEEP_LENGTH})]
     for session_id in due:
         if not enqueue("live.remind", session_id):

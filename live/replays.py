@@ -1,13 +1,11 @@
-"""Replays: what has ended does not change any more, so it is pushed to the followers (the seed's write diffusion).
+"""Replays: an ended session never changes, so it is pushed to followers.
 
-A reader's inbox of replays is a window (storage/window.py) like that of their home: an entry is the replay's position
-(an id made when the session ended) and its host. The delivery table is the queue of record (storage.deliveries): a row
-is written in the transaction of the end (`deliver_anew`) and deleted when every follower's window has the replay.
+A reader's inbox of replays is a window (storage/window.py). Its entries are a replay's position (an id from its end)
+and host. The delivery table is the queue of record (storage.deliveries): `deliver_anew` inserts a row in the
+transaction of the end, deleted when every follower's window has the replay.
 
-A replay of a big-V is not pushed. That is decided at the end and written on the session (`pulled`), so whatever the
-host becomes later, a replay is either in the windows or among what readers pull, and in no gap between.
-
-Changing the epoch of all followers at each demotion would cost a write for each of them.
+A big-V's replay is not pushed. That is stored on the session at its end (`pulled`), so a replay is always either in
+windows or pulled, whatever its host becomes. Changing all followers' epochs at each demotion would cost a write each.
 """
 
 from functools import partial
@@ -35,7 +33,7 @@ from storage.window import Entry, deliver
 EPOCH_TRIES = 3
 STANDING = f"SELECT u.level, {policy.EPOCH} FROM accounts_user u WHERE u.id = %s"  # noqa: S608 (constants)
 
-# A big-V's replay, and one that was pulled before, is pulled.
+# A big-V's replay is pulled, and one pulled before stays so.
 PULL = """
     WITH pulled AS (
         UPDATE live_livesession l SET pulled = true FROM accounts_user h
@@ -62,7 +60,7 @@ FINISH = f"""
 
 
 class Replays(BuiltWindow):
-    """A reader's inbox of replays. Its epoch is policy.EPOCH: of the reader and of the policy.
+    """A reader's inbox of replays. Its epoch, policy.EPOCH, combines the reader's and the policy's.
 
     See docs/decisions.md: Windows keep what may come back without an event.
     """
@@ -75,9 +73,8 @@ class Replays(BuiltWindow):
 
 
 def materialise(user_id: int, token: str) -> bool:
-    """Fill the inbox of replays whose construction `token` began; True if it is in use now.
-
-    A follow in between changes the epoch, and the whole is done again.
+    """Fill the inbox of replays for construction `token`. True if it is now in use. If a follow changes the epoch
+    meanwhile, start again.
     """
     window = Replays(user_id)
     if not construction.is_under_way(window, token):
@@ -96,8 +93,8 @@ def materialise(user_id: int, token: str) -> bool:
 
 # --- The end of a session --------------------------------------------------------------------------------
 def deliver_anew(*, session: LiveSession) -> None:
-    """See that the replay comes to every follower: write its delivery row, in the transaction that ends the session (or
-    shows it again), and start the fan-out when that commits. A big-V's replay is only marked.
+    """Insert the replay's delivery row in the caller's transaction, and start the fan-out after the commit. A big-V's
+    replay is only marked as pulled.
     """
     if fetch(PULL, {"session": session.pk}):
         return
@@ -122,7 +119,7 @@ class _Claim(NamedTuple):
 
 
 def fan_out(session_id: int) -> bool:
-    """Deliver a replay to every follower who has an inbox; True if the delivery is complete."""
+    """Deliver a replay to every follower with an inbox. True if complete."""
     rows = fetch(CLAIM, {"session": session_id, "retry": settings.FAN_OUT_RETRY_AFTER}, into=_Claim._make)
     if not rows:
         return False

@@ -1,4 +1,4 @@
-"""Live sessions as moderation sees them, and the decisions of moderators on them (accounts.review).
+"""Live sessions for moderation (accounts.review).
 
 See docs/decisions.md: Imports point down.
 """
@@ -19,25 +19,25 @@ from media.models import MediaFile
 
 
 def find(session_ids: Iterable[int]) -> dict[int, Subject]:
-    """The sessions of these ids as moderation sees them, by id."""
+    """The sessions by id, as moderation sees them."""
     rows = list(LiveSession.objects.select_related("host").filter(pk__in=list(session_ids)))
     media = attaching.covers_of(session.pk for session in rows)
     return {session.pk: _subject(session, media.get(session.pk, ())) for session in rows}
 
 
 def seen(session_id: int, reader: User) -> Subject | None:
-    """The session as moderation sees it, if `reader` may see it; else None."""
+    """The session as moderation sees it, if `reader` may see it."""
     return find([session_id]).get(session_id) if visible_session(session_id, reader) else None
 
 
 def lock(session_id: int) -> Subject | None:
-    """The session, locked until the transaction ends; None if there is none."""
+    """The session, locked until the transaction ends, or None."""
     session = actions.locked(session_id)
     return _subject(session) if session else None
 
 
 def judge(session_id: int, status: str) -> bool:
-    """Bring the session to the status that moderators decided; True if that changed anything."""
+    """Apply the moderators' decision. True if anything changed."""
     session, now = LiveSession(pk=session_id), timezone.now()
     if status == Status.PUBLISHED:
         return actions.approve(session=session, now=now)
@@ -47,12 +47,12 @@ def judge(session_id: int, status: str) -> bool:
 
 
 def uncover(session_id: int, medium_id: int) -> bool:
-    """Take the cover of this id from the session for good; True if it had it."""
+    """Remove the session's cover with this id for good. True if it had it."""
     return actions.uncover(session=LiveSession(pk=session_id), medium_id=medium_id, now=timezone.now())
 
 
 def end(session_id: int) -> bool:
-    """End the session, as an admin does; True if that changed anything."""
+    """End the session for an admin. True if anything changed."""
     return actions.force_end(session=LiveSession(pk=session_id), now=timezone.now())
 
 

@@ -1,21 +1,16 @@
-"""Snapshots: what was live and upcoming when a reader's walk began, in that order, for as long as the walk goes on.
+"""Snapshots: the frozen order of live and upcoming sessions of a reader's walk.
 
-The seed's answer to states that change under the reader: the first page freezes the order, the following ones read it.
+`session_id` names a walk. A reader may have any number. It contains the frozen position, the time, a digest of the
+frozen order, and an HMAC over these and the reader. So a forged or malformed one is detected, and a valid one without a
+snapshot is known to have expired.
 
-`session_id` names a walk, of which a reader may have any number on any number of devices. It is what the server needs
-to know and no reader can forge: the position at which the replays were frozen, the time, a digest of what was frozen,
-and an HMAC over these and the reader. So a foreign or malformed one is seen to be none, and a true one whose snapshot
-is gone is known to have expired.
+A reader's snapshots are named by digest, so walks with equal order share one. A reader has at most
+`LIVE_SNAPSHOTS_CAP`. A new one replaces the least recently used, and its walks expire early. So an account's memory
+does not grow with its requests.
 
-A reader's snapshots are named by their digests: walks that begin in the same order share one. A reader has at most
-`LIVE_SNAPSHOTS_CAP` of them; a further one takes the place of the one whose pages were asked for longest ago, whose
-walks expire early. So the memory that an account can take does not grow with its requests.
-
-In Redis a snapshot is a LIST: `h` and the number of live entries, then the sessions' ids in the frozen order, minus the
-id where a session was upcoming (a number takes 11 bytes). It is written whole by one script. What Redis does not take
-is kept as a row of PostgreSQL (models.KeptSnapshot), where pages look when Redis has nothing: so walks work without it.
-
-See docs/decisions.md: Lineups are whole, walks are frozen.
+In Redis a snapshot is a LIST: `h` and the number of live entries, then ids in frozen order, negative if upcoming (11
+bytes each). One script writes it. If Redis does not take it, it becomes a row in PostgreSQL (models.KeptSnapshot). So
+walks work without Redis. See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
 import base64
@@ -40,7 +35,7 @@ FIELDS = struct.Struct(f">QQ{DIGEST_BYTES}s")
 """Frozen position, ms since 1970, digest."""
 FORGET_LENGTH = 1_000
 
-# Note that a snapshot is used: the one that was longest ago is the first to go.
+# Mark a snapshot as used. The least recently used one is dropped first.
 USE = """
     local function use(index, key, digest, seconds, option)
         local moment = redis.call('TIME')
@@ -49,8 +44,8 @@ USE = """
         redis.call('EXPIRE', key, seconds)
     end
 """
-# KEYS: snapshot, index; ARGV: digest, last id (0: from the top), count, seconds to live. Where the entries end before
-# the count is reached, the live ones come too: the replays that follow leave them out.
+# KEYS: snapshot, index; ARGV: digest, last id (0: from the top), count, TTL in seconds. If fewer than `count` entries
+# are left, also returns the live ones, which the following replays leave out.
 READ = script(
     USE
     + """
@@ -67,8 +62,8 @@ READ = script(
     return {at and 1 or 0, entries, lives > 0 and redis.call('LRANGE', key, 1, lives) or {}}
     """
 )
-# KEYS: snapshot, index; ARGV: digest, seconds to live, snapshots of a reader, live entries, entries. The snapshots that
-# go are in the same slot: their names differ from this one's by the digest, which is at the end.
+# KEYS: snapshot, index; ARGV: digest, TTL in seconds, maximum snapshots, live entries, entries. Dropped snapshots are
+# in the same slot, because keys differ only in the digest at the end.
 WRITE = script(
     USE
     + """
@@ -92,7 +87,7 @@ READ_KEPT = """
     UPDATE live_walksnapshot SET expires_at = %(expires_at)s
     WHERE reader_id = %(reader)s AND digest = %(digest)s AND expires_at > %(now)s RETURNING lives, entries
 """
-# Calls at the same moment may keep one more each; the next takes them away.
+# Concurrent calls may each keep one too many. The next call deletes them.
 KEEP = """
     WITH over AS (
         DELETE FROM live_walksnapshot WHERE id = ANY(ARRAY(
@@ -113,17 +108,17 @@ OVER = """
 
 
 class UnknownSnapshotError(LookupError):
-    """The reader was never given that session_id."""
+    """The reader was never given this session_id."""
 
 
 class SnapshotExpiredError(Exception):
-    """The walk paused for too long, or what it goes by was lost; a new one can begin."""
+    """The walk paused too long, or its snapshot was lost. A new walk can begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Entries of a snapshot. `is_entry`: what was asked for is one of them, or their beginning; else it is a position
-    among the replays. `lives` are all that were live, as far as replays may follow within the slice.
+    """Entries of a snapshot. `is_entry`: the requested id is an entry, or the top; else it is a position among the
+    replays. `lives`: all live entries, if replays may follow in this slice.
     """
 
     is_entry: bool
@@ -132,7 +127,7 @@ class Slice:
 
 
 class Snapshot:
-    """One walk's. Methods named after a command return it for `connections.pipelined`."""
+    """The snapshot of one walk. Methods named after a command return it for `connections.pipelined`."""
 
     __slots__ = ("digest", "frozen", "index", "key", "reader_id", "session_id", "taken_at")
 
@@ -147,8 +142,8 @@ class Snapshot:
 
     @classmethod
     def take(cls, reader_id: int, frozen: int, entries: Sequence[int], lives: int, now: datetime) -> "Snapshot":
-        """Name a walk that begins now with these entries (signed ids in the frozen order, of which the first `lives`
-        were live); replays below the position `frozen` belong to it.
+        """Name a new walk with these entries (signed ids in frozen order, the first `lives` were live). Replays below
+        `frozen` belong to it.
         """
         taken_at = int(now.timestamp() * 1000)
         order = ",".join(map(str, (frozen, lives, *entries)))
@@ -159,14 +154,14 @@ class Snapshot:
 
     @classmethod
     def named(cls, session_id: str, reader_id: int) -> "Snapshot | None":
-        """The walk that a reader names; None for what this site never gave them."""
+        """The walk with this name, or None if this site never gave it to the reader."""
         try:
             text = session_id.encode("ascii")
             data = base64.b64decode(text + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
         except ValueError:
             return None
         fields, seal = data[: FIELDS.size], data[FIELDS.size :]
-        # One walk has one name: the last letter holds bits that say nothing.
+        # Only one spelling per walk: the last letter has unused bits.
         if len(data) != FIELDS.size + SEAL_BYTES or base64.urlsafe_b64encode(data).rstrip(b"=") != text:
             return None
         known = [str(secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
@@ -176,24 +171,24 @@ class Snapshot:
         return cls(session_id, reader_id, frozen, taken_at, digest)
 
     def age(self, now: datetime) -> timedelta:
-        """How long ago the walk began."""
+        """The time since the walk began."""
         return timedelta(milliseconds=now.timestamp() * 1000 - self.taken_at)
 
     def reading(self, last_id: int | None, count: int) -> Command:
-        """Read `count` entries after `last_id`, and keep the snapshot for another while."""
+        """Read `count` entries after `last_id`, and renew the snapshot's TTL."""
         seconds = int(settings.LIVE_SNAPSHOT_TTL.total_seconds())
         return ("EVALSHA", READ, 2, self.key, self.index, self.digest, last_id or 0, count, seconds)
 
     @staticmethod
     def slice(reply: Sequence[bytes] | None) -> Slice | None:
-        """The slice in the reply to `reading`; None where there is no snapshot."""
+        """The slice in `reading`'s reply, or None without a snapshot."""
         if reply is None:
             return None
         found, entries, lives = reply
         return Slice(bool(found), list(map(int, entries)), list(map(int, lives)))
 
     def writing(self, entries: Sequence[int], lives: int) -> Command:
-        """Write all of it, if it is not there: signed ids in the frozen order, of which the first `lives` were live."""
+        """Write it unless it exists."""
         seconds, most = int(settings.LIVE_SNAPSHOT_TTL.total_seconds()), settings.LIVE_SNAPSHOTS_CAP
         return ("EVALSHA", WRITE, 2, self.key, self.index, self.digest, seconds, most, lives, *entries)
 
@@ -204,7 +199,7 @@ class Snapshot:
         fetch(KEEP, self._params(now) | params)
 
     def kept(self, last_id: int | None, now: datetime) -> Slice | None:
-        """All entries after `last_id` of the snapshot in PostgreSQL, if it is there; it stays for another while."""
+        """All entries after `last_id` in PostgreSQL, or None. Renews its expiry."""
         rows = fetch(READ_KEPT, self._params(now) | {"now": now})
         if not rows:
             return None
@@ -221,7 +216,7 @@ class Snapshot:
 
 
 def forget_kept(*, now: datetime) -> int:
-    """Delete the rows of walks that had ended by then, `FORGET_LENGTH` a statement; how many."""
+    """Delete expired rows, `FORGET_LENGTH` per statement. Return how many."""
     forgotten = 0
     while taken := len(fetch(OVER, {"now": now, "limit": FORGET_LENGTH})):
         forgotten += taken

@@ -1,4 +1,4 @@
-"""Workers' tasks for live sessions: they take ids, or nothing, and call what does the work."""
+"""Celery tasks of live sessions."""
 
 from celery import shared_task
 
@@ -11,14 +11,14 @@ from storage.queue import asks
 
 @shared_task(name="live.apply")
 def apply(host_id: int) -> None:
-    """Bring a host's lineup to what is committed now, whatever event sent for it."""
+    """Write a host's committed lineup to Redis."""
     lineup.apply(host_id)
 
 
 @shared_task(name="live.sweep")
 @asks("live.sweep", f"{lineup.LEFT} UNION ALL {reminders.LEFT} UNION ALL {deliveries.due(ReplayDelivery)}")
 def sweep() -> None:
-    """Periodic: send again for what was lost on the way."""
+    """Periodic: queue lost work again."""
     lineup.sweep(now=database_now())
     deliveries.sweep(ReplayDelivery)
     reminders.sweep()
@@ -26,36 +26,36 @@ def sweep() -> None:
 
 @shared_task(name="live.fan_out")
 def fan_out(session_id: int) -> None:
-    """Deliver a replay to the windows of its host's followers."""
+    """Deliver a replay to its followers' windows."""
     replays.fan_out(session_id)
 
 
 @shared_task(name="live.materialise_replays")
 def materialise_replays(user_id: int, token: str) -> None:
-    """Build a window of replays, for the construction that `token` names."""
+    """Build a window of replays for construction `token`."""
     replays.materialise(user_id, token)
 
 
 @shared_task(name="live.forget_snapshots")
 def forget_snapshots() -> None:
-    """Periodic: delete what walks without Redis left behind."""
+    """Periodic: delete expired snapshots in PostgreSQL."""
     snapshot.forget_kept(now=database_now())
 
 
 @shared_task(name="live.run")
 @asks("live.run", timing.DUE)
 def run() -> None:
-    """Periodic: start, end and miss what is due."""
+    """Periodic: start, end and miss sessions that are due."""
     timing.run(now=database_now())
 
 
 @shared_task(name="live.remind")
 def remind(session_id: int) -> None:
-    """Tell who asked for it that a session has started."""
+    """Send the reminders of a session that has started."""
     reminders.send(session_id)
 
 
 @shared_task(name="live.measure")
 def measure() -> None:
-    """Periodic: note the figures of `/metrics`."""
+    """Periodic: record the metrics."""
     measuring.measure(now=database_now())

@@ -1,10 +1,8 @@
-"""Automatic changes of sessions as time goes by: automatic ones start and end, those that are not started are missed,
-and those that are not ended end after a day.
+"""Timed changes of sessions: automatic starts and ends, missed sessions, and the end of live sessions after a day.
 
-One periodic task looks for what is due and calls the same verbs as hosts do. They look again under the host's lock: two
-tasks at once, or a task and a host, change a session once, and one that was put off or cancelled meanwhile stays so.
-
-The site does not see the video, so it cannot tell that a session is over.
+One periodic task calls the same actions as hosts. They check again under the host's lock, so concurrent tasks or hosts
+change a session once, and a postponed or cancelled one stays so. The site does not see the video, so it cannot know
+when a session is over.
 """
 
 import logging
@@ -24,13 +22,13 @@ from storage.connections import fetch
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 1000
-"""Sessions that one run changes of each kind."""
+"""Sessions of each kind changed per run."""
 
 MISSED = """
     SELECT id FROM live_livesession WHERE state = 'upcoming' AND starts_at <= %(lost)s
     ORDER BY starts_at LIMIT %(count)s
 """
-# Sessions of hosts who are not seen are not announced; they are missed.
+# Sessions of invisible hosts are not started. They become missed.
 STARTING = f"""
     SELECT s.id FROM live_livesession s JOIN accounts_user h ON h.id = s.host_id
     WHERE s.state = 'upcoming' AND s.starts_at <= %(now)s AND s.automatic AND {shown("s", "h")}
@@ -51,11 +49,11 @@ _BY_NOW = {
     "count": 1,
 }
 DUE = " UNION ALL ".join(f"({each % _BY_NOW})" for each in (MISSED, STARTING, ENDING))
-"""The sessions that `run` would change, for beat."""
+"""Sessions that `run` would change, for beat."""
 
 
 def run(*, now: datetime) -> int:
-    """Change what is due; how many."""
+    """Change what is due. Return how many."""
     params = {
         "now": now,
         "lost": now - settings.LIVE_GRACE,
@@ -80,7 +78,7 @@ def _each(rows: list[tuple[Any, ...]], verb: Callable[..., LiveSession]) -> int:
         except (actions.WrongStateError, LiveSession.DoesNotExist):
             continue  # another process was faster
         except DatabaseError:
-            logger.exception("session %s does not change by itself", session.pk)  # nor does it keep the others
+            logger.exception("session %s does not change by itself", session.pk)  # continue with the others
             continue
         changed += 1
     return changed

@@ -1,5 +1,3 @@
-"""The addresses of live sessions."""
-
 from django.urls import include, path
 
 from live import api, feed_api, host_views, views

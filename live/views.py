@@ -1,7 +1,7 @@
-"""The pages of live sessions: the feed, and one session; what hosts do with theirs is in host_views.
+"""Pages of the feed and of one session. Hosts' pages are in host_views.
 
-A card of a session looks one way in every list (`LOOKS`); it is asked for anew, alone, where the session changed, with
-the state that it is `as`: the one that it had when its list was made. Later changes are told on the card.
+A card looks the same in every list (`LOOKS`). When its session changes, only the card is fetched again, with the state
+that it had in the list (`as`). The card also shows later changes.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -37,18 +37,17 @@ from web.rest import PAGE, limit, once, parse_id, position
 
 LOOKS = ("card", "whole", "own", "strip")
 SHOWN = 200
-"""Sessions of an open page that are looked after."""
+"""Maximum sessions of an open page to check for changes."""
 BEFORE = timedelta(seconds=5)
-"""A session that started so shortly before the page was made may have come too late for it."""
+"""A session that started this shortly before the page was made may be missing on it."""
 
 
 # --- The feed --------------------------------------------------------------------------------------------
 @require_safe
 @signed_in
 def live(request: PageRequest, reader: User) -> HttpResponse:
-    """Sessions of whom the reader follows: live, upcoming, replays, in the order that the first page has frozen.
-
-    Following pages name it by `session_id`. Where that has expired, the list begins anew and says so.
+    """Sessions of followed hosts: live, upcoming, replays, in the order frozen by the first page. Later pages name it
+    by `session_id`. If it has expired, the list starts again with a notice.
     """
     now = timezone.now()
     last_id, size, session_id = position(request), limit(request, "page_size"), once(request.GET, "session_id") or None
@@ -64,7 +63,7 @@ def live(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _restarted(request: PageRequest, reader: User, size: int, now: datetime) -> HttpResponse:
-    """The list from its beginning, in place of the page of one that was forgotten."""
+    """The list from the top, instead of a page of an expired walk."""
     notice = _("The list was too old and starts again from the top.")
     if not wants_part(request):
         messages.info(request, notice)
@@ -103,7 +102,7 @@ def _answer(request: PageRequest, page: Page, size: int, context: dict[str, Any]
 
 
 def _following(page: Page, size: int) -> str:
-    """How the query of the next page begins."""
+    """Beginning of the next page's query."""
     named = {"session_id": page.session_id or "", "page_size": str(size) if size != PAGE else ""}
     query = urlencode({name: value for name, value in named.items() if value})
     return f"{query}&" if query else ""
@@ -111,8 +110,8 @@ def _following(page: Page, size: int) -> str:
 
 @require_safe
 def news(request: PageRequest) -> HttpResponse:
-    """The news of an open page: how many sessions went live `since` it was made, but for the `known` ones, and which of
-    those that it `has` are not as it shows them. 204 while there is no news.
+    """News for an open page: how many sessions went live `since` it was made, except `known`, and which of those it
+    `has` differ. 204 without news.
     """
     since, known = position(request, "since"), once(request.GET, "known")
     shown = _versions(once(request.GET, "has"))
@@ -137,20 +136,20 @@ def poll() -> dict[str, Any]:
 
 # --- Parameters ------------------------------------------------------------------------------------------
 def _ids(text: str) -> list[int]:
-    """Ids with commas between them; what is none counts as not said."""
+    """Ids separated by commas. Invalid ones are ignored."""
     found = (parse_id(part) for part in text[: SHOWN * 20].split(","))
     return [one for one in found if one is not None][:SHOWN]
 
 
 def _versions(text: str) -> dict[int, int]:
-    """`ID:VERSION` with commas between them."""
+    """Parses `ID:VERSION,…`."""
     pairs = [part.partition(":")[::2] for part in text[: SHOWN * 30].split(",")]
     known = ((parse_id(pk), parse_id(version)) for pk, version in pairs)
     return dict([(pk, version) for pk, version in known if pk is not None and version is not None][:SHOWN])
 
 
 def _look(asked: Any) -> tuple[str, str | None]:
-    """How the card looks that is to be answered, and as what it was shown."""
+    """The look of the requested card, and the state it was shown as."""
     look, shown_as = asked.get("look", ""), asked.get("as", "")
     return look if look in LOOKS else "card", shown_as if shown_as in State.values else None
 
@@ -160,7 +159,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def session_or_404(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody:
-    """The session as far as `reader` may see it; else the same page as for an id that never was."""
+    """The session if `reader` may see it. Raises Http404, the same for an unknown id."""
     session = visible_session(session_id, reader, shown_as)
     if session is None:
         raise Http404
@@ -177,7 +176,7 @@ WORDS = {
 
 
 def impossible(error: WrongStateError) -> str:
-    """Why a step is not possible any more, in words."""
+    """Why a step is no longer possible, for people."""
     if isinstance(error, actions.RejectedError):
         return _("Moderators rejected this session, so others cannot see it. Edit it to request a new review.")
     return _("This is no longer possible. %(state)s") % {"state": WORDS[error.state]}
@@ -186,7 +185,7 @@ def impossible(error: WrongStateError) -> str:
 # --- One session -----------------------------------------------------------------------------------------
 @require_safe
 def show_session(request: PageRequest, session_id: int) -> HttpResponse:
-    """A session and its host, or its card alone for a list that holds it."""
+    """The page of a session, or only its card for a list."""
     look, shown_as = _look(request.GET)
     session = session_or_404(session_id, request.user, shown_as)
     if wants_part(request):
@@ -195,7 +194,9 @@ def show_session(request: PageRequest, session_id: int) -> HttpResponse:
 
 
 def _card(session: SessionBody, look: str, reader: User | AnonymousUser) -> dict[str, Any]:
-    """What a card shows: on its own page the host, how the reader stands to them, and how many wait, too."""
+    """The context of a card. On the session's own page also the host, the relation to them, and the number of
+    reminders.
+    """
     context: dict[str, Any] = {"session": session, "look": look}
     if look == "whole":
         host = User.objects.get(pk=session.host.id)
@@ -209,7 +210,7 @@ def _card(session: SessionBody, look: str, reader: User | AnonymousUser) -> dict
 @signed_in
 @limited("write")
 def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
-    """Tell the reader when it starts; again changes nothing."""
+    """Add a reminder. Repeating changes nothing."""
     session_or_404(session_id, reader)
     try:
         actions.remind(user=reader, session=LiveSession(pk=session_id))
@@ -222,7 +223,7 @@ def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def forget_reminder(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
-    """Do not tell them; again changes nothing."""
+    """Remove the reminder. Repeating changes nothing."""
     gone = session_id <= ids.MAX_ID and actions.forget_reminder(user=reader, session=LiveSession(pk=session_id))
     if visible_session(session_id, reader) is None:
         if not gone:
@@ -234,8 +235,8 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
 def answer_card(
     request: PageRequest, reader: User, session_id: int, *, said: str = "", notice: str = "", problem: str = ""
 ) -> HttpResponse:
-    """Back to where one was, or the card as it is now, with what was done or why it was not; a `notice` is what the
-    card's button says already, which gets the focus.
+    """Answer with the current card, or redirect back, with the result or problem. A `notice` repeats what the card's
+    button says, so only the button gets the focus.
     """
     if wants_part(request):
         look, shown_as = _look(request.POST)

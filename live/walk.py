@@ -1,7 +1,7 @@
-"""A page of the live feed in the making: what a walk has still ahead, verified when it is shown, and filled up.
+"""Builds a page of the live feed: takes the walk's next entries, verifies them, and fills the page up.
 
-Entries of the snapshot come first, then replays from the inbox, the pending deliveries and those that are pulled, and
-from PostgreSQL what these do not have. live/feed.py says what a walk begins with.
+First the snapshot's entries, then replays from the inbox, pending deliveries and pulled replays, and the rest from
+PostgreSQL. live/feed.py sets up the walk.
 """
 
 import logging
@@ -28,18 +28,18 @@ from storage.window import Slice as WindowSlice
 logger = logging.getLogger(__name__)
 
 SLACK = 2
-"""Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
+"""Extra candidates per page: this many may fail before a second round."""
 DEEPER = 8
-"""The length of a round over what Redis holds, in lengths of the round before."""
+"""Factor by which each round over Redis is longer than the one before."""
 LONGEST = 500
-"""The length of the longest round, in entries."""
+"""Maximum entries per round."""
 BOUND = 2_000
-"""Entries of a snapshot that one page looks at; then it answers short."""
+"""Maximum entries of a snapshot checked per page. Then the page is short."""
 REFILLS = 3
-"""Rounds over the replays before the rest of the page comes from PostgreSQL."""
+"""Rounds over the replays before PostgreSQL serves the rest."""
 
 BELONGS = belongs("l.host_id")
-# Of the replays that are pulled only those are candidates which may be seen.
+# Only visible replays are candidates among the pulled ones.
 PULLED_HOSTS = f"""
     SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) {active_only("l.host_id")}
     WHERE {BELONGS}
@@ -63,34 +63,33 @@ VERIFY = f"""
 
 
 class Verified(NamedTuple):
-    """A row of `VERIFY`: a session, and whether the reader may be shown it."""
+    """A row of `VERIFY`."""
 
     is_pulled: bool
-    """Whether it is a replay that no window holds."""
+    """True for a replay that no window has."""
     belongs: bool
-    """Whether the reader follows its host; the window forgets a session that does not belong."""
+    """Whether the reader follows its host. If not, the entry is removed from the window."""
     is_visible: bool
     position: int | None
-    """The position of a replay in the feed; None of other sessions."""
+    """The replay's position in the feed, else None."""
     session: SessionRow
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Verified":
-        """The entry of a row of the verifying columns."""
+        """Parse a row."""
         is_pulled, belongs, is_visible, position, *columns = row
         return cls(is_pulled, belongs, is_visible, position, SessionRow._make(columns))
 
     @property
     def is_shown(self) -> bool:
-        """Whether the session belongs to the feed and may be shown."""
+        """Whether the session belongs to the feed and is visible."""
         return self.belongs and self.is_visible
 
 
 @dataclass(slots=True)
 class Page:
-    """A page of the feed. `last_id` is the session or position that was looked at last, `session_id` names the walk;
-    `has_more` is true only if another session exists, or if the page is short because it came to its bound of work.
-    The sender of the page calls `keep` afterwards.
+    """A page of the feed. `last_id` is the last session or position checked. `has_more` is true only if another session
+    exists, or if the page is short. The sender of the page calls `keep` afterwards.
     """
 
     items: list[SessionBody]
@@ -101,53 +100,53 @@ class Page:
     news: "News"
 
     def keep(self) -> None:
-        """Tell Redis what the page froze and found out, off the reader's path. No error of it can fail the page: a
-        snapshot that is lost is a walk that has to begin anew.
+        """Write the snapshot and repairs to Redis after the page is sent. Never fails: without its snapshot, a walk
+        begins again.
         """
         self.news.tell()
 
 
 @dataclass(slots=True)
 class Context:
-    """The reader's facts in PostgreSQL, read before Redis is asked."""
+    """The reader's facts from PostgreSQL, read before Redis."""
 
     level: int
     window_epoch: int
     generation: int
-    """The policy's; 0: neither window nor lineup is to be used."""
+    """The policy's generation. 0: do not use windows and lineups."""
     pending: list[int]
-    """Positions of followed hosts' replays whose fan-out is not complete."""
+    """Positions of followed hosts' replays with incomplete fan-out."""
     pending_bound: int
-    """The position above which `pending` is complete."""
+    """`pending` is complete above this position."""
     pulled: list[int]
-    """Followed hosts some of whose replays are pulled."""
+    """Followed hosts with pulled replays."""
     frozen: int = 0
     hosts: list[int] = field(default_factory=list)
-    """Followed hosts who have something scheduled."""
+    """Followed hosts with something scheduled."""
     versions: list[int] = field(default_factory=list)
-    """The versions of the lineups of `hosts`, in their order."""
+    """Versions of the lineups of `hosts`."""
     scheduled: int = 0
 
     @property
     def epoch(self) -> int:
-        """The epoch for which the reader's window must have been built, as policy.EPOCH computes it."""
+        """The epoch that the reader's window must have (policy.EPOCH)."""
         return self.window_epoch ^ self.generation
 
 
 @dataclass(slots=True)
 class News:
-    """The commands for Redis when the page is sent."""
+    """Commands for Redis after the page is sent."""
 
     now: datetime
     commands: list[Command] = field(default_factory=list)
     wished: tuple[Replays, int] | None = None
-    """The inbox of replays, where it is missing, and the epoch that it is wanted for."""
+    """A missing inbox of replays to build, and its epoch."""
     snapshot: Snapshot | None = None
     entries: list[int] = field(default_factory=list)
     lives: int = 0
 
     def tell(self) -> None:
-        """Send the commands; without Redis keep the snapshot in PostgreSQL."""
+        """Send the commands. Without Redis, keep the snapshot in PostgreSQL."""
         commands, token = list(self.commands), secrets.token_hex(8)
         if self.snapshot:
             commands.insert(0, self.snapshot.writing(self.entries, self.lives))
@@ -162,7 +161,7 @@ class News:
         except FeedsUnavailableError:
             self._keep()
             return
-        # However many pages ask at once, one of them begins, and one task builds.
+        # Of concurrent pages, one begins the construction, and one task builds.
         if self.wished and replies[0]:
             enqueue(self.wished[0].builder, self.wished[0].owner, token)
 
@@ -175,16 +174,16 @@ class News:
 
 
 class Entries:
-    """The entries of a walk that are still ahead, in the frozen order: ids, minus the id where upcoming."""
+    """The walk's remaining entries in frozen order: ids, negative if upcoming."""
 
     def __init__(self, entries: list[int], lives: Iterable[int], *, more: Snapshot | None = None) -> None:
         self._entries = entries
-        self._more = more  # where the rest is to be read
+        self._more = more  # where to read the rest
         self.held = set(lives)
-        """Sessions that were live and so have no place among the replays; known when the last entry is taken."""
+        """Sessions that were live, and must not repeat among the replays. Complete when the last entry is taken."""
 
     def take(self, count: int, last_id: int | None) -> list[int]:
-        """The next ones, at most `count`; fewer only where the snapshot ends. Raises SnapshotExpiredError."""
+        """The next entries, at most `count`. Fewer only at the snapshot's end. Raises SnapshotExpiredError."""
         if not self._entries and self._more:
             try:
                 with feeds_errors():
@@ -201,21 +200,19 @@ class Entries:
 
 @dataclass(slots=True)
 class Walk:
-    """A page in the making."""
+    """A page being built."""
 
     reader: User
     limit: int
     context: Context
     below: int
-    """The position that the replays have come to."""
+    """The position that the replays have reached."""
     news: News
     window: WindowSlice | None = None
-    """The inbox of replays, read `window_count` deep below `below`; None while that is still to be done, and if it
-    cannot be used.
-    """
+    """The inbox of replays below `below`, `window_count` deep. None if not read yet, or unusable."""
     window_count: int = 0
     is_windowless: bool = False
-    """Whether the inbox of replays cannot be used."""
+    """Whether the inbox cannot be used."""
     shown: list[SessionBody] = field(default_factory=list)
     scanned: int | None = None
     ended: bool = False
@@ -225,23 +222,23 @@ class Walk:
 
     @property
     def is_done(self) -> bool:
-        """Whether the page is full, with one more, or the walk has ended."""
+        """Whether the page has one entry more than it shows, or the walk has ended."""
         return self.ended or len(self.shown) > self.limit
 
     @property
     def wanted(self) -> int:
-        """Candidates for the rest: one more than the page shows proves that there is more."""
+        """Candidates to read. One more than the page shows proves that there is more."""
         return self.limit + 1 - len(self.shown) + SLACK
 
     def scan(self, last_id: int, session: SessionRow | None, shown_as: str) -> None:
-        """Pass what stands at `last_id`: the session if the reader sees it."""
+        """Pass `last_id`, and add the session if the reader may see it."""
         if len(self.shown) < self.limit:
             self.scanned = last_id
         if session is not None:
             self.shown.append(body(session, shown_as))
 
     def read(self, commands: Sequence[Command | bytes], count: int) -> list[Any]:
-        """The replies to commands, in the same round trip as the inbox of replays, which `count` asks for."""
+        """Replies to commands, in one round trip with the inbox of replays if `count` asks for it."""
         if self.is_windowless or not count:
             return pipelined(feeds(), commands)
         window = Replays(self.reader.pk)
@@ -253,9 +250,8 @@ class Walk:
         return replies
 
     def fill(self, entries: Entries) -> None:
-        """Fill the page: entries first, then replays from the inbox, the pending deliveries and those that are pulled,
-        and from PostgreSQL what these do not have. Past `BOUND` entries that may not be seen any more the page is
-        short.
+        """Fill the page: entries, then replays from the inbox, pending deliveries and pulled ones, then the rest from
+        PostgreSQL. After `BOUND` checked entries the page is short.
         """
         count = self.wanted
         refills = looked = 0
@@ -279,8 +275,8 @@ class Walk:
             self._pull(entries.held)
 
     def _candidates(self, count: int, needed: int) -> list[int] | None:
-        """Positions of replays below `below`, newest first, at most `count`, from the inbox and the deliveries; None
-        where PostgreSQL has to serve the rest: without a window, and where it ends before the page does.
+        """Up to `count` positions below `below` from inbox and deliveries, newest first. None if PostgreSQL must serve
+        the rest: no window, or it ends before the page does.
         """
         if self.is_windowless:
             return None
@@ -303,7 +299,7 @@ class Walk:
         return sorted(found, reverse=True)[:count]
 
     def _verify(self, chunk: list[int], positions: list[int] | None, count: int, held: set[int]) -> None:
-        """Ask PostgreSQL for the candidates, and pass those that are known to come next."""
+        """Verify the candidates, and pass those that certainly come next."""
         context, replays = self.context, positions is not None
         rows = fetch(
             VERIFY,
@@ -346,13 +342,13 @@ class Walk:
                 return
         self.ended = bound <= 0
         self.below = min(self.below, bound + 1)
-        # The window is read again from where the page has come to, if it goes on there.
+        # Read the window again from the new position, if it continues there.
         self.is_windowless = bound == max(window.floor, context.pending_bound)
         self.window = None
 
     def _forget(self, by_position: Mapping[int, Verified]) -> None:
-        """Lazy delete of what the reader does not follow any more. Hidden replays stay: the windows are not told when
-        one is shown again.
+        """Lazily remove entries of hosts no longer followed. Hidden replays stay, because showing one again sends no
+        delivery.
         """
         window = self.window
         if window is None:
@@ -366,7 +362,7 @@ class Walk:
             self.news.commands.append(Replays(self.reader.pk).forget(members, window))
 
     def _pull(self, held: set[int]) -> None:
-        """Fill the page with replays from PostgreSQL, which knows all of them."""
+        """Fill the page with replays from PostgreSQL."""
         self.sources.add("sql")
         count = self.wanted
         rows = pull_bodies(self.reader.pk, below=self.below, count=count, held=id_array(held))
@@ -377,7 +373,7 @@ class Walk:
         self.ended = len(rows) < count
 
     def page(self, snapshot: Snapshot | None) -> Page:
-        """The page as it is now."""
+        """The page."""
         return Page(
             self.shown[: self.limit],
             self.scanned,
