@@ -1,4 +1,4 @@
-"""Users in the admin, with the progress of their demotion, and the page that explains a user's home timeline."""
+"""Users in the admin: progress of their demotion, and an explanation of their home timeline."""
 
 from typing import Any
 
@@ -19,38 +19,38 @@ from timeline.models import Backfill
 from web.rest import parse_id
 
 EXPLAINING = ("relations.view_follow", "relations.view_block", "relations.view_mute", "items.view_item")
-"""A home is explained to staff who may see these, for reasons tell of them, and verdicts of any item."""
+"""Staff need these permissions, because the explanation reveals relations and shows any item."""
 
 
 @admin.register(User)
 class WatchedUserAdmin(ModeratedUserAdmin):
-    """Users with how far their demotion is."""
+    """Users with the progress of their demotion."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        """Users with the progress of their running demotion."""
+        """Users, annotated with their running demotion."""
         running = Backfill.objects.filter(sender=OuterRef("pk"), finished_at=None, cancelled_at=None)
         progress = running.values(progress=JSONObject(done="done", followers="followers"))
         users: QuerySet[User] = super().get_queryset(request)
         return users.annotate(demotion=Subquery(progress))
 
     def progress(self, user: Any) -> Progress | None:
-        """The progress of the user's demotion; None without one."""
+        """The progress of the user's demotion, or None."""
         return Progress(**user.demotion) if user.demotion else None
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """The form, with a link to the explained home for staff who may read it."""
+        """The form, with a link to the explained home for permitted staff."""
         context |= {"may_explain": request.user.has_perms(EXPLAINING)}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_urls(self) -> list[URLPattern]:
-        """The admin's own addresses, and that of the explained home."""
+        """Adds the page of the explained home."""
         view = self.admin_site.admin_view(self.home_view)
         return [path("<int:user_id>/home/", view, name="accounts_user_home"), *super().get_urls()]
 
     def home_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Explains the user's home, and the item `?item=` in it (timeline.explain). Changes nothing."""
+        """Explain the user's home, and the item `?item=` in it (timeline.explain). Read-only."""
         user = self.get_object(request, str(user_id))
         if not (self.has_view_permission(request, user) and request.user.has_perms(EXPLAINING)):
             raise PermissionDenied

@@ -1,16 +1,13 @@
-"""One file with all that cannot be made anew: PostgreSQL, what was played, and the site's secret; and back.
+"""Backup and restore of everything that cannot be rebuilt, in one file.
 
-The file is a zip of stored members: `manifest.json`, `database.dump` (pg_dump's own format, compressed), `plays` (what
-is not merged yet), `played.mdb` (the filters of what was played, where they are on this machine), `media/…` (the files
-of pictures and videos, unless they are in a bucket) and `secret_key` (where the data folder has it). Windows, caches
-and queues are not in it: they are made from PostgreSQL, as ever.
+The file is a zip without compression: `manifest.json`, `database.dump` (pg_dump's compressed format), `plays` (not
+merged yet), `played.mdb` (filters of plays, if on this machine), `media/…` (unless in a bucket) and `secret_key` (if in
+the data folder). Windows, caches and queues are left out, because they are rebuilt from PostgreSQL.
 
-The site may run while it is backed up. PostgreSQL is of one moment, the plays and their filters of a moment before:
-plays are read first, then the filters that they are merged into, so each is in one of the two. Of accounts that were
-deleted in between, the file has plays that PostgreSQL has taken back: a restore removes them again. Files of media are
-read last; one that is withdrawn meanwhile may be missing.
-
-See docs/decisions.md: Own code in place of a library.
+The site may run meanwhile. PostgreSQL is dumped at one moment. Plays are read just before, then the filters into which
+they are merged, so each play is in at least one. Plays of accounts deleted in between are removed again by a restore.
+Media files are read last. Ones withdrawn meanwhile may be missing. See docs/decisions.md: Own code in place of a
+library.
 """
 
 import json
@@ -50,16 +47,16 @@ from storage.connections import database_now, feeds_for_tasks, fetch, pipelined
 FORMAT = 1
 CHUNK_BYTES = 1 << 20
 MEDIA = "media/"
-"""The beginning of the names of media in the archive."""
+"""Prefix of media files in the archive."""
 KEYS_AT_ONCE = 500
 TIMEOUT = b"SET transaction_timeout = 0;\n"
-"""A line of pg_restore's heading, whatever the server."""
+"""A line that pg_restore always writes at the beginning."""
 TIMEOUTS_SINCE = 170_000
-"""The first PostgreSQL that knows it."""
+"""The first version of PostgreSQL that knows this setting."""
 DEBIAN = Path("/usr/lib/postgresql")
-"""Where Debian has each major version's programs."""
+"""Debian's folder of PostgreSQL's programs, by major version."""
 HEADING_BYTES = 1024
-"""Bytes that the heading has at least, and that hold this line."""
+"""The beginning has at least this many bytes, and this line is among them."""
 
 OTHERS = """
     SELECT relname FROM pg_class
@@ -77,16 +74,16 @@ EMPTY = """
     SELECT format('DROP FUNCTION IF EXISTS %%s CASCADE', oid::regprocedure) FROM pg_proc
     WHERE pronamespace = current_schema::regnamespace AND proname ~ %s
 """
-"""Statements that remove tables, sequences and functions: a later version has some that no earlier backup names."""
+"""Statements that drop tables, sequences and functions. A later version may have some that no earlier backup names."""
 DELETED = "SELECT id FROM accounts_user WHERE deleted_at IS NOT NULL AND id > %s ORDER BY id LIMIT %s"
 DELETED_AT_ONCE = 500
 
 Progress = Callable[[str, int], None]
-"""Is told the member that is at work, and how many bytes more of it are done."""
+"""Called with the current member, and the number of bytes just done."""
 
 
 def progress_on(bar: Any) -> Progress:
-    """Shows it on a bar of tqdm."""
+    """Show progress on a bar of tqdm."""
 
     def progress(member: str, size: int) -> None:
         bar.set_description(member, refresh=False)
@@ -108,11 +105,11 @@ MEDIA_LEFT_OUT = (
 
 
 class BackupError(Exception):
-    """Raised when a backup or restore cannot be done; the message says what to do instead."""
+    """A backup or restore failed. The message says what to do."""
 
 
 class Play(msgspec.Struct, array_like=True):
-    """A key of the Redis of plays, as its DUMP."""
+    """A key in the Redis of plays, as its DUMP."""
 
     key: bytes
     ttl: int
@@ -121,13 +118,13 @@ class Play(msgspec.Struct, array_like=True):
 
 # --- Making one ------------------------------------------------------------------------------------------
 def left_out() -> list[str]:
-    """The data that a backup of this site lacks, though it cannot be made anew: a sentence each."""
+    """What a backup of this site lacks although it cannot be rebuilt: one sentence each."""
     said = [] if isinstance(store(), LmdbStore) else [FILTERS_LEFT_OUT]
     return [*said, MEDIA_LEFT_OUT] if media.store().is_remote else said
 
 
 def most_bytes() -> int:
-    """The bytes that a backup of now takes at most: PostgreSQL is compressed in it. Raises StoreError."""
+    """Maximum size of a backup now. PostgreSQL's part is compressed later. Raises StoreError."""
     ((database,),) = fetch("SELECT pg_database_size(current_database())")
     filters = settings.DATA_DIR / "played" / "data.mdb"
     has_filters = isinstance(store(), LmdbStore) and filters.exists()
@@ -135,17 +132,17 @@ def most_bytes() -> int:
 
 
 def backup(path: Path, *, now: datetime, progress: Progress) -> None:
-    """Write the file, readable by its owner only; it appears when it is whole and on the disk. Raises BackupError."""
+    """Write the file, readable only by its owner. It appears when it is complete and synced. Raises BackupError."""
     if path.exists():
         raise BackupError(f"{path} exists already.")
     try:
-        # A new file of this user alone, also in a folder into which others may write.
+        # A private file, even in a folder where others can write.
         handle, draft = tempfile.mkstemp(".part", f"{path.name}.", path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 _write(file, now=now, progress=progress)
                 file.flush()
-                os.fsync(handle)  # before it gets its name: a file of that name is whole, also after a power failure
+                os.fsync(handle)  # before the rename: so a file of this name is complete after a power failure
             Path(draft).rename(path)
         finally:
             Path(draft).unlink(missing_ok=True)
@@ -205,7 +202,7 @@ def _filters(filters: LmdbStore) -> Iterator[bytes]:
     def copy() -> None:
         try:
             filters.copy(writing)
-        except BaseException as error:  # noqa: BLE001 (raised again where it is waited for)
+        except BaseException as error:  # noqa: BLE001 (raised again by the reader)
             failed.append(error)
         finally:
             os.close(writing)
@@ -237,13 +234,13 @@ def _plays() -> Iterator[bytes]:
 
 
 def _media() -> Iterator[Stored]:
-    """All files of media; none of a bucket, which its owner backs up."""
+    """All media files. None if they are in a bucket, which its owner backs up."""
     for prefix in () if media.store().is_remote else PREFIXES:
         yield from (stored for stored in media.store().listing(prefix) if NAME.fullmatch(stored.name))
 
 
 def _framed(data: bytes) -> bytes:
-    """With its length before it."""
+    """The data with its length before it."""
     return len(data).to_bytes(8, "big") + data
 
 
@@ -255,10 +252,10 @@ def _dumped(client: Any, found: list[bytes]) -> list[Play]:
 
 # --- And back --------------------------------------------------------------------------------------------
 def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
-    """Fill an empty site from the file; what it says of itself. The site must not run. Raises BackupError.
+    """Fill an empty site from the file and return the manifest. The site must not run. Raises BackupError.
 
-    PostgreSQL gets all or nothing, as the last of what can fail. Where it fails the database is empty, and the restore
-    can simply be run again.
+    PostgreSQL is restored last, in one transaction. After a failure the database is empty, and the restore can be
+    repeated.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -268,10 +265,10 @@ def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
             if "played.mdb" in members:
                 _restore_filters(archive, progress)
             _restore_media(archive, progress)
-            # Windows of another past may claim to hold what was never delivered to them.
+            # Windows from another history may claim to be complete.
             feeds_for_tasks().flushdb()
             _restore_plays(archive)
-            # Before the database: with users in it the restore cannot be run again.
+            # Before the database: a restore cannot be repeated once there are users.
             if "secret_key" in members and not os.environ.get("FEEDSITE_SECRET_KEY"):
                 _replace(settings.DATA_DIR / "secret_key", archive.read("secret_key"))
             _restore_database(archive, progress)
@@ -319,7 +316,7 @@ def _check_version(manifest: dict[str, Any], members: set[str]) -> None:
 
 
 def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
-    """Into a folder beside, which then takes the place; what was there before is kept."""
+    """Restore into a new folder that then replaces the old one. The old one is kept."""
     folder = settings.DATA_DIR / "played"
     draft = folder.with_name("played.restoring")
     shutil.rmtree(draft, ignore_errors=True)
@@ -337,7 +334,7 @@ def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
 
 
 def _restore_media(archive: zipfile.ZipFile, progress: Progress) -> None:
-    """The files that the backup has, beside those that are there."""
+    """Add the backup's files to the existing ones."""
     for member in archive.namelist():
         name = member.removeprefix(MEDIA)
         if member.startswith(MEDIA) and NAME.fullmatch(name):
@@ -357,13 +354,13 @@ def _restore_plays(archive: zipfile.ZipFile) -> None:
 
 
 def _others() -> list[str]:
-    """Tables and views of the database that neither this site made nor Django for it."""
+    """Tables and views that neither the site nor Django created."""
     ours = (*(f"{app.label}_" for app in apps.get_app_configs()), "django_")
     return [name for (name,) in fetch(OTHERS) if not name.startswith(ours)]
 
 
 def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
-    """In one transaction, after what an empty site has, of whatever version, is taken away."""
+    """Drop what any version of an empty site has, then restore in one transaction."""
     labels = "|".join(app.label for app in apps.get_app_configs())
     with transaction.atomic(), connection.cursor() as cursor:
         for (statement,) in fetch(EMPTY, (f"^({labels})_",)):
@@ -373,8 +370,8 @@ def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
 
 
 def _run_statements(archive: zipfile.ZipFile, progress: Progress, database: str = "") -> None:
-    """Run the dump in one transaction, in the site's database or another of its server."""
-    # pg_restore itself would set what servers before TIMEOUTS_SINCE do not know, and end.
+    """Run the dump in one transaction, in the site's database or another on its server."""
+    # pg_restore itself would fail on a setting that servers before TIMEOUTS_SINCE do not know.
     psql = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]
     with (
         archive.open("database.dump") as member,
@@ -383,7 +380,7 @@ def _run_statements(archive: zipfile.ZipFile, progress: Progress, database: str 
         suppress(BrokenPipeError),  # psql ended, and says why
     ):
         assert process.stdin is not None
-        # Without the last line, as after a kill of this process, PostgreSQL keeps nothing.
+        # Without the COMMIT, as after a kill, PostgreSQL keeps nothing.
         process.stdin.write(b"BEGIN;\n")
         for lines in script:
             process.stdin.write(lines)
@@ -392,7 +389,7 @@ def _run_statements(archive: zipfile.ZipFile, progress: Progress, database: str 
 
 
 def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]:
-    """The dump as statements for psql, of which the server knows all. Raises BackupError."""
+    """The dump as statements for psql that the server understands. Raises BackupError."""
     command = ["pg_restore", "--no-owner", "--no-privileges", "--file", "-"]
     failed: list[BaseException] = []
     with _client(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -404,14 +401,14 @@ def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]
             try:
                 with suppress(BrokenPipeError), statements:  # it ended, and says why
                     _copy(_chunks(dump), statements, "database.dump", progress)
-            except BaseException as error:  # noqa: BLE001 (raised again where it is waited for)
+            except BaseException as error:  # noqa: BLE001 (raised again by the reader)
                 failed.append(error)
 
         feeder = threading.Thread(target=feed)
         feeder.start()
         try:
             heading = process.stdout.readlines(HEADING_BYTES)
-            # psql would run programs for what else a dump may hold; this forbids it.
+            # psql could run programs from a dump. This line forbids it.
             if not any(line.startswith(b"\\restrict ") for line in heading):
                 raise BackupError("pg_restore is too old; install the newest of its version.")
             is_old = int(fetch("SHOW server_version_num")[0][0]) < TIMEOUTS_SINCE
@@ -427,7 +424,7 @@ def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]
 
 
 def _forget_deleted() -> None:
-    """Remove plays and filters of users who had deleted their accounts when PostgreSQL was dumped, a moment later."""
+    """Remove plays and filters of users who deleted their accounts just before PostgreSQL was dumped."""
     last, now = 0, database_now()
     while found := [user_id for (user_id,) in fetch(DELETED, (last, DELETED_AT_ONCE))]:
         forgetting.forget(found, now=now)
@@ -453,7 +450,7 @@ COUNTS = """
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What a backup holds, counted in a database that was restored from it."""
+    """Counts from a database restored from a backup."""
 
     made_at: str
     users: int
@@ -461,12 +458,12 @@ class Checked(msgspec.Struct, frozen=True):
     follows: int
     media: int
     files: int
-    """Of media, in the archive."""
+    """Media files in the archive."""
 
 
 def check(path: Path, *, progress: Progress) -> Checked:
-    """Restore the database of a backup into one that goes afterwards, on the same server, count there, and read all
-    else. The site may run. Raises BackupError.
+    """Restore a backup into a temporary database on the same server, count there, and read the rest of the archive. The
+    site may run. Raises BackupError.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -485,7 +482,7 @@ def check(path: Path, *, progress: Progress) -> Checked:
         raise BackupError(f"{path} is not a whole backup: {error}") from error
     except OSError as error:
         raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if users < manifest["users"]:  # accounts come meanwhile, and rows of deleted ones stay
+    if users < manifest["users"]:  # accounts may be created meanwhile, and rows of deleted ones stay
         raise BackupError(f"The backup says that it has {manifest['users']:,} users, and {users:,} are in it.")
     files = sum(member.startswith(MEDIA) for member in members)
     return Checked(manifest["made_at"], users, items, follows, media_files, files)
@@ -493,7 +490,7 @@ def check(path: Path, *, progress: Progress) -> Checked:
 
 @contextmanager
 def _scratch_database() -> Iterator[str]:
-    """A new database on the site's server, inside the block. Raises BackupError."""
+    """A temporary database on the site's server. Raises BackupError."""
     name = f"{connection.settings_dict['NAME']}_check_{secrets.token_hex(4)}"
     quoted = connection.ops.quote_name(name)
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as session:
@@ -514,7 +511,7 @@ def _scratch_database() -> Iterator[str]:
 # --- Programs and bytes ----------------------------------------------------------------------------------
 @contextmanager
 def _client(command: list[str], database: str = "", **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """A program of PostgreSQL's, connected as the site is. Raises BackupError with its last words."""
+    """A PostgreSQL program, connected like the site. Raises BackupError with its error."""
     parameters = connection.get_connection_params()
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
     environ = os.environ | {names[name]: str(value) for name, value in parameters.items() if name in names and value}
@@ -540,13 +537,13 @@ def _client(command: list[str], database: str = "", **streams: Any) -> Iterator[
             listener.join()
     if code:
         said = b"".join(words).decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
-        wrong = [line for line in said if "error" in line.lower()] or said  # after notices
+        wrong = [line for line in said if "error" in line.lower()] or said  # notices come first
         raise BackupError(f"{command[0]} failed: {wrong[0]}")
 
 
 def _binary(name: str) -> str:
-    """A program of PostgreSQL's that is not older than the server: of the embedded one, or one that is installed.
-    Raises BackupError with the package that is missing.
+    """A PostgreSQL program not older than the server: the embedded one or an installed one. Raises BackupError that
+    names the missing package.
     """
     server = int(fetch("SHOW server_version_num")[0][0]) // 10_000
     found = []
@@ -567,7 +564,7 @@ def _binary(name: str) -> str:
 
 
 def missing_client() -> str:
-    """Why this machine can make no backup: its client of PostgreSQL is missing or too old. Empty if it can."""
+    """Why this machine cannot make backups: PostgreSQL's client is missing or too old. Empty if it can."""
     try:
         for name in ("pg_dump", "pg_restore", "psql"):
             _binary(name)
@@ -577,7 +574,7 @@ def missing_client() -> str:
 
 
 def _major(path: Path) -> int:
-    """The major version that a program says it is of; 0 if it says none."""
+    """The program's major version, or 0 if unknown."""
     done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     match = re.search(r"\(PostgreSQL\) (\d+)", done.stdout)
     return int(match[1]) if match else 0

@@ -1,4 +1,4 @@
-"""A bucket in which the site keeps its backups (operation.kept_backups)."""
+"""A bucket for the site's own backups (operation.kept_backups)."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -14,24 +14,24 @@ from operation.kept_backups import FolderPlace, disk_errors
 from runtime import bucket_address
 
 BUCKET_SECONDS = 60.0
-"""Seconds that the bucket may take for an answer, and for each part of a file."""
+"""Maximum seconds for an answer, and for each part of a file."""
 
 
 class BucketPlace:
-    """A bucket. A backup is made in the data folder first, and stays there for as long as it takes to send it."""
+    """A bucket. A backup is first made in the data folder, and removed there after the upload."""
 
     def __init__(self, url: str) -> None:
         self.bucket = Bucket(bucket_address.parse(url), BUCKET_SECONDS)
         self.draft = FolderPlace(settings.DATA_DIR / "backups" / "unsent")
 
     def names(self) -> list[str]:
-        """The names of all files there (`Place.names`)."""
+        """See `Place.names`."""
         with _bucket_errors():
             pages = self.bucket.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket.address.name)
             return [each["Key"] for page in pages for each in page.get("Contents", ())]
 
     def make(self, name: str, make: Callable[[Path], None]) -> None:
-        """Have a backup made, and keep it under the name (`Place.make`)."""
+        """See `Place.make`."""
         for left in self.draft.names():
             self.draft.delete(left)
         self.draft.make(name, make)
@@ -42,13 +42,13 @@ class BucketPlace:
             self.draft.delete(name)
 
     def delete(self, name: str) -> None:
-        """Remove a backup (`Place.delete`)."""
+        """See `Place.delete`."""
         with _bucket_errors():
             self.bucket.client.delete_object(Bucket=self.bucket.address.name, Key=name)
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """A backup as a file of this machine (`Place.file`)."""
+        """See `Place.file`."""
         with disk_errors(self.draft.folder):
             self.draft.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.draft.folder / f"fetched-{name}"

@@ -1,4 +1,4 @@
-"""Gauges that a task sets: backlog, queues and users. So `/metrics` reads no table, however often it is asked for."""
+"""Gauges that a task sets: backlog, queues and users. So `/metrics` never queries a table."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,11 +15,11 @@ from storage import keys, replica
 from storage.connections import fetch
 
 SIGN_KEPT = timedelta(days=1)
-"""How long `doctor` can tell when beat was last at work."""
+"""How long `doctor` can tell when beat last worked."""
 WAIT_SECONDS = 1.0
-"""Seconds that the broker gets to say how long its queues are."""
+"""Seconds for the broker to report queue lengths."""
 CENSUS_SECONDS = 60.0
-"""Seconds that counting all users may take a replica."""
+"""Seconds for counting all users on a replica."""
 
 BACKLOG = """
     SELECT count(*) FILTER (WHERE parked_at IS NULL), count(*) FILTER (WHERE parked_at IS NOT NULL),
@@ -29,11 +29,11 @@ BACKLOG = """
 CENSUS = "SELECT level, count(*), count(*) FILTER (WHERE is_big_v) FROM accounts_user GROUP BY level"
 
 ITEMS = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'items_item'::regclass"
-"""PostgreSQL's own estimate, so that no public number costs a count of a large table."""
+"""PostgreSQL's estimate, because counting a large table is expensive."""
 
 
 def observe(*, now: datetime) -> None:
-    """Set the gauges that say how far the workers are behind, and leave a sign that beat and a worker are at work."""
+    """Set the gauges of the backlog, and record that beat and a worker work."""
     pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
     metrics.deliveries_pending.set(pending)
     metrics.deliveries_parked.set(parked)
@@ -46,13 +46,13 @@ def observe(*, now: datetime) -> None:
 
 
 def last_observed() -> datetime | None:
-    """When a worker last did what beat asks for every 20 seconds; None after a day, or if the cache has lost it."""
+    """When `observe` last ran. None after a day, or if the cache lost it."""
     found = cache.get(keys.observed())
     return datetime.fromtimestamp(found, UTC) if isinstance(found, float) else None
 
 
 def census() -> None:
-    """Count the users of each level, a walk over all of them, so seldom; and letters that were given up."""
+    """Count users per level by a full scan, so rarely run; and letters that were given up."""
     rows = replica.lagging(None, lambda on: fetch(CENSUS, on=on), seconds=CENSUS_SECONDS)
     found = {level: (users, big_vs) for level, users, big_vs in rows}
     for level in Level.values:
@@ -65,13 +65,13 @@ def census() -> None:
 
 
 def queue_lengths() -> dict[str, int]:
-    """Messages that wait, by queue. Raises what the broker's client raises."""
+    """Waiting messages per queue. Raises the broker client's errors."""
     with current_app.connection_for_read(connect_timeout=WAIT_SECONDS) as connection:
         return {name: _length(connection.default_channel, name) for name in current_app.amqp.queues}
 
 
 def _length(channel: Any, name: str) -> int:
-    """How many messages wait, without making the queue: an empty one of Redis is no key, and elsewhere there is none
+    """Waiting messages, without creating the queue. In Redis an empty queue has no key; elsewhere it does not exist
     before a worker has run.
     """
     try:

@@ -1,7 +1,7 @@
-"""What readers with few followees cost with an inbox and by one pull, and which `inbox_from` saves most.
+"""Estimates which `inbox_from` saves most, from a sample of the site's readers.
 
-A reader below `inbox_from` takes no delivery and has no inbox. Each of their pages is one pull, with a cost for every
-followee, instead of an inbox and its outboxes. The readers are a sample of the site's own.
+A reader below `inbox_from` has no inbox and gets no deliveries. Each page is one pull that costs time per followee,
+instead of an inbox and outboxes.
 """
 
 import random
@@ -24,23 +24,23 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 KEPT_DAYS = 365
-"""A window holds the entries of this many days, up to its cap."""
+"""A window has the entries of this many days, up to its cap."""
 LISTPACK = 512
-"""Entries up to which the server packs a window (zset-max-listpack-entries)."""
+"""Up to this many entries, the server stores a window compactly (zset-max-listpack-entries)."""
 SHARES = (0.0, 1 / 15, 1 / 4, 1.0)
-"""Pages that a reader of each level opens for one of the highest: a level's middle age, in days."""
+"""Pages opened by a reader of each level, relative to the highest: by the level's middle age in days."""
 CANDIDATES = (0, 10, 20, 50, 100, 200)
 SAMPLED = 300
-"""Readers of the site that are looked at."""
+"""Readers in the sample."""
 FOLLOWEES = 100
-"""Followees of each reader that are looked at."""
+"""Maximum followees per reader in the sample."""
 NEWEST = 50
-"""Items of those that are looked at, at most: so many steps in an index, however large the site is."""
+"""Maximum items per followee in the sample. Bounds the steps in an index."""
 PAGES = 5.0
-"""A day, of a reader who comes every day."""
+"""Pages per day of a daily reader."""
 
-# How much a day reaches readers with an inbox. The newest items of busy senders tell how much they write, but a burst
-# is taken for a day's work.
+# Items per day that reach readers. For busy senders the rate comes from their newest items, so that a burst counts as a
+# day's work.
 SAMPLE = f"""
     SELECT u.id, u.level, u.following_count, u.following_count * coalesce(arriving.a_day, 0)::float8
     FROM (
@@ -70,87 +70,87 @@ SAMPLE = f"""
 
 
 class NothingWrittenError(Exception):
-    """There is nothing to recommend from. The message is for people."""
+    """There is no data for a recommendation. The message is for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Unit costs: seconds of one core, servers' work included, and bytes of Redis. Measured on 2026-11-21 on 2 cores
-    of an AMD EPYC. `bench scale` measures them again.
+    """Unit costs: seconds of one core, including the servers' work, and bytes of Redis. Measured on 2026-11-21 on 2
+    cores of an AMD EPYC. `bench scale` measures them again.
     """
 
     push: float = 14.2e-6
-    """One delivery of a fan-out to 10,000 followers of level 3."""
+    """One delivery, in a fan-out to 10,000 followers of level 3."""
     page: float = 1.9e-3
-    """A first page over HTTP that pulls nothing."""
+    """A first page over HTTP without a pull."""
     pull: float = 46e-6
-    """One outbox more in a page."""
+    """One more outbox in a page."""
     inbox: float = 0.79e-3
-    """The part of a page that reads from an inbox."""
+    """The part of a page that reads an inbox."""
     sql: float = 0.59e-3
-    """The time of one pull instead, without any followee."""
+    """One pull instead, without followees."""
     followee: float = 5.5e-6
-    """The time of the pull for each further followee."""
+    """Each followee in the pull."""
     packed_entry: float = 34.2
-    """Bytes of an entry of a window of up to `LISTPACK` entries."""
+    """Bytes per entry of a window of up to `LISTPACK` entries."""
     entry: float = 84.2
-    """Bytes of an entry of a longer window."""
+    """Bytes per entry of a longer window."""
 
 
 def window_bytes(entries: Floats, costs: Costs) -> Floats:
-    """Bytes of each window, by its number of entries."""
+    """Bytes of windows with these numbers of entries."""
     held: Floats = entries * np.where(entries <= LISTPACK, costs.packed_entry, costs.entry)
     return held
 
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Readers of a graph or of a sample, in arrays. Rates are a day's."""
+    """Readers as arrays. Rates are per day."""
 
     followees: Integers
     deliveries: Floats
-    """Deliveries into each reader's inbox, if they have one."""
+    """Deliveries into the reader's inbox, if there is one."""
     outboxes: Integers
-    """Outboxes that a page merges into each reader's inbox."""
+    """Outboxes that a page merges."""
     pages: Floats
     caps: Integers
-    """The cap of each reader's inbox."""
+    """Cap of the reader's inbox."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """A day with an `inbox_from`, against a day in which every active reader has an inbox."""
+    """A day with this `inbox_from`, compared with inboxes for all active readers."""
 
     inbox_from: int
     readers: float
-    """The share of the readers who have no inbox then."""
+    """Share of readers without an inbox."""
     deliveries: float
-    """The share of the deliveries that are not made."""
+    """Share of deliveries saved."""
     memory: float
-    """The share of the bytes of inboxes that are not held."""
+    """Share of inbox memory saved."""
     pages: float
-    """The share of the pages that one pull serves."""
+    """Share of pages served by one pull."""
     delivered: float
-    """Deliveries that are not made."""
+    """Deliveries saved."""
     bytes: float
-    """Bytes that are not held."""
+    """Bytes saved."""
     writing: float
-    """Seconds of one core that deliveries take less."""
+    """Seconds of one core saved by fewer deliveries."""
     reading: float
-    """Seconds of one core that pages take less; negative: more."""
+    """Seconds of one core saved by pages. May be negative."""
     before: float
-    """Seconds that a page of these readers takes from an inbox."""
+    """Seconds per page of these readers with an inbox."""
     after: float
-    """Seconds that a page of these readers takes by one pull."""
+    """Seconds per page of these readers with a pull."""
 
     @property
     def total(self) -> float:
-        """Seconds of one core that the day takes less."""
+        """Seconds of one core saved in total."""
         return self.writing + self.reading
 
 
 class _Sampled(NamedTuple):
-    """A row of `SAMPLE`: a reader, and how many items a day arrive from whom they follow."""
+    """A row of `SAMPLE`: a reader, and items per day from their followees."""
 
     user_id: int
     level: int
@@ -159,9 +159,7 @@ class _Sampled(NamedTuple):
 
 
 def sample(*, now: datetime, days: int = 30) -> Readers:
-    """`SAMPLED` of the site's readers by chance, as if every item were pushed to them. Raises NothingWrittenError
-    without readers, or where nothing is written.
-    """
+    """`SAMPLED` random readers, as if every item were pushed. Raises NothingWrittenError without readers or items."""
     ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
     points = [random.randint(first, last) for _ in range(SAMPLED)] if last else []  # noqa: S311 (a sample)
     since = compose(now - timedelta(days=days), 0)
@@ -218,12 +216,12 @@ def _share(part: float, whole: float) -> float:
 
 
 def recommended(found: Sequence[Saving]) -> Saving:
-    """The one that saves most; of equals the lowest."""
+    """The one that saves most. The lowest of equals."""
     return max(found, key=lambda saving: (saving.total, -saving.inbox_from))
 
 
 def advice(*, now: datetime, costs: Costs | None = None) -> str:
-    """One sentence for this site as it is, from a sample."""
+    """A recommendation for this site in one sentence."""
     readers = sample(now=now)
     best = recommended(savings(readers, costs or Costs()))
     current = policy.current().inbox_from

@@ -1,7 +1,6 @@
-"""The backups that the site makes by itself: once a day into a folder or a bucket (FEEDSITE_BACKUP_TO), of which the
-newest of some days and weeks are kept.
+"""The site's own daily backups in a folder or bucket (FEEDSITE_BACKUP_TO). The newest of some days and weeks are kept.
 
-A backup of another name there is left alone. See docs/runbook.md, Backups too old.
+Files with other names are left alone. See docs/runbook.md, Backups too old.
 """
 
 import contextlib
@@ -22,69 +21,69 @@ from storage.connections import fetch
 NAME = re.compile(r"feedsite-(\d{8}T\d{6})Z\.backup")
 TIME = "%Y%m%dT%H%M%S"
 HOUR = 3
-"""Of the site's time zone, after which the day's backup is made."""
+"""The daily backup is made after this hour in the site's time zone."""
 LATE = timedelta(hours=30)
-"""Age of the newest backup beyond which something is wrong."""
+"""If the newest backup is older, something is wrong."""
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('operation.kept_backups'))"
 
 
 class Kept(NamedTuple):
-    """A backup, by the time of its making."""
+    """A backup and its time."""
 
     made_at: datetime
     name: str
 
 
 class Place(Protocol):
-    """Where backups are kept. Each method raises BackupError."""
+    """Where backups are stored. Each method raises BackupError."""
 
     def names(self) -> list[str]:
         """The names of all files there."""
 
     def make(self, name: str, make: Callable[[Path], None]) -> None:
-        """Have a backup made, and keep it under the name."""
+        """Make a backup and store it under this name."""
 
     def delete(self, name: str) -> None:
-        """Remove a backup."""
+        """Delete a backup."""
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """A backup as a file of this machine, inside the block."""
+        """The backup as a local file, inside the block."""
 
 
 class FolderPlace:
-    """A folder of this machine."""
+    """A folder on this machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def names(self) -> list[str]:
-        """The names of all files there (`Place.names`)."""
+        """See `Place.names`."""
         with disk_errors(self.folder):
             return [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
 
     def make(self, name: str, make: Callable[[Path], None]) -> None:
-        """Have a backup made, and keep it under the name (`Place.make`)."""
+        """See `Place.make`."""
         with disk_errors(self.folder):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for left in self.folder.glob("feedsite-*.backup.*.part"):  # by a process that was killed
+            for left in self.folder.glob("feedsite-*.backup.*.part"):  # left by a killed process
                 left.unlink(missing_ok=True)
         make(self.folder / name)
 
     def delete(self, name: str) -> None:
-        """Remove a backup (`Place.delete`)."""
+        """See `Place.delete`."""
         with disk_errors(self.folder):
             (self.folder / name).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """A backup as a file of this machine (`Place.file`)."""
+        """See `Place.file`."""
         yield self.folder / name
 
 
 @contextlib.contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
-    """Turn errors of the disk into BackupError."""
+    """Turn disk errors into BackupError."""
     try:
         yield
     except OSError as error:
@@ -92,7 +91,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 
 def place() -> Place:
-    """Where this site keeps its backups. Raises BackupError where it keeps none."""
+    """Where this site stores its backups. Raises BackupError if it stores none."""
     where: str = settings.BACKUP_TO_SECRET
     if not where:
         raise BackupError("Name a file, or set FEEDSITE_BACKUP_TO to the folder or bucket where backups are kept.")
@@ -104,13 +103,13 @@ def place() -> Place:
 
 
 def kept(where: Place) -> list[Kept]:
-    """The backups there, the newest first. Raises BackupError."""
+    """The backups, newest first. Raises BackupError."""
     found = [match for match in map(NAME.fullmatch, where.names()) if match]
     return sorted((Kept(datetime.strptime(each[1], TIME).replace(tzinfo=UTC), each[0]) for each in found), reverse=True)
 
 
 def is_due(newest: Kept | None, now: datetime) -> bool:
-    """Whether the backup of the day is missing, in the site's time zone."""
+    """Whether today's backup is missing, by the site's time zone."""
     local = now.astimezone(settings.SITE_ZONE)
     due = local.replace(hour=HOUR, minute=0, second=0, microsecond=0)
     due -= timedelta(days=local < due)
@@ -118,7 +117,7 @@ def is_due(newest: Kept | None, now: datetime) -> bool:
 
 
 def superfluous(found: list[Kept], *, days: int, weeks: int) -> list[Kept]:
-    """The backups that are none of the newest of so many days and weeks."""
+    """Backups that are not the newest of one of these days or weeks."""
     wanted = {each.name for each in found[:1]}
     for period, most in (("%Y-%m-%d", days), ("%G-%V", weeks)):
         newest = {}
@@ -129,7 +128,7 @@ def superfluous(found: list[Kept], *, days: int, weeks: int) -> list[Kept]:
 
 
 def make_kept(*, now: datetime, progress: Progress) -> str:
-    """Make a backup, and remove what is not to be kept any longer; its name. Raises BackupError."""
+    """Make a backup, delete superfluous ones, and return its name. Raises BackupError."""
     where, name = place(), f"feedsite-{now.astimezone(UTC):{TIME}}Z.backup"
     with transaction.atomic():
         if not fetch(TRY_LOCK)[0][0]:
@@ -142,7 +141,7 @@ def make_kept(*, now: datetime, progress: Progress) -> str:
 
 
 def tend(*, now: datetime) -> None:
-    """Make the backup of the day when it is due, and have the gauge tell of the newest. Raises BackupError."""
+    """Make the daily backup if due, and set the gauge of the newest. Raises BackupError."""
     newest = next(iter(kept(place())), None)
     metrics.backup_made_at.set(newest.made_at.timestamp() if newest else 0)
     if is_due(newest, now):

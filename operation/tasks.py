@@ -1,4 +1,4 @@
-"""The workers' tasks for the site's operators."""
+"""Celery tasks for operators."""
 
 import logging
 
@@ -13,19 +13,19 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="operation.observe")
 def observe() -> None:
-    """Set the gauges that no process counts."""
+    """Set the sampled gauges."""
     gauges.observe(now=database_now())
 
 
 @shared_task(name="operation.census")
 def census() -> None:
-    """Count the users and their levels."""
+    """Count users and their levels."""
     gauges.census()
 
 
 @shared_task(name="operation.back_up")
 def back_up() -> None:
-    """Make the backup of the day when it is due. A failure is logged, and tried again at the next period."""
+    """Make the daily backup if due. A failure is logged and retried in the next period."""
     try:
         kept_backups.tend(now=database_now())
     except BackupError as error:

@@ -1,8 +1,7 @@
-"""The steps of an upgrade, and how long each migration holds or reads a table.
+"""Steps of an upgrade, and what each migration locks or reads.
 
-Every step can be run again: a backup gets a name of its own, applied migrations stay, static files are written
-beside the old ones, and programs of the new version are started anew once more. So an upgrade that was interrupted is
-begun again from its first step.
+Every step can be repeated: backups get new names, applied migrations stay, static files are written beside the old
+ones, and programs are restarted again. So an interrupted upgrade starts again from its first step.
 """
 
 import os
@@ -25,11 +24,11 @@ from runtime.up import turns_file
 from storage.connections import fetch
 
 ROOM_BYTES = 2**28
-"""Bytes that stay free on the disk of the data folder, beside a backup there: for new indexes and the log."""
+"""Bytes that must stay free in the data folder besides a backup: for new indexes and the log."""
 READ_BYTES_PER_SECOND = 50 * 2**20
-"""The pace of a slow disk, by which the time of reading a table through is told."""
+"""A slow disk's speed, to estimate the time for reading a table."""
 TURNS_SECONDS = 600.0
-"""In which all programs are started anew."""
+"""Maximum seconds for restarting all programs."""
 
 NAME = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:ONLY\s+)?\"?(?P<table>\w+)\"?"
 KINDS = (
@@ -43,7 +42,7 @@ KINDS = (
     (rf"INSERT\s+INTO\s+{NAME}", "writes"),
     (rf"DELETE\s+FROM\s+{NAME}", "writes"),
 )
-"""The effect of a statement on a table, by the first pattern that it has."""
+"""A statement's effect on a table, by its first matching pattern."""
 SIZES = """
     SELECT relname, GREATEST(reltuples, 0)::bigint, pg_table_size(oid) FROM pg_class
     WHERE relnamespace = current_schema::regnamespace AND relkind IN ('r', 'p') AND relname = ANY(%s)
@@ -51,11 +50,11 @@ SIZES = """
 
 
 class UpgradeError(Exception):
-    """A step cannot be done. The message says what to do; the upgrade may be run again."""
+    """A step failed. The message says what to do. The upgrade can be repeated."""
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """A table that a migration `holds`, `reads`, `writes` or `blocks`, with its size by the statistics."""
+    """A table that a migration `holds`, `reads`, `writes` or `blocks`, with its estimated size."""
 
     table: str
     how: str
@@ -74,12 +73,12 @@ class Touched(msgspec.Struct, frozen=True):
 
 
 class Unapplied(msgspec.Struct):
-    """A migration that is to be applied."""
+    """A migration to apply."""
 
     name: str
     touches: list[Touched]
     has_code: bool
-    """Whether it runs Python or looks at what is not there yet, so that not all is known beforehand."""
+    """Whether it runs Python or depends on missing tables, so that its effects are not fully known."""
 
     def __str__(self) -> str:
         said = [str(each) for each in self.touches] + ["not all is known beforehand"] * self.has_code
@@ -88,7 +87,7 @@ class Unapplied(msgspec.Struct):
 
 # --- Migrations that are missing ----------------------------------------------------------------------------
 def unapplied() -> list[Unapplied]:
-    """The migrations that are missing, in their order, with what each does to tables that are there now."""
+    """Missing migrations in order, with their effects on existing tables."""
     executor = MigrationExecutor(connection)
     loader = MigrationLoader(connection, replace_migrations=False)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -98,7 +97,7 @@ def unapplied() -> list[Unapplied]:
         name = f"{migration.app_label}.{migration.name}"
         try:
             sql = "\n".join(loader.collect_sql([(migration, is_backwards)]))
-        except (ValueError, DatabaseError):  # it asks for the constraints of a table that one before it makes
+        except (ValueError, DatabaseError):  # it needs constraints of a table that an earlier one creates
             found.append(Unapplied(name, [], has_code=True))
         else:
             touches = list(dict.fromkeys(touched(sql, sizes)))
@@ -107,7 +106,7 @@ def unapplied() -> list[Unapplied]:
 
 
 class Sizes(dict[str, tuple[int, int] | None]):
-    """Rows and bytes by the name of a table; None where there is none yet."""
+    """Rows and bytes by table, or None if it does not exist."""
 
     def __missing__(self, table: str) -> tuple[int, int] | None:
         self[table] = None
@@ -117,7 +116,7 @@ class Sizes(dict[str, tuple[int, int] | None]):
 
 
 def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
-    """The effects of the statements on tables that are there; new tables are not in use yet."""
+    """Effects of the statements on existing tables. New tables are not in use yet."""
     for statement in without_comments(sql).split(";"):
         for pattern, how in KINDS:
             if found := re.match(rf"(?is)\s*{pattern}", statement):
@@ -130,14 +129,14 @@ def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
 
 
 def without_comments(sql: str) -> str:
-    """The statements alone."""
+    """Remove comments."""
     return re.sub(r"(?m)--.*$", "", sql)
 
 
 # --- Checks ----------------------------------------------------------------------------------------------
 def check_room(file: Path | None) -> list[str]:
-    """The room on the disks, a sentence each: of the data folder, and of the file of the backup if one is to be made.
-    Raises UpgradeError where new indexes or the backup may not fit, and StoreError.
+    """Free space in the data folder and at the backup's file, one sentence each. Raises UpgradeError if new indexes or
+    the backup may not fit, and StoreError.
     """
     needed = {settings.DATA_DIR: ROOM_BYTES}
     if file is not None:
@@ -156,20 +155,20 @@ def _room(folder: Path, needed: int) -> str:
 
 
 def check_client() -> None:
-    """Raises UpgradeError where this machine can make no backup."""
+    """Raises UpgradeError if this machine cannot make backups."""
     if missing := missing_client():
         raise UpgradeError(missing)
 
 
 def check_postgresql() -> None:
-    """Raises ServerError where this version's PostgreSQL does not read the data of the one that runs."""
+    """Raises ServerError if this version's PostgreSQL cannot read the running one's data."""
     if "postgres" in settings.SERVERS.names:
         check_major(settings.SERVERS.home.data_dir / "postgres")
 
 
 # --- The restart -----------------------------------------------------------------------------------------
 def restart_by_turns(pid: int, told: Callable[[str], None]) -> None:
-    """Have `up` start its programs anew, one after another; return when all run. Raises UpgradeError."""
+    """Let `up` restart its programs one after another, and wait until all run. Raises UpgradeError."""
     path = turns_file(settings.SERVERS.home)
     path.unlink(missing_ok=True)
     os.kill(pid, NEXT)

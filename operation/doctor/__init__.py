@@ -1,1 +1,1 @@
-"""What `manage.py doctor` looks at, a module a subject. A check yields findings, and changes nothing on the site."""
+"""The checks of `manage.py doctor`, one module per subject. A check yields findings and changes nothing."""

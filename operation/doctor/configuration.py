@@ -1,4 +1,4 @@
-"""Names of variables, secrets, hosts, HTTPS, proxies and traces."""
+"""Checks variables, secrets, hosts, HTTPS, proxies and traces."""
 
 import stat
 
@@ -12,7 +12,7 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"
 
 
 def configuration() -> Findings:
-    """Names of variables, secrets, hosts, HTTPS, proxies. Wrong values end the command before it looks."""
+    """Check variables, secrets, hosts, HTTPS and proxies. Wrong values stop the command earlier."""
     public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
     yield _names()
     yield from _secret_key()
@@ -49,7 +49,7 @@ def _secret_key() -> Findings:
 
 
 def _of_the_web(public: list[str]) -> Findings:
-    """How the site is reached: by which hosts, over HTTPS, behind which proxy."""
+    """Check hosts, HTTPS and proxy."""
     yield judge(
         "hosts",
         ", ".join(settings.ALLOWED_HOSTS) or "none",
@@ -92,7 +92,7 @@ def _of_the_web(public: list[str]) -> Findings:
 
 
 def _sent_by_nginx() -> Finding:
-    """Whether a server in the site's group may read the files that it is told to send."""
+    """Whether a server in the site's group can read media files."""
     folders = [settings.DATA_DIR, settings.MEDIA_DIR, settings.MEDIA_ROOT]
     closed = [str(each) for each in folders if each.exists() and not each.stat().st_mode & 0o010]
     return judge(
@@ -104,15 +104,15 @@ def _sent_by_nginx() -> Finding:
 
 
 def _deployment() -> Findings:
-    """The findings of Django's own checks of a public site."""
+    """Django's own deployment checks."""
     for message in checks.run_checks(include_deployment_checks=True):
-        if not message.is_silenced() and not str(message.id).startswith("feedsite."):  # told above
+        if not message.is_silenced() and not str(message.id).startswith("feedsite."):  # reported above
             todo = message.hint or "See `manage.py check --deploy`."
             yield judge(message.id or "check", message.msg, warning=True, todo=todo)
 
 
 def tracing() -> Findings:
-    """Whether requests and tasks are traced, where they should be."""
+    """Check that traces are sent if they are on."""
     yield judge(
         "traces",
         "are sent" if traces.is_on() else "cannot be made" if settings.TRACES else "are off",

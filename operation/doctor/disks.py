@@ -1,4 +1,4 @@
-"""The disk of the data folder, and the files that the site keeps."""
+"""Checks the disk, backups and stored files."""
 
 import shutil
 import time
@@ -20,16 +20,16 @@ from seen.store import store
 NO_CLIENT = "Neither `backup`, `restore` nor `upgrade` works here without it."
 GIB = 2**30
 MEDIA_LOOKED_AT = 500
-"""Rows of media whose files are looked for, and files whose rows are asked for at once."""
+"""Rows of media to check for files, and batch size of files to check for rows."""
 MEDIA_LISTED = 1_000
-"""Files of a prefix that are listed, of which there are 16."""
+"""Maximum files listed per prefix. There are 16 prefixes."""
 MEDIA_SECONDS = 10.0
-"""Seconds that looking for files may take, and listing them may go on to."""
+"""Maximum seconds for finding files and for listing them."""
 DAY_SECONDS = 86_400
 
 
 def disk() -> Findings:
-    """Check the room on the disk of the data folder."""
+    """Check free space in the data folder."""
     usage = shutil.disk_usage(settings.DATA_DIR)
     share = usage.free / usage.total
     yield judge(
@@ -42,7 +42,7 @@ def disk() -> Findings:
 
 
 def backups(now: datetime) -> Findings:
-    """Check that this machine can make backups, and the age of the newest that the site keeps."""
+    """Check that this machine can make backups, and the newest one's age."""
     missing = missing_client()
     yield judge("postgresql client", missing or "is not older than the server", warning=bool(missing), todo=NO_CLIENT)
     if not settings.BACKUP_TO_SECRET:
@@ -60,7 +60,7 @@ def backups(now: datetime) -> Findings:
 
 
 def played_store() -> Findings:
-    """Check the store of the month filters: size and room."""
+    """Check the store of month filters: size and room."""
     filters = store()
     months = filters.stats()
     count, size = sum(each.filters for each in months.values()), sum(each.size for each in months.values())
@@ -76,7 +76,7 @@ def played_store() -> Findings:
 
 
 def media_files() -> Findings:
-    """Check media: each row has its files, and each old file a row; of the newest rows and of some of the files."""
+    """Check that the newest media rows have files, and some old files have rows."""
     kept = media.store()
     until = time.monotonic() + MEDIA_SECONDS
     newest = MediaFile.objects.order_by("-pk")[:MEDIA_LOOKED_AT]

@@ -1,4 +1,4 @@
-"""Every check of `doctor`, one after the other. What a check raises becomes a finding too."""
+"""Runs all checks of `doctor`. Exceptions become findings too."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ from storage.connections import is_of_another_version
 
 NOT_LOOKED_AT = "; not looked at for it: "
 STATEMENT_SECONDS = 10.0
-"""Seconds that a statement may take. A frozen server holds up each check for this long."""
+"""Maximum seconds per statement. A frozen server delays each check by this."""
 NO_ANSWER = "docs/runbook.md, No answer"
 SECTIONS = {
     "postgresql": "docs/runbook.md, PostgreSQL is away",
@@ -24,11 +24,11 @@ SECTIONS = {
     "cache": "docs/runbook.md, The broker is away",
     "plays": "docs/runbook.md, The plays server is away",
 }
-"""What to do where the server of a check does not answer."""
+"""What to do if the server of a check does not answer."""
 
 
 def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Finding]:
-    """Do every check. `web`, `stream` and `grpc_place` (host:port) are where the processes listen."""
+    """Run every check. `web`, `stream` and `grpc_place` (host:port) are where the processes listen."""
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration.configuration),
         ("postgresql", postgresql.postgresql),
@@ -64,12 +64,12 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
 
 
 Outages = dict[str, Finding]
-"""Servers that do not answer, by what their clients say → the finding that tells it."""
+"""Unreachable servers: client's error → finding."""
 
 
 def safely(name: str, check: Callable[[], Findings], outages: Outages | None = None) -> list[Finding]:
-    """The findings of a check, and what it raises as one more. An outage is told once, and then names what could not be
-    looked at. Raises ProgrammingError for a fault of a statement.
+    """The findings of a check, and one more if it raises. An outage is reported once, with the names of later checks
+    that it stops. Raises ProgrammingError for a wrong statement.
     """
     found: list[Finding] = []
     outages = {} if outages is None else outages
@@ -95,6 +95,6 @@ def safely(name: str, check: Callable[[], Findings], outages: Outages | None = N
 
 
 def worst(findings: Sequence[Finding]) -> str:
-    """The worst state of the findings."""
+    """The worst state."""
     states = {finding.state for finding in findings}
     return ERROR if ERROR in states else WARNING if WARNING in states else OK

@@ -1,4 +1,4 @@
-"""The feeds: the policy of pushing, the need of inboxes, and the filters of what Discover has shown."""
+"""Checks the push policy, the need for inboxes, and filters of impressions."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from storage.connections import database_now
 
 
 def impressions_fill() -> Findings:
-    """How full today's filters of what readers were shown are."""
+    """Check how full today's impression filters are."""
     found = impressions.fill(database_now().date())
     fullest = max((each.impressions / each.capacity for each in found), default=0.0)
     yield judge(
@@ -22,7 +22,7 @@ def impressions_fill() -> Findings:
 
 
 def pushes() -> Findings:
-    """The policy in force."""
+    """Report the current policy."""
     found = policy.current()
     said = f"followers from level {found.push_level} on are pushed big-Vs' items"
     if found.inbox_from:
@@ -37,7 +37,7 @@ def pushes() -> Findings:
 
 
 def need_of_inboxes(now: datetime) -> Findings:
-    """The savings of another `inbox_from` here."""
+    """Report what another `inbox_from` would save."""
     try:
         yield judge("inboxes", inboxes.advice(now=now))
     except inboxes.NothingWrittenError as error:

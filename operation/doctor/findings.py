@@ -1,4 +1,4 @@
-"""A finding: what was looked at, in which state it is, and what to do."""
+"""Findings of `doctor`: what was checked, its state, and what to do."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,11 @@ import msgspec
 
 OK, WARNING, ERROR = "ok", "warning", "error"
 WAIT_SECONDS = 2.0
-"""Seconds that Redis, the broker and the site's own processes get for an answer."""
+"""Seconds for Redis, the broker and the site's processes to answer."""
 
 
 class Finding(msgspec.Struct):
-    """One thing that was looked at. `todo` says what to do where `state` is not ok."""
+    """The result of a check. `todo` says what to do unless `state` is ok."""
 
     name: str
     state: str
@@ -22,13 +22,13 @@ Findings = Iterator[Finding]
 
 
 def judge(name: str, text: str, *, error: bool = False, warning: bool = False, todo: str = "") -> Finding:
-    """A finding in the worst state that applies; `todo` is dropped where all is well."""
+    """A finding with the worst state that applies. `todo` is dropped if all is well."""
     state = ERROR if error else WARNING if warning else OK
     return Finding(name, state, text, todo if state != OK else "")
 
 
 def clock(name: str, theirs: float, began: float, ended: float) -> Finding:
-    """How far a server's clock is from this machine's: at least so far, whenever in between it looked."""
+    """Minimum difference between a server's clock and this machine's. It was read between `began` and `ended`."""
     apart = max(began - theirs, theirs - ended, 0.0)
     return judge(
         name,

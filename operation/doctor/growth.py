@@ -1,6 +1,6 @@
-"""Finds tables and folders that outgrow their sweeps, for `doctor`; docs/scaling.md says what is done then.
+"""Finds tables and folders that grow faster than they are swept. docs/scaling.md says what to do.
 
-Every statement is bounded: rows are counted up to `COUNTED`, and sizes are PostgreSQL's own estimates.
+All statements are bounded: rows are counted up to `COUNTED`, and sizes are PostgreSQL's estimates.
 """
 
 from collections.abc import Iterator
@@ -36,20 +36,20 @@ from storage import claims, ids
 from storage.connections import database_now, fetch
 
 GRACE = timedelta(days=2)
-"""The time for which a row may outlive its time: some sweeps run once a day, and workers may have stood still."""
+"""How late a row may be deleted. Some sweeps run daily, and workers may have been down."""
 COUNTED = 1_000
-"""Rows that are late are counted up to here."""
+"""Late rows are counted up to this number."""
 STAGED = 100_000
-"""Staged changes that are more than folding leaves behind: it runs every few seconds."""
+"""More staged changes than this mean that folding, which runs every few seconds, does not keep up."""
 NOTABLE_DEAD = 100_000
-"""Dead rows below this number harm no page."""
+"""Fewer dead rows do not slow any page."""
 DEAD_SHARE = 0.25
-"""Autovacuum begins at a fifth, so a quarter says that it does not keep up."""
+"""Autovacuum starts at a fifth, so at a quarter it does not keep up."""
 LARGE = 50_000_000
-"""Rows from which a table wants a scale factor of its own: a fifth of it would be ten million dead rows."""
+"""Tables from this size need their own scale factor: a fifth would be ten million dead rows."""
 LARGE_FACTOR = 0.05
 AGED, NEAR_THE_END = 400_000_000, 1_500_000_000
-"""Transactions since the oldest row was frozen. PostgreSQL freezes from 200 million on, and stops at two thousand."""
+"""Transactions since the oldest freeze. PostgreSQL freezes from 200 million on, and stops at 2,000 million."""
 TABLES_NAMED = 5
 BACKUPS = 5
 LOG_BYTES = 2**30
@@ -75,7 +75,9 @@ AGE = "SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_databas
 
 # --- Tables ----------------------------------------------------------------------------------------------
 def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
-    """Name tables that autovacuum does not keep up with, large ones that it would come to late, and staged changes."""
+    """Report tables that autovacuum does not keep up with, large ones without their own settings, and old transaction
+    ids.
+    """
     dead = fetch(DEAD, {"least": notable_dead, "share": DEAD_SHARE})
     yield judge(
         "dead rows",
@@ -111,10 +113,10 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
 
 # --- Rows that a sweep should have taken --------------------------------------------------------------------
 class Kept(NamedTuple):
-    """Rows that `task` takes away when the time in `column`, a moment or an id (storage.ids), is `life` ago; `only`:
-    which rows of the table.
+    """Rows that `task` deletes when `column` (a time or an id, storage.ids) is older than `life`. `only` restricts the
+    rows.
 
-    A queue has no index of the time, and few rows: its first ones are looked at.
+    A queue has no index on the time, and few rows, so its first rows are checked.
     """
 
     model: type[Model]
@@ -134,7 +136,7 @@ AT_ONCE = timedelta()
 
 
 def kept() -> Iterator[Kept]:
-    """All rows that are kept for a time, but for tables that only a walk looks through."""
+    """All rows with a lifetime, except in tables that would need a full scan."""
     yield Kept(Session, "expire_date", AT_ONCE, "accounts.clear_sessions")
     yield Kept(AddressCheck, "expires_at", AT_ONCE, "accounts.clear_sessions")
     yield Kept(ResetRequest, "created_at", recovery.KEPT, "accounts.send_resets", is_queue=True)
@@ -163,11 +165,11 @@ STAGES: dict[type[Model], str] = {
     FollowerCountChange: "relations.fold_follower_counts",
     ItemChange: "discover.index",
 }
-"""Tables of changes that a task takes away, which have no time → that task."""
+"""Tables of staged changes without a time → the task that empties them."""
 
 
 def old_rows(*, staged: int = STAGED) -> Findings:
-    """Name the tables that have rows beyond their time, or more staged changes than a task that runs leaves."""
+    """Report tables with overdue rows or too many staged changes."""
     well = True
     for each in kept():
         late = _late(each)
@@ -186,7 +188,7 @@ def old_rows(*, staged: int = STAGED) -> Findings:
 
 
 def _late(each: Kept) -> int:
-    """How many rows of a table should have gone long ago, up to `COUNTED`."""
+    """The number of overdue rows, up to `COUNTED`."""
     before: Any = database_now() - each.life - GRACE
     if isinstance(each.model._meta.get_field(each.column), BigIntegerField):
         before = ids.compose(before, 0)
@@ -203,7 +205,7 @@ def _look_at(task: str) -> str:
 
 # --- Files -------------------------------------------------------------------------------------------------
 def old_files() -> Findings:
-    """Look at the folders from which the site removes nothing by itself."""
+    """Check folders that the site does not clean up itself."""
     backups = _sizes(settings.DATA_DIR / "backups")
     yield judge(
         "old backups",

@@ -1,4 +1,4 @@
-"""PostgreSQL and its replica."""
+"""Checks PostgreSQL and its replica."""
 
 import math
 import time
@@ -20,7 +20,7 @@ SESSIONS = """
 
 
 def postgresql() -> Findings:
-    """Check PostgreSQL: version, settings, room for connections, indexes, migrations and clock."""
+    """Check version, settings, connections, indexes, migrations and clock."""
     number = int(fetch("SHOW server_version_num")[0][0])
     yield judge(
         "postgresql version",
@@ -53,7 +53,7 @@ def postgresql() -> Findings:
 
 
 def site() -> Findings:
-    """Check that this machine has the secret key of the site, and that the site takes changes."""
+    """Check that this machine has the site's secret key, and that the site is not read-only."""
     try:
         site_key.compare(*fetch(site_key.QUESTION)[0])
         said = "is this machine's"
@@ -70,7 +70,7 @@ def site() -> Findings:
 
 
 def _of_postgresql(values: dict[str, str]) -> Findings:
-    """Settings by which data is lost, and the server's memory."""
+    """Check settings that risk data, and memory."""
     for name, wanted, loses in (
         ("fsync", "on", "a crash may destroy the database"),
         ("full_page_writes", "on", "a crash may destroy the database"),
@@ -78,7 +78,7 @@ def _of_postgresql(values: dict[str, str]) -> Findings:
         ("server_encoding", "UTF8", "not every text can be stored"),
     ):
         having = values[name]
-        wrong = having not in (wanted, "remote_apply", "remote_write")  # these wait for a replica besides
+        wrong = having not in (wanted, "remote_apply", "remote_write")  # these also wait for a replica
         yield judge(f"postgresql {name}", having, error=wrong, todo=f"Set {name} = {wanted}: else {loses}.")
     buffers = int(values["shared_buffers"]) * 8192
     yield judge(
@@ -115,7 +115,7 @@ def _migrations() -> Finding:
 
 
 def replicas() -> Findings:
-    """Check the replica. The primary serves without it, so nothing about it is an error."""
+    """Check the replica. Never an error, because the primary serves without it."""
     try:
         found = replica.condition()
     except Error as error:

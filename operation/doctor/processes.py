@@ -1,4 +1,4 @@
-"""The processes that answer requests: web, stream and gRPC."""
+"""Checks web, stream and gRPC."""
 
 import http.client
 import json
@@ -12,17 +12,17 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from operation.doctor.findings import OK, WAIT_SECONDS, Findings, judge
 
 PAGE_SECONDS = 10.0
-"""Seconds that a page gets, on a busy machine."""
+"""Seconds for a page, on a busy machine."""
 
 
 def process(name: str, url: str) -> Findings:
-    """Whether a process answers /healthz."""
+    """Check that a process answers /healthz."""
     status, said = _asked(url, "/healthz", WAIT_SECONDS)
     yield judge(name, said, warning=status != 200, todo=f"Start it, or say where it listens (--{name} URL).")
 
 
 def web(url: str) -> Findings:
-    """Whether web answers, is ready, and renders a page."""
+    """Check that web answers, is ready, and renders a page."""
     for finding in process("web", url):
         yield finding
         if finding.state != OK:
@@ -31,7 +31,7 @@ def web(url: str) -> Findings:
     is_ready = status == 200 or ("secret key" not in said and "static files" not in said)
     yield judge("web readiness", said, error=not is_ready, todo="Mend what it names: docs/runbook.md, No answer.")
     if status != 200 and is_ready:
-        return  # a server does not answer, which other checks say
+        return  # a server does not answer; other checks report it
     status, said = _asked(url, "/about", PAGE_SECONDS)
     yield judge(
         "web page",
@@ -42,7 +42,7 @@ def web(url: str) -> Findings:
 
 
 def _asked(url: str, path: str, seconds: float) -> tuple[int, str]:
-    """The status of an address (0: no answer), as a proxy of the site asks for it, and that in words."""
+    """The status of an address (0: no answer), requested like the site's proxy does, and a description."""
     place, shown = urlsplit(url), url if path == "/healthz" else f"{url}{path}"
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
     host = next((each.lstrip(".") for each in settings.ALLOWED_HOSTS if each != "*"), "localhost")
@@ -63,7 +63,7 @@ def _asked(url: str, path: str, seconds: float) -> tuple[int, str]:
 
 
 def grpc_process(place: str) -> Findings:
-    """Whether the standard health service says that it serves."""
+    """Check gRPC's standard health service."""
     with grpc.insecure_channel(place) as channel:
         try:
             answer = HealthStub(channel).Check(HealthCheckRequest(), timeout=WAIT_SECONDS)
@@ -79,7 +79,7 @@ def grpc_process(place: str) -> Findings:
 
 
 def addresses() -> tuple[str, str, str]:
-    """Where web, stream and gRPC listen under `up`; gRPC is empty where there is none."""
+    """Where web, stream and gRPC listen under `up`. gRPC's is empty if unset."""
     port = settings.PORT
     stream = settings.STREAM_PORT or port + 1
     return (

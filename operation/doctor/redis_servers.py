@@ -1,4 +1,4 @@
-"""The Redis servers, each by what it is for."""
+"""Checks the Redis servers by role."""
 
 import time
 from collections.abc import Callable
@@ -19,12 +19,12 @@ DURABLE = {
     "plays": "acknowledged plays are lost",
     "play store": "what users played in months is lost",
 }
-"""Servers that must never evict data, and what is lost if they do."""
+"""Servers that must never evict data, and what would be lost."""
 WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2), and listpacks for small inboxes (7.0)"
 
 
 def redis_roles() -> dict[str, str]:
-    """The Redis servers by what they are for."""
+    """The Redis servers by role."""
     broker: str = settings.BROKER_URL
     if broker.startswith("redis+socket://"):
         broker = broker.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db=")
@@ -34,7 +34,7 @@ def redis_roles() -> dict[str, str]:
 
 
 def feeds_cluster() -> Findings:
-    """The cluster as a whole, and each of its primaries."""
+    """Check the cluster and each primary."""
     client = client_of(settings.REDIS_URL, WAIT_SECONDS)
     assert isinstance(client, Cluster)  # noqa: S101 (its address says so)
     with closing(client):
@@ -76,7 +76,7 @@ def _own_slots(url: str, name: bytes) -> int:
 
 
 def play_store() -> Findings:
-    """The server of the played filters: Kvrocks, which keeps all on disk, or a Redis that is told to."""
+    """Check the server of played filters: Kvrocks, or a Redis with persistence."""
     with client_of(settings.PLAYED_STORE_URL, WAIT_SECONDS) as client:
         info: dict[str, Any] = client.info()
     if "kvrocks_version" in info:
@@ -86,7 +86,7 @@ def play_store() -> Findings:
 
 
 def redis_server(role: str, url: str) -> Findings:
-    """Check a Redis server by its role: version, memory, persistence and eviction."""
+    """Check a server's version, memory, persistence and eviction for its role."""
     client = client_of(url, WAIT_SECONDS)
     with client:
         info: dict[str, Any] = client.info()
@@ -125,7 +125,7 @@ def redis_server(role: str, url: str) -> Findings:
 
 
 def _durability(role: str, values: dict[str, str]) -> Findings:
-    """Whether a server that may forget nothing keeps all through a kill and a loss of power."""
+    """Check that a server keeps its data through a kill and a power failure."""
     kept, fsync = values.get("appendonly") == "yes", values.get("appendfsync", "")
     yield judge(
         f"{role} appendonly",
@@ -154,13 +154,13 @@ def _server_of_the_plays(url: str) -> Finding:
 
 
 def _server(url: str) -> tuple[str | None, int | None, str]:
-    """The server that an address names, without its database."""
+    """The server in an address, without its database."""
     parts = urlsplit(url)
     return parts.hostname, parts.port, parts.path if parts.scheme == "unix" else ""
 
 
 def _version(role: str, info: dict[str, Any]) -> Finding:
-    if kvrocks := info.get("kvrocks_version"):  # which calls itself an old Redis besides
+    if kvrocks := info.get("kvrocks_version"):  # it also reports an old Redis version
         return judge(f"{role} version", f"Kvrocks {kvrocks}")
     valkey = info.get("valkey_version")
     name, text, least = ("Valkey", valkey, (7, 2)) if valkey else ("Redis", info["redis_version"], (7, 0))

@@ -1,4 +1,4 @@
-"""The work of beat and the workers: queues, and what waits in tables."""
+"""Checks beat, workers, queues and waiting rows."""
 
 import math
 from datetime import datetime, timedelta
@@ -14,16 +14,16 @@ from relations.models import CsvImport, Mute
 from storage.connections import fetch
 
 YOUNG = timedelta(minutes=3)
-"""How long after a start beat may have done nothing yet."""
+"""Beat may have done nothing yet for this long after a start."""
 LATE = timedelta(minutes=15)
 LATE_SEEN, LATE_NAMED = 1_000, 5
-"""Mutes and imports that are late are counted, and named, up to here."""
+"""Late mutes and imports are counted, and named, up to these numbers."""
 LETTER_SECONDS = 900.0
-"""Seconds for which a letter that is due may wait."""
+"""Maximum seconds that a due letter may wait."""
 
 
 def queues() -> Findings:
-    """Check how many messages wait in Celery's queues."""
+    """Check the length of Celery's queues."""
     for name, length in queue_lengths().items():
         yield judge(
             f"queue {name}",
@@ -46,13 +46,13 @@ def workers() -> Findings:
 
 
 def ages() -> dict[str, float]:
-    """Workers that answer, and the seconds for which each has run."""
+    """Workers that answer, and their uptime in seconds."""
     stats = current_app.control.inspect(timeout=WAIT_SECONDS / 2).stats() or {}
     return {name: float(each["uptime"]) for name, each in stats.items()}
 
 
 def beat(now: datetime) -> Findings:
-    """Check that beat is at work: a worker notes the time every 20 seconds, when beat asks for it."""
+    """Check that beat works: it asks a worker every 20 seconds to record the time."""
     last = last_observed()
     late = last is None or last < now - YOUNG
     text = f"was last at work at {last:%Y-%m-%d %H:%M} UTC" if last else "was not at work within a day"
@@ -72,7 +72,7 @@ def beat(now: datetime) -> Findings:
 
 
 def letters(now: datetime) -> Findings:
-    """Letters that were given up, and how long others wait to be sent."""
+    """Check letters that were given up, and how long others wait."""
     failed = Letter.objects.filter(state=State.FAILED).count()
     yield judge(
         "letters given up",
@@ -92,7 +92,7 @@ def letters(now: datetime) -> Findings:
 
 
 def deliveries(now: datetime) -> Findings:
-    """Check the deliveries: how many wait, for how long, and how many were given up."""
+    """Check pending and parked deliveries."""
     pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
     yield judge(
         "deliveries",
@@ -106,7 +106,7 @@ def deliveries(now: datetime) -> Findings:
 
 
 def upkeep_of_relations(now: datetime) -> Findings:
-    """Check that mutes end and imports of lists come further."""
+    """Check that mutes end, and imports of lists progress."""
     over = Mute.objects.filter(expires_at__lt=now - LATE)[:LATE_SEEN].count()
     yield judge(
         "timed mutes",
@@ -124,7 +124,7 @@ def upkeep_of_relations(now: datetime) -> Findings:
 
 
 def imports_of_archives(now: datetime) -> Findings:
-    """Name the imports of archives that no worker has brought further for long."""
+    """Report imports of archives that make no progress."""
     running = ArchiveImport.objects.filter(finished_at=None).alias(moved_at=Coalesce("tried_at", "created_at"))
     stuck = list(running.filter(moved_at__lt=now - LATE).order_by("pk").values_list("pk", flat=True)[:LATE_SEEN])
     named = ", ".join(map(str, stuck[:LATE_NAMED])) + (" …" if stuck[LATE_NAMED:] else "")

@@ -1,4 +1,4 @@
-"""`account VERB NAME`: what an operator does with one account, by the verbs of the admin."""
+"""`account VERB NAME`: manages one account, with the admin's actions."""
 
 import secrets
 from argparse import ArgumentParser
@@ -33,13 +33,13 @@ VERBS = {
 
 
 class Command(BaseCommand):
-    """`account`: one account."""
+    """Manages one account."""
 
     help = "Make, promote, demote, ban or delete one account, or let its owner in again."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """A verb, and most have a name."""
+        """Add the verbs and their options."""
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
         each = {verb: verbs.add_parser(verb, help=text, description=text) for verb, text in VERBS.items()}
         for verb in each.keys() - {"first-admin"}:
@@ -52,7 +52,7 @@ class Command(BaseCommand):
         each["delete"].add_argument("--yes", action="store_true", help="do not ask")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
-        """Do it. Raises CommandError where it cannot be done."""
+        """Run the verb. Raises CommandError."""
         if verb == "first-admin":
             self.first_admin(is_asked=not options["if_wanted"])
         elif verb == "make":
@@ -65,7 +65,7 @@ class Command(BaseCommand):
             getattr(self, verb.replace("-", "_"))(user, **options)
 
     def first_admin(self, *, is_asked: bool) -> None:
-        """The link for a site that has no administrator."""
+        """Print the link if the site has no administrator."""
         if first_admin.is_wanted():
             link = settings.SITE_URL + reverse("first-admin", args=[first_admin.token()])
             self.stdout.write(
@@ -75,7 +75,7 @@ class Command(BaseCommand):
             raise CommandError("There is an administrator already; `manage.py account promote NAME` makes another.")
 
     def make(self, name: str, email: str) -> None:
-        """An account that nobody can log in to before its password is set."""
+        """Create an account. Nobody can log in before its password is set."""
         try:
             with transaction.atomic():
                 user = sign_up(username=name, password=secrets.token_urlsafe(32))
@@ -93,14 +93,14 @@ class Command(BaseCommand):
         )
 
     def promote(self, user: User, *, moderator: bool, **options: Any) -> None:
-        """Powers over the site."""
+        """Give powers."""
         self.must_be_active(user)
         role = "a moderator" if moderator else "an administrator"
         is_new = promote(user=user, as_moderator=moderator)
         self.done(user, is_new, f"made {role}", f"is {role}", f"is {role} already")
 
     def demote(self, user: User, **options: Any) -> None:
-        """A member like others."""
+        """Take all powers."""
         try:
             had = demote(user=user)
         except LastSuperuserError:
@@ -119,7 +119,7 @@ class Command(BaseCommand):
         self.done(user, is_done, "removed second factors", "logs in by the password alone", "had no second factor")
 
     def ban(self, user: User, *, why: str, **options: Any) -> None:
-        """The log of decisions has it."""
+        """Ban. Also written to the log of decisions."""
         try:
             is_new = senders.ban(user=user, by=None, reason=self.reason(why))
         except PermissionError:
@@ -127,12 +127,12 @@ class Command(BaseCommand):
         self.done(user, is_new, "", "is banned", "was banned already")
 
     def unban(self, user: User, *, why: str, **options: Any) -> None:
-        """The log of decisions has it."""
+        """Unban. Also written to the log of decisions."""
         is_done = senders.unban(user=user, by=None, reason=self.reason(why))
         self.done(user, is_done, "", "may come back", "was not banned")
 
     def delete(self, user: User, *, yes: bool, **options: Any) -> None:
-        """Asks first."""
+        """Ask first, then delete."""
         name = user.username
         if not yes and input(f"This deletes {name} and all they wrote, for good. Type the name: ") != name:
             raise CommandError("Nothing was done.")
@@ -145,17 +145,17 @@ class Command(BaseCommand):
 
     # --- Words
     def done(self, user: User, is_done: bool, logged: str, now: str, before: str, *, name: str = "") -> None:
-        """Log what was done, and say how it is."""
+        """Log the action, and print the result."""
         if is_done and logged:
             self.log(user, logged)
         self.stdout.write(f"{name or user.username} {now if is_done else before}.")
 
     def log(self, user: User, text: str) -> None:
-        """In the history of the account in the admin, where a command acts in the account's own name."""
+        """Write to the account's history in the admin, in the account's own name."""
         LogEntry.objects.log_actions(user.pk, [user], CHANGE, f"{BY_COMMAND}: {text}.")
 
     def reason(self, why: str) -> str:
-        """As the log of decisions keeps it."""
+        """The reason for the log of decisions."""
         return f"{BY_COMMAND}: {why}" if why else f"{BY_COMMAND}."
 
     def must_be_active(self, user: User) -> None:

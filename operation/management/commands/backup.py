@@ -1,4 +1,4 @@
-"""`backup [FILE]`: all that cannot be made anew, in one file."""
+"""`backup [FILE]`: writes everything that cannot be rebuilt to one file."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -13,12 +13,12 @@ from operation.kept_backups import make_kept
 
 
 class Command(BaseCommand):
-    """`backup [FILE]`: writes a backup of the site."""
+    """Writes a backup of the site."""
 
     help = "Write database, plays and secret key to one file; the site may run meanwhile."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The file to write."""
+        """Add the file."""
         parser.add_argument(
             "file",
             type=Path,
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
-        """Write the backup, and show its progress. Raises CommandError if it fails; no file is left then."""
+        """Write the backup with a progress bar. Raises CommandError and leaves no file if it fails."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
             progress = progress_on(bar)
             try:

@@ -1,4 +1,4 @@
-"""`doctor`: what is wrong with the site, and what to do."""
+"""`doctor`: finds faults of the site, and says what to do."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -14,13 +14,13 @@ from storage import postgresql
 
 
 class Command(BaseCommand):
-    """`doctor`: checks the configuration and the servers."""
+    """Checks the configuration and the servers."""
 
     help = "Check configuration and servers, and say what to do. Exit code 1 on an error, 0 on warnings only."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The form of the output, and where the programs are served."""
+        """Add the options."""
         web, stream, grpc = addresses()
         parser.add_argument("--all", action="store_true", help="tell what is well, too")
         parser.add_argument("--json", action="store_true", help="for programs: {state, findings}")
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, json: bool, web: str, stream: str, grpc: str, **options: Any) -> None:
-        """Print the findings, and exit with 1 on an error."""
+        """Print the findings. Exit with 1 on an error."""
         with postgresql.bounded(STATEMENT_SECONDS):
             findings = examine(now=timezone.now(), web=web, stream=stream, grpc_place=grpc)
         state = worst(findings)

@@ -1,4 +1,4 @@
-"""`restore FILE`: an empty site becomes the one that was backed up; with `--check` a backup is tried."""
+"""`restore FILE`: fills an empty site from a backup. With `--check`, tries a backup."""
 
 import contextlib
 from argparse import ArgumentParser
@@ -19,7 +19,7 @@ from storage import site_key
 
 
 class Command(BaseCommand):
-    """`restore FILE`: fills an empty site from a backup."""
+    """Fills an empty site from a backup."""
 
     help = (
         "Fill an empty site from a file that `backup` wrote, and bring the database up to this version. With --check: "
@@ -28,7 +28,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # there is no database yet
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The file to read."""
+        """Add the options."""
         parser.add_argument("file", help="a file, or the name of a backup in the place of FEEDSITE_BACKUP_TO")
         parser.add_argument(
             "--check",
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, file: str, check: bool, **options: Any) -> None:
-        """Restore the backup, then migrate the database. Raises CommandError while the site runs, or if it fails."""
+        """Restore the backup, then migrate. Raises CommandError if the site runs, or on failure."""
         try:
             with contextlib.ExitStack() as stack:
                 path = Path(file)
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def try_out(self, file: Path) -> None:
-        """Try the backup, and tell what is in it."""
+        """Try the backup and print its counts."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
             found = check(file, progress=progress_on(bar))
         self.stdout.write(
@@ -61,17 +61,17 @@ class Command(BaseCommand):
         )
 
     def restore(self, file: Path) -> None:
-        """Restore the backup while no `up` can begin."""
+        """Restore the backup. `up` cannot start meanwhile."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
-            with current_app.connection_for_write() as connection:  # a pooled one may be of an earlier server
+            with current_app.connection_for_write() as connection:  # a pooled connection may be to an earlier server
                 answers = current_app.control.ping(timeout=0.5, connection=connection)
             if answers:
                 raise CommandError("Workers of this site run; stop them, and the web processes, first.")
 
             manifest = restore(file, progress=progress_on(bar))
             call_command("migrate", interactive=False, verbosity=0)
-            site_key.forget()  # the next start notes its own, whichever of the two that is
-            policy.renew()  # windows that a feeds server brings back from its own disk are of another past
+            site_key.forget()  # the next start records its own key, whichever of the two it is
+            policy.renew()  # a feeds server may reload windows of another history from its disk
         for sentence in manifest.get("left_out", []):
             self.stderr.write(self.style.WARNING(sentence))
         self.stdout.write(

@@ -1,4 +1,4 @@
-"""`upgrade`: the site goes over to the version that is on the disk, while it serves."""
+"""`upgrade`: moves the running site to the version on the disk."""
 
 import io
 from argparse import ArgumentParser
@@ -35,7 +35,7 @@ OTHERWISE = (
 
 
 class Step(NamedTuple):
-    """`does` is what it is about to do, `remedy` what helps where it fails."""
+    """A step of the upgrade. `does` describes it. `remedy` says what to do if it fails."""
 
     name: str
     does: str
@@ -44,8 +44,8 @@ class Step(NamedTuple):
 
 
 class Command(BaseCommand):
-    """Check, back up, migrate, collect static files, restart. Each step can be run again, and so can all of them. It
-    fails where programs go on that only another supervisor can restart.
+    """Check, back up, migrate, collect static files, restart. Each step can be repeated. Fails if programs keep running
+    that only another supervisor can restart.
     """
 
     help = "Take the site over to the version that is on the disk, while it serves."
@@ -53,7 +53,7 @@ class Command(BaseCommand):
     is_restarted = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The steps to leave out, and how long the migration tries."""
+        """Add the options."""
         parser.add_argument("--dry-run", action="store_true", help="Say what each step would do, and do none.")
         parser.add_argument("--backup", type=Path, metavar="FILE", help="where the backup goes; default: backups/")
         parser.add_argument("--no-backup", action="store_true", help="There is one already.")
@@ -65,7 +65,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do one step after the other. Raises CommandError with what helps, at the first that fails."""
+        """Run the steps. Raises CommandError with a remedy at the first failure."""
         for step in self.steps(options):
             self.stdout.write(self.style.MIGRATE_HEADING(f"{step.name}: {step.does}"))
             try:
@@ -95,7 +95,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{said} {OTHERWISE}")
 
     def steps(self, options: dict[str, Any]) -> list[Step]:
-        """In their order. What can be known beforehand fails first."""
+        """The steps in order. Foreseeable problems fail first."""
         name = f"before-{VERSION}-{timezone.now():%Y%m%dT%H%M%S}.backup"
         file: Path = options["backup"] or settings.DATA_DIR / "backups" / name
 
@@ -147,9 +147,7 @@ class Command(BaseCommand):
         ]
 
     def check_all(self, file: Path | None) -> None:
-        """Tell of the disks, the backup's among them, and the migrations. Raises CommandError, SystemCheckError,
-        UpgradeError or StoreError.
-        """
+        """Report disk space and migrations. Raises CommandError, SystemCheckError, UpgradeError or StoreError."""
         check_postgresql()
         refuse_older(connection)
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
@@ -169,7 +167,7 @@ class Command(BaseCommand):
             self.stdout.write("  no migration is missing")
 
     def restart(self) -> None:
-        """Have `up` restart its programs. Raises UpgradeError."""
+        """Let `up` restart its programs. Raises UpgradeError."""
         pid = running_site(settings.SERVERS.home)
         if pid is not None:
             restart_by_turns(pid, lambda line: self.stdout.write(f"  {line}"))
