@@ -1,7 +1,7 @@
-"""The own path of the API: fewer middlewares for requests that need no session.
+"""A short path for API requests without a session, with fewer middlewares.
 
-Sessions, CSRF tokens, messages and languages were half of what a constant answer cost. The site's own scripts send a
-session, so they pass all of `MIDDLEWARE`.
+Sessions, CSRF tokens, messages and languages were half the cost of a constant answer. The site's own scripts send a
+session and pass all of `MIDDLEWARE`.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ API = ("/api/v1/", "/api/v2/")
 
 
 class ApiMiddleware:
-    """Answers requests of the API without a session by `ApiHandler`. The others pass the middlewares of pages: among
-    them are those of the site's own scripts, which need the session and the check of its CSRF token.
+    """Passes API requests without a session to `ApiHandler`. Others go through all middlewares, for example those of
+    the site's scripts, which need the session and the CSRF check.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -35,7 +35,7 @@ class ApiMiddleware:
 
 
 def is_api_alone(request: HttpRequest) -> bool:
-    """Whether a request of the API names no session, and no reader whose session may have ended."""
+    """Whether an API request has no session, and no reader whose session may have ended."""
     return (
         request.path_info.startswith(API)
         and settings.SESSION_COOKIE_NAME not in request.COOKIES
@@ -44,8 +44,8 @@ def is_api_alone(request: HttpRequest) -> bool:
 
 
 class ApiHandler(BaseHandler):
-    """Django's handler, with `API_MIDDLEWARE` in place of `MIDDLEWARE`. It keeps the views of addresses that are whole
-    routes, without an id or a name in them: to find one took an eighth of the time of a page of home.
+    """Django's handler with `API_MIDDLEWARE`. It caches views of addresses without parameters: resolving took an eighth
+    of the time of a page of home.
     """
 
     answer: Callable[[HttpRequest], Any]
@@ -66,7 +66,7 @@ class ApiHandler(BaseHandler):
             self.answer = convert_exception_to_response(middleware)
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
-        """The view of the request. Raises Resolver404."""
+        """The request's view. Raises Resolver404."""
         if hasattr(request, "urlconf"):
             return super().resolve_request(request)
         match = self._kept.get(request.path_info)

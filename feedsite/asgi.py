@@ -1,10 +1,7 @@
-"""The stream process: `GET /api/v1/stream`, the sockets and streams of Mastodon's clients, and its own `/healthz`, on
-an event loop.
+"""The stream process: `GET /api/v1/stream`, streams and sockets of Mastodon's clients, and its own `/healthz`.
 
-`runtime.stream_server` serves it. The site's own view (stream.api.StreamView) decides
-which callers may listen, with the site's middleware, in a thread; what it refuses is answered as the site does.
-
-See docs/decisions.md: uvicorn serves open connections.
+`runtime.stream_server` runs it. The site's view (stream.api.StreamView) and middlewares decide in a thread who may
+listen. Refusals are answered as elsewhere. See docs/decisions.md: uvicorn serves open connections.
 """
 
 import asyncio
@@ -44,11 +41,11 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 FULL_RETRY_SECONDS = 30
-"""Seconds that a client is asked to wait where there are too many connections."""
+"""Retry-After if there are too many connections."""
 END_SECONDS = 1.0
-"""Seconds that the end of a stream may take to be written."""
+"""Maximum seconds for writing the end of a stream."""
 
-# The addresses of this process: requests name this module as their urlconf.
+# The addresses of this process. Requests use this module as their urlconf.
 urlpatterns = [
     path("api/v1/stream", StreamView.as_view()),
     path("api/v1/", include("clientapi.streaming_urls")),
@@ -60,7 +57,7 @@ handler500 = "web.outage.server_error"
 
 
 class Application:
-    """ASGI: lifespan, and one coroutine a connection."""
+    """ASGI: lifespan, and one coroutine per connection."""
 
     def __init__(self) -> None:
         self.handler = BaseHandler()
@@ -74,7 +71,7 @@ class Application:
         elif scope["type"] == "http":
             await self._answer(scope, receive, send)
         elif scope["type"] == "websocket":
-            await receive()  # that it connects
+            await receive()  # the connect message
             await converse(self._hub(), await self._open(request_of(scope)), scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -103,7 +100,7 @@ class Application:
             return
         connection, admission = opened
         headers = _headers(admission, request)
-        del opened, admission, request  # they would be a fifth of an open connection's memory
+        del opened, admission, request  # they would take a fifth of an open connection's memory
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             gone = asyncio.ensure_future(_is_gone(receive))
@@ -113,7 +110,7 @@ class Application:
                     lambda parts: send({"type": "http.response.body", "body": b"".join(parts), "more_body": True})
                 )
                 if not gone.done():
-                    # Browsers log an error where an answer only breaks off.
+                    # Browsers log an error if an answer just breaks off.
                     with suppress(TimeoutError):
                         async with asyncio.timeout(END_SECONDS):
                             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -123,7 +120,7 @@ class Application:
             self._hub().leave(connection)
 
     def _health(self, request: ASGIRequest) -> HttpResponse:
-        """Answered on the loop itself, without a thread: those may all wait for PostgreSQL."""
+        """Answer on the event loop, because all threads may be waiting for PostgreSQL."""
         response = health.healthz(request)
         if response.status_code == 200 and not self._hub().is_well:
             response = HttpResponse("a task of the stream fails\n", content_type="text/plain", status=503)
@@ -132,7 +129,7 @@ class Application:
         return response
 
     async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[Connection, Admission]:
-        """A connection and what admitted it, or why not."""
+        """A connection and its admission, or a refusal."""
         hub, asked_at = self._hub(), time.monotonic()
         try:
             async with asyncio.timeout(WAIT_SECONDS):
@@ -162,14 +159,14 @@ class Application:
         try:
             response = self.handler.get_response(request)
         finally:
-            request_id.set("")  # the thread goes on to others
+            request_id.set("")  # the thread is reused
         if hasattr(response, "render") and not getattr(response, "is_rendered", True):
             response.render()
         return response
 
 
 async def _is_gone(receive: Receive) -> None:
-    """Wait until the client has gone; a body, which no request of this process has, is passed over."""
+    """Wait until the client disconnects. Bodies are ignored: no request here has one."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -178,13 +175,13 @@ def _headers(admission: Admission, request: ASGIRequest) -> list[tuple[bytes, by
     headers = [
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-store"),
-        (b"x-accel-buffering", b"no"),  # nginx passes on what is written when it is written
+        (b"x-accel-buffering", b"no"),  # nginx passes data on at once
         (b"vary", b"Origin"),
         (b"x-request-id", admission.headers.get(HEADER, "").encode()),
         (b"content-security-policy", NO_PAGE.encode()),
         *((name.lower().encode(), value.encode()) for name, value in HEADERS.items()),
     ]
-    # Under `up` the page is of another port: its own origin may listen, as the ticket names it, and no other.
+    # Under `up` the page has another port. Only the origin in its ticket may listen.
     if admission.origin and request.headers.get("Origin") == admission.origin:
         headers.append((b"access-control-allow-origin", admission.origin.encode()))
         headers.append((b"access-control-allow-credentials", b"true"))

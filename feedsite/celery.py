@@ -22,22 +22,21 @@ app.autodiscover_tasks()
 # See docs/decisions.md: Programs load the site before they fork.
 @signals.celeryd_after_setup.connect
 def share_memory(**kwargs: Any) -> None:
-    """Before a worker forks beat and its processes, have the collector leave alone what they share."""
+    """Hide shared objects from the garbage collector before a worker forks."""
     gc.collect()
     gc.freeze()
 
 
 @signals.worker_ready.connect
 def tell_of_start(sender: Any, **kwargs: Any) -> None:
-    """One line at the start, whatever the level of the others."""
+    """Log one line at the start, at any log level."""
     logging.getLogger("feedsite.starts").info("worker is at work, with %s processes", sender.controller.concurrency)
 
 
 # --- Beat as a child of the worker -----------------------------------------------------------------------
 class EndsWithBeat(bootsteps.StartStopStep):
-    """Ends a worker whose beat has died, so that the supervisor starts both again.
-
-    A second beat, forked from a worker at work, would hold the worker's open connections.
+    """Ends a worker when its beat has died, so that the supervisor restarts both. A new beat, forked from a running
+    worker, would inherit its open connections.
 
     See docs/decisions.md: Programs load the site before they fork.
     """
@@ -49,21 +48,21 @@ class EndsWithBeat(bootsteps.StartStopStep):
         super().__init__(worker, **kwargs)
 
     def include_if(self, worker: Any) -> bool:
-        """Only in a worker that has a beat."""
+        """Only in a worker with beat."""
         return worker.beat is not None
 
     def start(self, worker: Any) -> None:
-        """Look once a second."""
+        """Check once a second."""
         self.timer = worker.timer.call_repeatedly(1.0, self.look, (worker,))
 
     def stop(self, worker: Any) -> None:
-        """Look no more: beat ends before the worker does."""
+        """Stop checking, because beat ends before the worker."""
         self.timer.cancel()
 
     def look(self, worker: Any) -> None:
-        """End the worker, after its running tasks, when beat is gone."""
+        """End the worker after its running tasks if beat is gone."""
         if not worker.beat.is_alive():
-            state.should_stop = EX_FAILURE  # type: ignore[assignment]  # the stubs know None alone
+            state.should_stop = EX_FAILURE  # type: ignore[assignment] # the stubs only know None
 
 
 app.steps["worker"].add(EndsWithBeat)
@@ -71,7 +70,7 @@ app.steps["worker"].add(EndsWithBeat)
 
 @signals.beat_init.connect
 def bound_questions(**kwargs: Any) -> None:
-    """Bound what beat asks PostgreSQL, in beat's own process."""
+    """Limit the time of beat's queries."""
     from storage import postgresql, quiet  # once Django is set up
 
     postgresql.bound(quiet.WAIT_SECONDS)
@@ -79,6 +78,6 @@ def bound_questions(**kwargs: Any) -> None:
 
 @signals.beat_embedded_init.connect
 def end_with_worker(**kwargs: Any) -> None:
-    """Have the kernel end beat when its worker is killed, and show which process it is."""
+    """Let the kernel end beat if its worker is killed, and name the process."""
     die_with_parent(signal.SIGTERM, parent=os.getppid())()
     name_process("beat")

@@ -1,6 +1,6 @@
-"""The environment of the pages' templates: the names that every template of templates/ may use.
+"""The environment of page templates: names that every template in templates/ may use.
 
-The admin, and pages of libraries, are in Django's own language (templates/django).
+The admin and pages of libraries use Django's own language (templates/django).
 """
 
 from datetime import datetime
@@ -34,8 +34,8 @@ from web.times import written
 
 
 def environment(**options: Any) -> Environment:
-    """The environment, from the options of Django's backend (settings.TEMPLATES). A name that is not defined is an
-    error in tests and development, and nothing on a site that runs.
+    """The environment, for settings.TEMPLATES. Undefined names are errors in tests and development, and empty in
+    production.
     """
     kept = Path(settings.DATA_DIR, "templates")
     kept.mkdir(parents=True, exist_ok=True)
@@ -55,11 +55,11 @@ def environment(**options: Any) -> Environment:
         return Markup(made.get_template("items/_fields.html").render(form=ItemForm.fresh()))  # noqa: S704
 
     def shared_part(name: str) -> Markup:
-        """A part that is the same for all readers of a language: drawn once."""
+        """A part that is equal for all readers of a language, rendered once."""
         return drawn(name, get_language())
 
     def fields_of(form: ItemForm) -> Markup:
-        """The fields of a composer; those of an empty one are drawn once for a language."""
+        """The fields of a composer. Empty ones are rendered once per language."""
         if form.is_empty:
             return empty_fields(get_language())
         return Markup(made.get_template("items/_fields.html").render(form=form))  # noqa: S704
@@ -118,7 +118,7 @@ def environment(**options: Any) -> Environment:
 
 
 def translated(text: str) -> Markup:
-    """A text of a template in the language of now, as HTML."""
+    """A text of a template in the current language, as HTML."""
     return _translated(text, get_language())
 
 
@@ -133,20 +133,20 @@ def _plain(name: str) -> str:
 
 
 def url(name: str, *args: Any) -> str:
-    """The address of a page by its name."""
+    """The address of a page by name."""
     return reverse(name, args=args) if args else _plain(name)
 
 
 def date(moment: datetime, form: str) -> str:
-    """A time in the reader's zone, in a form of web/formats."""
+    """A time in the reader's zone, in a format of web/formats."""
     return written(moment, form)
 
 
 def iso(moment: datetime) -> str:
-    """A time as `datetime` of HTML has it."""
+    """A time for HTML's `datetime`."""
     return timezone.localtime(moment).isoformat()
 
 
 def local_time() -> str:
-    """The time of now in the reader's zone."""
+    """The current time in the reader's zone."""
     return written(timezone.now(), "DATETIME_FORMAT")

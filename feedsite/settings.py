@@ -1,7 +1,7 @@
-"""All settings. Those read from the environment, with defaults, limits and meaning, are in runtime/options.py. The
-others are constants that an operator does not need to change.
+"""All settings. runtime/options.py has those from the environment; the rest are constants that operators need not
+change.
 
-Addresses that are not given point at the embedded servers of the data folder.
+Unset addresses use the embedded servers of the data folder.
 """
 
 import ssl
@@ -24,14 +24,14 @@ env = OPTIONS = environment.read(BASE_DIR)
 
 
 def database(url: str) -> dict[str, Any]:
-    """Django's settings of a connection to the PostgreSQL at `url`, without the engine."""
+    """Django's settings for the PostgreSQL at `url`, without the engine."""
     found = conninfo_to_dict(url)
     names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
     return {name: found.pop(key, "") for name, key in names.items()} | {"OPTIONS": found}
 
 
 def replica_database(primary: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The settings of Django's connection to the replica at `given`: the primary's, but impatient and read-only."""
+    """Django's settings for the replica: like the primary's, but with a short connect timeout and read-only."""
     options = given.get("OPTIONS", {})
     said = f"{options.get('options', '')} -c default_transaction_read_only=on".strip()
     is_pooled = primary.get("DISABLE_SERVER_SIDE_CURSORS", False)
@@ -45,7 +45,7 @@ def replica_database(primary: dict[str, Any], given: dict[str, Any]) -> dict[str
 
 
 # --- Where things live -----------------------------------------------------------------------------------
-# The supervisor, which has no Django, reads the same values.
+# The supervisor reads the same values without Django.
 DATA_DIR, SERVERS = env.data_dir, env.servers
 
 DEBUG = env.debug
@@ -53,18 +53,18 @@ SECRET_KEY = env.secret_key or embedded.secret_key(DATA_DIR)
 SECRET_KEY_FALLBACKS = env.secret_key_fallbacks
 ALLOWED_HOSTS = env.allowed_hosts
 CSRF_TRUSTED_ORIGINS = env.csrf_trusted_origins
-# Behind a proxy that terminates TLS; the default site speaks plain HTTP on loopback.
+# Behind a proxy that terminates TLS. The default site speaks plain HTTP on loopback.
 HTTPS = env.https
-# Behind a proxy that sets `Forwarded` on every request, which is believed then (web.proxy).
+# Behind a proxy that sets `Forwarded` on every request. Then the header is trusted (web.proxy).
 PROXY = HTTPS if env.proxy is None else env.proxy
 
-# Links in letters begin with it: no header of a request decides it.
+# Links in letters begin with it. No request can change it.
 SITE_URL = env.url.rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.port)
 
 # Only tests set it: web.outbound may then ask servers of this machine, on any port.
 OUTBOUND_TO_LOOPBACK = False
 
-# The processes that `up` starts, and the address where it listens.
+# The address where `up` listens, and its processes.
 HOST, PORT = env.host, env.port
 WEB_THREADS = env.web_threads
 WEB_WAIT_SECONDS = env.web_wait_seconds
@@ -138,7 +138,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "web.outage.OutageMiddleware",
 ]
-# What requests of the API without a session pass instead of those after ApiMiddleware.
+# Middlewares for API requests without a session, instead of those after ApiMiddleware.
 API_MIDDLEWARE = [
     "web.compression.CompressionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -187,27 +187,27 @@ TEMPLATES = [
 STRICT_TEMPLATES = DEBUG
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
-# --- PostgreSQL: the truth -------------------------------------------------------------------------------
+# --- PostgreSQL ------------------------------------------------------------------------------------------
 DATABASES = {"default": database(env.database_url or SERVERS.database_url)}
-# Over TCP, a server that is lost on the way is given up after these times, whatever waits for it.
+# A TCP connection to a lost server is given up after these times.
 LOST_ON_THE_WAY = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 DATABASES["default"] |= {
     "ENGINE": "storage.postgresql",
     "CONN_MAX_AGE": 600,
     "OPTIONS": LOST_ON_THE_WAY
     | DATABASES["default"].get("OPTIONS", {})
-    # Only statements that ask for it are prepared (storage.connections.fetch); psycopg never chooses by itself.
+    # Only storage.connections.fetch prepares statements. psycopg never does so by itself.
     | {"connect_timeout": 3, "prepare_threshold": 2**31 - 1},
 }
-# Whether a pooler lends sessions by the transaction: no statement is prepared in them then, and nothing set.
+# True behind a pooler that lends sessions per transaction. Then no statement is prepared, and no session setting made.
 # See docs/decisions.md: PgBouncer gets no prepared statements.
 POOLED = not env.prepare
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLED
-# Seconds that a statement of web, stream and gRPC may take (storage.postgresql). Workers and commands have no bound.
+# Maximum seconds per statement of web, stream and gRPC (storage.postgresql). Workers and commands have no limit.
 DATABASE_TIMEOUT_SECONDS = env.database_timeout_seconds
-# A streaming replica of it, for the reads that may lag (storage.replica).
+# A streaming replica for reads that may lag (storage.replica).
 REPLICA_URL = env.replica_url
-# Seconds that it may be behind, beyond which no request reads from it, and that a read waits for it.
+# If it lags by more seconds, no request reads from it. A read waits this many seconds for it.
 REPLICA_LAG_SECONDS = 10.0
 REPLICA_TIMEOUT_SECONDS = 2.0
 if REPLICA_URL:
@@ -215,15 +215,15 @@ if REPLICA_URL:
 DATABASE_ROUTERS = ["storage.replica.Router"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# --- Redis: a hint. Feeds may be evicted, rate counters and the broker should not be -----------------------
+# --- Redis: the feeds server may evict, rate counters and the broker must not ------------------------------
 REDIS_URL = env.redis_url or SERVERS.redis_url
-# A site that names one Redis has it for the broker too; the embedded broker is a server of its own.
+# With one external Redis, the broker uses it too. The embedded broker is a separate server.
 BROKER_URL = env.broker_url or env.redis_url or SERVERS.broker_url
-# The rate counters: on a server that evicts, a guesser who fills it has them forgotten, and guesses on.
+# Rate counters. If this server evicts, an attacker can fill it to reset the counters, and keep guessing passwords.
 CACHE_URL = env.cache_url or (
     SERVERS.cache_url if "broker" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL
 )
-# How long a page waits for the feeds server before PostgreSQL serves it, in seconds.
+# Seconds that a page waits for the feeds server before PostgreSQL serves it.
 REDIS_TIMEOUT_SECONDS = env.redis_timeout_seconds
 
 CACHES = {
@@ -241,27 +241,27 @@ CACHES = {
 
 # --- Celery ----------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = BROKER_URL
-# By itself kombu takes any certificate, unless the address says `ssl_cert_reqs`.
+# By default kombu accepts any certificate unless the address has `ssl_cert_reqs`.
 CELERY_BROKER_USE_SSL = {"ssl_cert_reqs": ssl.CERT_REQUIRED} if BROKER_URL.startswith("rediss://") else None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
-CELERY_TASK_REJECT_ON_WORKER_LOST = False  # the delivery table re-enqueues; a redelivery loop would have no cap
+CELERY_TASK_REJECT_ON_WORKER_LOST = False  # the delivery table re-enqueues; redelivery could loop forever
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_TIMEOUT = 0.5
-CELERY_TASK_PUBLISH_RETRY = False  # the sweeper is the retry: publishing never waits for the broker
+CELERY_TASK_PUBLISH_RETRY = False  # the sweeper retries, so publishing never waits for the broker
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 0.5,
     "socket_connect_timeout": 0.5,
     "visibility_timeout": 300,
     "retry_on_timeout": False,
-    # Of RabbitMQ alone, which says by them that it has a message: those to a dead one seem to be sent otherwise. The
-    # waits are those for its other answers, to a channel that is closed say.
+    # RabbitMQ only: wait for its confirmation. Otherwise messages to a dead one seem to be sent. The timeouts are for
+    # its other answers, for example to a closed channel.
     "confirm_publish": True,
     "read_timeout": 0.5,
     "write_timeout": 0.5,
-    # A connection is tried again within CONNECTION_TIMEOUT; kombu's first pause would be two seconds, whatever that is.
+    # Reconnect within CONNECTION_TIMEOUT. kombu's first pause would be two seconds.
     "interval_start": 0.1,
     "interval_step": 0,
     "interval_max": 0.1,
@@ -269,8 +269,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
-# A message that no worker took within its period is not worth taking: the next one says the same. But a worker reads
-# the time until which it counts on its own clock: one that is an hour fast must not refuse the messages of beat.
+# Messages expire after their period, because the next one says the same. Workers compare with their own clock, so allow
+# for one that is an hour fast.
 CLOCKS_APART_SECONDS = 3900.0
 
 
@@ -315,7 +315,7 @@ CELERY_BEAT_SCHEDULE = {
     )
 }
 
-# Twice an hour, each with all of that hour's node; the day's work when least is asked, and purging by the site's clock.
+# Twice an hour, each run with the whole hour's node. Daily work at a quiet hour. Purging follows the site's clock.
 CELERY_BEAT_SCHEDULE |= {
     "merge plays": _every(1200, "seen.merge_plays") | {"schedule": crontab(minute="5,35")},
     "mark strays": {"task": "seen.mark_strays", "schedule": crontab(hour="5", minute="15")},
@@ -324,14 +324,14 @@ CELERY_BEAT_SCHEDULE |= {
     "purge filters": {"task": "seen.purge_filters", "schedule": crontab(minute="*/10")},
 }
 
-# For the site's operators (operation/).
+# For operators (operation/).
 CELERY_BEAT_SCHEDULE |= {
     "observe": _every(20.0, "operation.observe"),
     "count users": _every(300.0, "operation.census"),
     "compare with the oracle": _every(60.0, "timeline.check_sample"),
 }
 
-# Where the site keeps backups that it makes by itself (operation/kept_backups.py), and of how many days and weeks.
+# The site's own backups (operation/kept_backups.py), and how many days and weeks to keep.
 BACKUP_TO_SECRET = env.backup_to
 BACKUP_DAYS, BACKUP_WEEKS = env.backup_days, 4
 if BACKUP_TO_SECRET:
@@ -344,15 +344,15 @@ EMAIL_HOST, EMAIL_PORT = _MAIL.host, _MAIL.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL.user, _MAIL.password
 EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL.scheme == "smtp+tls", _MAIL.scheme == "smtps"
 EMAIL_FILE_PATH = _MAIL.folder or None
-# Seconds that each answer of the server may take; accounts.mail.sending says what that costs.
+# Maximum seconds for each answer of the server. accounts.mail.sending says what that costs.
 EMAIL_TIMEOUT = 5.0
 EMAIL_DOMAIN = urlsplit(SITE_URL).hostname or "localhost"
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.email_from or f"noreply@{EMAIL_DOMAIN}"
 
 # --- The site --------------------------------------------------------------------------------------------
-# The way to join, whatever the admin chose (accounts.about.models.SignUp); empty: what the admin chose.
+# How people join (accounts.about.models.SignUp). Empty: the admin's choice.
 SIGN_UP = env.sign_up
-# An application for an account on which no admin decides goes after so long.
+# Undecided applications for accounts are deleted after this many days.
 APPLICATION_DAYS = 30
 
 # --- Accounts --------------------------------------------------------------------------------------------
@@ -364,10 +364,10 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 # Whether accounts must have an e-mail address.
 EMAIL_REQUIRED = env.email_required
-# How long the link of a letter sets another password.
+# How long a password reset link works.
 PASSWORD_RESET_TIMEOUT = 4 * 3600
-# The site uses allauth's tables, its names of factors, and its code for second factors
-# (accounts/signing_in/second_factors.py). It does not use allauth's pages, forms and rates.
+# From allauth the site uses tables, names of factors, and second factors (accounts/signing_in/second_factors.py), but
+# no pages, forms or rates.
 MFA_ADAPTER = "accounts.signing_in.second_factors.Adapter"
 MFA_TOTP_TOLERANCE = 1
 MFA_WEBAUTHN_USER_VERIFICATION = "required"  # a passkey counts as both factors
@@ -378,7 +378,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 
-# --- Promises of the timelines ---------------------------------------------------------------------------
+# --- Timelines -------------------------------------------------------------------------------------------
 # Inbox length by level: 0 dormant (no inbox), 1 seen within a month, 2 within a week, 3 within a day.
 LEVEL_CAPS = {
     1: env.level_1_cap,
@@ -386,138 +386,138 @@ LEVEL_CAPS = {
     3: env.level_3_cap,
 }
 LEVEL_AGES = {3: timedelta(days=1), 2: timedelta(days=7), 1: timedelta(days=30)}
-# A window may outgrow its cap by this many entries before it is trimmed back to it. Level caps 1 and 2 plus
-# the slack should stay under the server's zset-max-listpack-entries (512).
+# A window is trimmed to its cap when it exceeds it by this many entries. Caps 1 and 2 plus the slack should stay below
+# the server's zset-max-listpack-entries (512).
 WINDOW_SLACK = 50
 WINDOW_TTL = timedelta(days=30)
 OUTBOX_CAP = env.outbox_cap
 FOLLOW_CAP = env.follow_cap
-# A big-V's items are pushed to followers of at least this level; the others pull the outbox. Of a new site only: the
-# migration that makes the policy's row reads it (accounts/levels/policy.py), and `manage.py policy` changes that.
+# A big-V's items are pushed to followers of at least this level; others pull. Only for new sites: a migration copies it
+# to the policy (accounts/levels/policy.py). Later `manage.py policy` changes it.
 BIG_V_PUSH_LEVEL = 3
-# Readers with fewer followees have no inbox: one pull serves their pages. Of a new site only, as above.
+# Readers with fewer followees have no inbox: one pull serves their pages. Only for new sites, as above.
 INBOX_FROM = 0
-# Parts of a big-V's set of active followers; one part is one key.
+# Shards of a big-V's set of active followers, one key each.
 ACTIVE_FANS_SHARDS = 16
-# Followers from which a user becomes big-V by themself; 0 turns the automatic upgrade off.
+# Followers that make a user a big-V automatically. 0: never.
 BIG_V_THRESHOLD = env.big_v_threshold
 LAST_SEEN_INTERVAL = timedelta(minutes=10)
-# Deliveries a page merges before it takes the SQL path.
+# Maximum pending deliveries that a page merges. Above this it uses SQL.
 PENDING_CAP = 300
 FAN_OUT_RANGE = 20_000
 FAN_OUT_ATTEMPTS = 5
 FAN_OUT_RETRY_AFTER = timedelta(seconds=10)
 
 # --- Live updates ----------------------------------------------------------------------------------------
-# Whether pages open a stream; without one they poll.
+# Whether pages open a stream. Otherwise they poll.
 STREAM = env.stream
-# The port at which visitors reach the stream process where no proxy leads there (`up` sets it); 0 where one does.
+# Port of the stream process if no proxy leads there (`up` sets it), else 0.
 STREAM_PORT = env.stream_port
-# The origins whose pages may read the stream across ports, such as https://example.com; none: those of ALLOWED_HOSTS.
+# Origins that may read the stream across ports, such as https://example.com. Empty: those of ALLOWED_HOSTS.
 STREAM_ORIGINS = env.stream_origins
-# Open connections of one stream process, and of one user in it.
+# Maximum open connections per stream process, and per user.
 STREAM_CAP = env.stream_cap
 STREAM_USER_CAP = 10
-# Seconds after which it is asked again whether the sessions, tokens and users behind them still stand.
+# Sessions, tokens and users of open connections are checked again after this many seconds.
 STREAM_RECHECK_SECONDS = 20.0
-# Threads that open connections; each has a connection to PostgreSQL.
+# Threads that open connections, each with a connection to PostgreSQL.
 STREAM_THREADS = 4
 
 # --- Moderation: items held for review before they are published; 0 turns a rule off ----------------------
 
-# Items with links of accounts younger than this.
+# Items with links, of accounts younger than this.
 MODERATION_LINK_AGE = timedelta(days=env.moderation_link_days)
-# More than so many items of one sender within the span; the same text more often than this within an hour.
+# More items of one sender within the span. The same text more often within an hour.
 MODERATION_BURST = env.moderation_burst
 MODERATION_BURST_SPAN = timedelta(minutes=10)
 MODERATION_SAME_TEXT = env.moderation_same_text
-# Readers who report a published item until it is back in review.
+# Reports of this many readers put an item back into review.
 MODERATION_REPORTS = env.moderation_reports
 MODERATION_REPORTER_AGE = timedelta(days=3)
 
 # --- Notifications ---------------------------------------------------------------------------------------
-# An entry to which nothing is added for so long is dropped.
+# An entry is dropped if nothing is added to it for this long.
 NOTIFICATION_LIFE = timedelta(days=env.notification_days)
 
 # --- Discover: the recommended feed ----------------------------------------------------------------------
-# Candidates that a refresh asks for, and how far it goes where most of them were seen.
+# Candidates per refresh, and the maximum depth if most were seen.
 RECALL_COUNT = 500
 RECALL_DEPTH = 8000
-# How long the rest of a refresh waits to be scrolled in.
+# How long the rest of a refresh is kept for scrolling.
 CANDIDATES_TTL = timedelta(minutes=30)
-# An item's worth falls with its age by a Gaussian curve: to DECAY at SCALE days beyond the first OFFSET days.
+# An item's score falls by a Gaussian curve of its age: to DECAY at SCALE days after the first OFFSET days.
 DISCOVER_SCALE_DAYS = env.discover_scale_days
 DISCOVER_OFFSET_DAYS = 1.0
 DISCOVER_DECAY = 0.5
-# https://user:password@host:9200/name where OpenSearch recalls; PostgreSQL does without, and whenever it fails.
+# https://user:password@host:9200/name if OpenSearch recalls items. PostgreSQL does without it, and if it fails.
 OPENSEARCH_URL = env.opensearch_url
 if OPENSEARCH_URL:
     CELERY_BEAT_SCHEDULE["tell OpenSearch"] = _every(2.0, "discover.index")
-# How long a refresh waits for it, in seconds.
+# Seconds that a refresh waits for it.
 OPENSEARCH_TIMEOUT_SECONDS = 0.5
-# The records that count as seen: the impressions of a week, the plays of three months (and the last issued), or both.
+# What counts as seen: impressions of a week, plays of three months (and the last issued items), or both.
 DISCOVER_SEEN = env.discover_seen
-# Items of one sender in a page.
+# Maximum items of one sender per page.
 SENDER_CAP = 2
-# The Bloom filters of what readers were shown (discover/impressions.py): BF.* (module), bitmap, or what the server has.
+# Bloom filters of impressions (discover/impressions.py): BF.* (module), bitmap, or whatever the server has.
 BLOOM = "auto"
-# Keys of a day; another number forgets the week, a larger capacity does not.
+# Filters per day. Another number forgets the week; another capacity does not.
 IMPRESSION_SHARDS = 16
-# Impressions of a day and shard, of which so many are allocated at once (2 bytes each).
+# Impressions per day and shard. Each takes 2 bytes, allocated at once.
 IMPRESSION_CAPACITY = env.impression_capacity
-# Unseen items that one day's filter takes for seen; seven are asked.
+# Share of unseen items that one day's filter reports as seen. Seven filters are asked.
 IMPRESSION_ERROR_RATE = 0.001
 
 # --- Items that readers have seen ------------------------------------------------------------------------
-# Posts that a reader opened last, and replies that they saw last, as far as recommendations know; 0: none.
+# Last opened posts, and last seen replies, known to recommendations. 0: none.
 RECENT_VIEWS = 10
 RECENT_REPLY_VIEWS = 100
 
 # --- Played history --------------------------------------------------------------------------------------
-# The Redis that holds plays until they are merged, and what was issued: it must not evict, and syncs its AOF before it
-# answers. A site that names a Redis for the broker and none for the plays has its plays on the broker's.
+# Redis for plays until they are merged, and for issued items. It must not evict, and must sync its AOF before it
+# answers. By default the broker's Redis if that is set.
 PLAYED_URL = env.played_url or (
     SERVERS.played_url if "plays" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL
 )
-# How long a request waits for it, for the store of the filters where that is a server, and for the old Redis.
+# Seconds that a request waits for it, for the filters' server, and for the old Redis.
 PLAYED_TIMEOUT_SECONDS = env.played_timeout_seconds
-# The disk store of the month filters: a server that speaks the Redis protocol (Kvrocks); without one, LMDB.
+# Store of the month filters: a server with the Redis protocol (Kvrocks), or else LMDB.
 PLAYED_STORE_URL = env.played_store_url
-# How large the LMDB file may become. It takes address space at once, and the disk as it grows.
+# Maximum size of the LMDB file. It reserves address space at once, disk only as it grows.
 PLAYED_STORE_BYTES = env.played_store_gb * 2**30
-# Of ids that were never played, at most this share is taken for played.
+# Maximum share of unplayed ids reported as played.
 PLAYED_ERROR_RATE = 0.001
 PLAYED_SHARDS = 5000
-# Plays of one user that may wait to be merged; half of it is merged early.
+# Maximum plays of a user that wait to be merged. At half of it, they are merged early.
 PLAYED_WAITING_CAP = 10_000
 PLAYED_TASK_SHARDS = 50
-# The Redis that had all plays before (seen/migration/old.py): asked and written to until the migration is cut over.
+# The old Redis with all plays (seen/migration/old.py), read and written until the migration is finished.
 PLAYED_OLD_URL = env.played_old_url
-# Its ZSET of a user: id -> ms since 1970.
+# Its ZSET per user: id -> ms since 1970.
 PLAYED_OLD_KEY = env.played_old_key
-# Where `manage.py played_grpc` listens; 0: no gRPC.
+# Where `manage.py played_grpc` listens. 0: no gRPC.
 GRPC_HOST, GRPC_PORT = env.grpc_host, env.grpc_port
 
 # --- Live sessions ---------------------------------------------------------------------------------------
-# A planned session that is not started is missed so long after its time.
+# A planned session becomes missed if not started after this time.
 LIVE_GRACE = timedelta(minutes=120)
-# A live session that is not ended becomes a replay after so long.
+# A live session becomes a replay after this time.
 LIVE_LONGEST = timedelta(hours=24)
-# Sessions that one host may have live or upcoming.
+# Maximum live and upcoming sessions per host.
 LIVE_SCHEDULED_CAP = 100
-# Replays that a reader's inbox of them holds; with the slack it should stay under zset-max-listpack-entries (512).
+# Replays in a reader's inbox. With the slack below zset-max-listpack-entries (512).
 LIVE_REPLAYS_CAP = 300
-# How long a walk through the live feed may pause before it must begin anew.
+# How long a walk through the live feed may pause.
 LIVE_SNAPSHOT_TTL = timedelta(minutes=30)
-# Different orders of that feed that one reader's walks may go by; the one that was used longest ago gives way.
+# Maximum snapshots of that feed per reader. The least recently used is dropped.
 LIVE_SNAPSHOTS_CAP = 10
 
 # --- Metrics ---------------------------------------------------------------------------------------------
-# A caller that sends this token may read /metrics; without a token only this machine itself may.
+# Callers with this token may read /metrics. Without a token only this machine may.
 METRICS_TOKEN = env.metrics_token
 # Readers whose windows are compared with PostgreSQL every minute. 0: none.
 CHECK_READERS = env.check_readers
-# Whether requests and tasks are traced (runtime.traces); OTEL_* variables say where to.
+# Whether to trace requests and tasks (runtime.traces). OTEL_* variables configure where to.
 TRACES = env.traces
 
 # --- REST ------------------------------------------------------------------------------------------------
@@ -540,20 +540,20 @@ REST_FRAMEWORK = {
 }
 CSRF_FAILURE_VIEW = "web.outage.csrf_failure"
 TOKEN_DAYS = env.token_days
-# Tokens that a user may hold at once; the oldest gives way.
+# Maximum tokens per user. The oldest is revoked.
 TOKEN_CAP = 50
 
 # --- OAuth 2: programs that act for users (accounts/signing_in/models.py, clientapi) -------------------------------
 OAUTH2_PROVIDER_APPLICATION_MODEL = "accounts.ClientApp"
-# A token that is not used for so long ends; each use moves its end (clientapi.bearer).
+# An app's token ends after this many days without use (clientapi.bearer).
 APP_TOKEN_DAYS = env.app_token_days
 OAUTH2_PROVIDER = {
     "SCOPES_BACKEND_CLASS": "clientapi.scopes.Scopes",
     "OAUTH2_VALIDATOR_CLASS": "clientapi.validator.Validator",
     "ACCESS_TOKEN_EXPIRE_SECONDS": APP_TOKEN_DAYS * 86_400,
-    # People copy a code that is shown to them.
+    # Long enough for people to copy a code.
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 600,
-    # The clients of Mastodon's world send no challenge; one that does is held to it.
+    # Most Mastodon clients send no challenge. If one does, it is checked.
     "PKCE_REQUIRED": False,
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http", "urn"],
     "REFRESH_TOKEN_REUSE_PROTECTION": True,  # there are none
@@ -565,7 +565,7 @@ OAUTH2_PROVIDER = {
     "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
 }
 
-# Programs in browsers may ask from any site, by a token alone: no cookie of this site goes along.
+# Web apps on any site may call, but only with a token. Cookies are not sent.
 CORS_URLS_REGEX = r"^/(?:api/|oauth/(?:token|revoke)$|nodeinfo/|\.well-known/)"
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_CREDENTIALS = False
@@ -582,10 +582,9 @@ CORS_EXPOSE_HEADERS = [
 ]
 CORS_PREFLIGHT_MAX_AGE = 86_400
 
-# Rates: sign-ups an address; logins an address and name, an address, a name, and the known browsers of a name together
-# (accounts/signing_in/guard.py); everything else a user or, without one, an address.
-# `password` is where a signed-in user is asked for it again. `attempt`: tokens and sessions that are not known to be
-# good, an address (web/rates.py).
+# Sign-ups count per address. Logins count per address and name, per address, per name, and for all known browsers of a
+# name (accounts/signing_in/guard.py). `password`: a signed-in user is asked for it again. `attempt`: unverified tokens
+# and sessions per address (web/rates.py). All else counts per user, or per address without one.
 RATES = {name: rate.default for name, rate in DEFAULT_RATES.items()} | env.rates
 RATE_SCALE = env.rate_scale
 
@@ -610,7 +609,7 @@ SPECTACULAR_SETTINGS = {
 # --- Pages -----------------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 LOCALE_PATHS = [BASE_DIR / "locale"]
-# English, and each language with a compiled catalogue (`manage.py messages --new`), by the name that its readers use.
+# English, and each language with a compiled catalogue (`manage.py messages --new`), by its own name.
 LANGUAGES = [("en", "English")] + [
     (code, LANG_INFO[code]["name_local"])
     for code in sorted(to_language(path.parts[-3]) for path in BASE_DIR.glob("locale/*/LC_MESSAGES/django.mo"))
@@ -621,11 +620,11 @@ LANGUAGE_COOKIE_AGE = 31_536_000
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
-# Where the site is at home: its night, and what readers are shown whose zone is not known. Everything else is UTC.
+# The site's time zone: for nightly jobs and for readers without one. Everything else is UTC.
 SITE_ZONE = env.time_zone
-# How often an open home page, or one of live sessions, asks for news.
+# How often open pages of home and live sessions ask for news.
 HOME_POLL_SECONDS = 20.0
-# How often an open Discover page asks whether there is something new.
+# How often an open Discover page asks for something new.
 DISCOVER_REFRESH_SECONDS = 300.0
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
@@ -639,32 +638,33 @@ STORAGES = {
 }
 
 # --- Pictures and videos ---------------------------------------------------------------------------------
-# Files, uploads under way and the places of decoders.
+# Stored files, uploads in progress, and decoders' folders.
 MEDIA_DIR = DATA_DIR / "media"
 MEDIA_ROOT = MEDIA_DIR / "files"
-# The bucket that has the files, and how long it may take for an answer; without one they are in MEDIA_ROOT. Django's
-# pages of errors show no setting with SECRET in its name.
+# The bucket for the files, and its timeout. Without one they are in MEDIA_ROOT. Django's error pages hide settings with
+# SECRET in their name.
 MEDIA_STORE_SECRET_URL = env.media_store
 MEDIA_STORE_TIMEOUT_SECONDS = 5.0
 _PUBLIC = bucket_address.parse(MEDIA_STORE_SECRET_URL).public if MEDIA_STORE_SECRET_URL else ""
-# The address of a file is this and its name (media.objects.address).
+# Prefix of a file's address (media.objects.address).
 MEDIA_ADDRESS = MEDIA_URL = f"{_PUBLIC}/" if _PUBLIC else "/media/"
-# Where pages may load pictures and videos from besides the site itself.
+# Where pages may load media from, besides the site itself.
 MEDIA_ORIGIN = bucket_address.origin(_PUBLIC)
 MEDIA_IMAGE_BYTES = env.media_image_mb * 2**20
 MEDIA_VIDEO_BYTES = env.media_video_mb * 2**20
-# Pixels of a picture, or of all frames of an animation; the address space of a decoder follows (media.decoding).
+# Maximum pixels of a picture, or of all frames of an animation. A decoder's address space depends on it
+# (media.decoding).
 MEDIA_PIXELS = env.media_megapixels * 1_000_000
-# Pictures that are decoded at once on this machine, and the seconds that one may take and that one waits for its turn.
+# Pictures decoded in parallel on this machine, maximum seconds for one, and maximum seconds of waiting.
 MEDIA_PROCESSES = 1 if env.small else PROCESSORS
 MEDIA_SECONDS = 20.0
 MEDIA_WAIT_SECONDS = 5.0
-# The internal address at which nginx has the files, where it sends them itself (X-Accel-Redirect).
+# Internal address of the files in nginx, if it sends them (X-Accel-Redirect).
 MEDIA_ACCEL_PATH = env.media_accel_path
-# Uploads go to the disk as they come, into this folder; web.uploads bounds them.
+# Uploads are written to this folder as they arrive. web.uploads limits them.
 MEDIA_INCOMING = MEDIA_DIR / "incoming"
 FILE_UPLOAD_HANDLERS = ["web.uploads.FileHandler"]
-# Archives that members bring from other sites, and what is unpacked of them, until the workers are done (moving/).
+# Archives from other sites and their unpacked files, until the workers are done (community/archives/).
 ARCHIVE_BYTES = env.archive_mb * 2**20
 IMPORTS_DIR = DATA_DIR / "imports"
 
@@ -673,29 +673,28 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# A header that was sent cannot be taken back (docs/settings.md): so only the age by itself, and the rest where it is
-# asked for.
+# Browsers remember this header (docs/settings.md). So only the age by default, the rest on request.
 SECURE_HSTS_SECONDS = env.hsts_seconds if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = env.hsts_subdomains
 SECURE_HSTS_PRELOAD = env.hsts_preload
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # these two
-# Apps on phones and desktops are led back to addresses of their own machine, and send no challenge (OAUTH2_PROVIDER).
+# Apps on phones and desktops have redirect addresses on their own machine, and send no challenge (OAUTH2_PROVIDER).
 SILENCED_SYSTEM_CHECKS += ["oauth2_provider.W008", "oauth2_provider.W010"]
 SECURE_PROXY_SSL_HEADER = ("feedsite.scheme", "https") if PROXY else None
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-# Where the admin is; elsewhere, those who try every site's /admin/ find nothing.
+# Path of the admin. Another path hides it from scanners of /admin/.
 ADMIN_PATH = env.admin_path.strip("/") + "/"
-# Static files are the site's own pages'; web.headers says what else every answer carries.
+# Only the site's own pages use its static files. web.headers adds the other headers.
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # --- Logging ---------------------------------------------------------------------------------------------
-# Lines for people (plain), or one JSON object each.
+# Text lines, or one JSON object each.
 LOG_FORMAT = env.log_format
-# A line a request; by default where machines read them.
+# One line per request. On by default for JSON.
 ACCESS_LOG = LOG_FORMAT == "json" if env.access_log is None else env.access_log
-# Without a level each program has its own.
+# If empty, each program has its default level.
 LOG_LEVEL = env.log_level
 LOGGING = {
     "version": 1,
@@ -717,6 +716,6 @@ LOGGING = {
         }
     },
     "root": {"handlers": ["console"], "level": LOG_LEVEL or "INFO"},
-    # A line of each program at its start, whatever the level of the others.
+    # One line per program at its start, at any level.
     "loggers": {"feedsite.starts": {"level": "INFO"}},
 }

@@ -1,4 +1,4 @@
-"""Every address of the site."""
+"""All addresses of the site."""
 
 from django.conf import settings
 from django.contrib import admin
@@ -19,12 +19,12 @@ handler403 = "web.outage.permission_denied"
 handler404 = "web.outage.not_found"
 handler500 = "web.outage.server_error"
 
-# Script and styles come from the site itself.
+# Scripts and styles come from the site itself.
 docs = SpectacularSwaggerSplitView.as_view(url_name="schema", permission_classes=[AllowAny], authentication_classes=[])
 
 urlpatterns = [
-    # Patterns are tried in this order: home, the front page of strangers, is read most, and the names of accounts,
-    # items and moderation stand before the patterns of relations and live that would take them.
+    # Order matters: home is read most. Names of accounts, items and moderation must precede patterns of relations and
+    # live that would match them.
     path("", include("feedsite.public.urls")),
     path("", include("timeline.urls")),
     path("", include("clientapi.urls")),

@@ -1,4 +1,4 @@
-"""The WSGI application that granian serves, and the one for requests that are shed (runtime/shedding.py)."""
+"""The WSGI application for granian, and the one that answers shed requests (runtime/shedding.py)."""
 
 import io
 import os
@@ -21,21 +21,21 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 WAIT_SECONDS = 0.02
-"""Seconds that a request with a body waits for a place; bodies that have arrived are read in less."""
+"""Seconds that a request with a body waits for a place. Bodies that have arrived are read faster."""
 FILES_TYPE = "multipart/form-data"
 CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_COOKIE")
 READERS = max(1, settings.WEB_THREADS - 1)
 
 
 class Measured:
-    """Reads bodies before anything else is done, and gives those that came in chunks a length: Django takes a body
-    without Content-Length for an empty one.
+    """Reads bodies first, and sets the length of chunked ones: Django takes a body without Content-Length as empty.
 
-    No more is read than Django takes, or of a form with files than `web.uploads` says; that is written to the disk as
-    it comes. A body that says it is longer, and files of callers without a good token or session, are not read at all:
-    the API answers that by itself. A body that breaks off is refused. A slow one has its time (runtime.slow_senders).
-    At most `readers` threads wait for bodies at a time; the one that is left goes on answering requests without a body.
-    Of these, all but one may be taken by files, for as long as the site works on them.
+    Limits: what Django accepts, or for forms with files what `web.uploads` allows; these are written to disk as they
+    arrive. Larger bodies, and files of callers without a valid token or session, are not read: the API answers.
+    Incomplete bodies are refused. runtime.slow_senders stops slow ones.
+
+    At most `readers` threads wait for bodies, so one thread stays for requests without. Files may take all but one of
+    these threads for as long as the site processes them.
     """
 
     def __init__(self, application: Application, readers: int, is_known: Callable[[str, str], bool]) -> None:
@@ -76,7 +76,7 @@ class Measured:
         return self.application(environ, start_response)
 
     def too_long(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """The answer to a body that is not read; the API says it by itself."""
+        """The answer to a body that is too long to read. The API answers itself."""
         if environ.get("PATH_INFO", "").startswith("/api/"):
             return self.application(environ, start_response)
         return refuse(start_response, "413 Content Too Large")
@@ -84,7 +84,7 @@ class Measured:
     def with_files(
         self, environ: dict[str, Any], start_response: Callable[..., Any], size: int, allowed: int
     ) -> Iterable[bytes]:
-        """Answer a request whose body goes to the disk."""
+        """Answer a request whose body goes to disk."""
         try:
             is_stranger = not self.is_known(*(environ.get(name, "") for name in CREDENTIALS))
         except OUTAGES:
@@ -116,22 +116,22 @@ class Measured:
 
 
 def measured(application: Application, readers: int = READERS) -> Application:
-    """The application, with its bodies read and measured."""
+    """The application behind `Measured`."""
     return Measured(application, readers, is_known)
 
 
 def busy(start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The answer where there is no room for a body."""
+    """The answer if there is no room for a body."""
     return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
 
 
 def broken_off(start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The answer to a body that ended before its length, which nobody waits for: part of a form is no form."""
+    """The answer to an incomplete body. The client is gone, and part of a form must not be used."""
     return refuse(start_response, "400 Bad Request")
 
 
 def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str, str]) -> Iterable[bytes]:
-    """An answer that needs nothing, in the words of the API."""
+    """An error in the API's format that needs nothing else."""
     detail = b'{"detail":"%s."}' % status.partition(" ")[2].encode()
     start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(detail))), *headers])
     return [detail]

@@ -1,4 +1,4 @@
-"""The side of the site that strangers and search engines see: the front page, Atom feeds, the sitemap.
+"""What strangers and search engines see: the front page, Atom feeds, the sitemap.
 
 See docs/decisions.md: Imports point down.
 """

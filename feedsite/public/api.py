@@ -1,4 +1,4 @@
-"""The proposals beside a page, over HTTP: popular hashtags, and people to follow."""
+"""Popular hashtags and people to follow, over HTTP."""
 
 import msgspec
 from django.http import HttpResponse
@@ -16,7 +16,7 @@ SUGGESTED = 10
 
 
 class Trends(msgspec.Struct):
-    """Popular hashtags, the most used first; one page."""
+    """Popular hashtags, most used first, on a single page."""
 
     items: list[Trend]
     last_id: str | None = None
@@ -24,14 +24,14 @@ class Trends(msgspec.Struct):
 
 
 class Suggestion(msgspec.Struct):
-    """A user whom the caller may follow. `followed_by`: up to two names of followees of the caller who follow them."""
+    """A user whom the caller may follow. `followed_by`: up to two names of the caller's followees who follow them."""
 
     user: UserCard
     followed_by: list[str]
 
 
 class Suggestions(msgspec.Struct):
-    """Users whom the caller may follow, the most followed first; one page."""
+    """Users whom the caller may follow, most followed first, on a single page."""
 
     items: list[Suggestion]
     last_id: str | None = None
@@ -39,21 +39,21 @@ class Suggestions(msgspec.Struct):
 
 
 class TrendsView(PublicApiView):
-    """Popular hashtags, over HTTP."""
+    """Popular hashtags."""
 
     @extend_schema(operation_id="list_trending_tags", parameters=PAGED, responses={200: Trends})
     def get(self, request: Request) -> HttpResponse:
-        """The popular hashtags, each with its uses on the last seven days. Nothing follows the one page."""
+        """Popular hashtags with their uses on the last seven days. There is only one page."""
         last_id, count = position(request), limit(request)
         return FeedResponse(Trends([] if last_id else trends(reader_of(request))[:count]))
 
 
 class SuggestionsView(ApiView):
-    """People to follow, over HTTP."""
+    """People to follow."""
 
     @extend_schema(operation_id="list_suggestions", parameters=PAGED, responses={200: Suggestions})
     def get(self, request: Request) -> HttpResponse:
-        """Users whom the caller may follow, and why. Nothing follows the one page."""
+        """Users whom the caller may follow, and why. There is only one page."""
         user, last_id, count = signed_in(request), position(request), limit(request)
         people = [] if last_id else suggestions(user, count=SUGGESTED)[:count]
         why = followed_by(user, people)

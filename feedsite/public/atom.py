@@ -1,4 +1,4 @@
-"""A user's public posts as an Atom feed, pictures as enclosures. Texts are escaped: senders have no markup in it."""
+"""A user's public posts as an Atom feed, with pictures as enclosures. Texts are escaped."""
 
 import re
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ TITLE_LETTERS, QUOTED_LETTERS = 80, 500
 
 
 def entries_of(person: User) -> list[ItemBody]:
-    """The newest public posts and reposts of a user, as strangers see them."""
+    """The user's newest public posts and reposts, as strangers see them."""
     page = profile_page(person, AnonymousUser(), limit=ENTRIES)
     return page.items
 
 
 def feed_of(person: User, items: Sequence[ItemBody], site: str, path: str) -> str:
-    """The feed of these posts; `site` is the beginning of whole addresses, `path` the feed's own."""
+    """The feed. `site` is the prefix of absolute addresses, `path` the feed's own path."""
     feed = Atom1Feed(
         title=clean(f"{person.name} (@{person.username})"),
         link=f"{site}/@{person.username}",
@@ -57,7 +57,7 @@ def feed_of(person: User, items: Sequence[ItemBody], site: str, path: str) -> st
 
 
 def _quoted(item: ItemBody, site: str) -> str:
-    """The item that another quotes, as HTML, unless a warning stands before it."""
+    """The quoted item as HTML, unless the quote has a warning."""
     quoted = item.quote.item if item.quote and not item.warning else None
     if quoted is None:
         return ""
@@ -72,5 +72,5 @@ def _enclosure(medium: MediaObject, site: str) -> Enclosure:
 
 
 def clean(text: str) -> str:
-    """The text without the characters that XML cannot hold."""
+    """The text without characters that XML forbids."""
     return UNSPEAKABLE.sub("", text)

@@ -1,6 +1,6 @@
-"""The column beside every page on a wide screen, which narrow ones find in Discover: what the page itself has not.
+"""The column beside every page on wide screens. Narrow screens show it in Discover.
 
-The page asks for it once it is shown (column.js), so no page waits for it, and the browser keeps it for a minute.
+The page loads it after it is shown (column.js), so no page waits for it. Browsers cache it for a minute.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ KNOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A user whom the reader may follow, and up to two names of whom the reader follows and who follow them."""
+    """A user whom the reader may follow, and up to two of the reader's followees who follow them."""
 
     person: User
     followed_by: list[str]
@@ -32,22 +32,22 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Everything that the column shows."""
+    """The content of the column."""
 
     people: list[Proposed] = field(default_factory=list)
     trends: list[Trend] = field(default_factory=list)
     sessions: list[SessionBody] = field(default_factory=list)
     coming: list[SessionBody] = field(default_factory=list)
-    """At Live: the next sessions of others than whom the reader follows."""
+    """On Live: next sessions of hosts whom the reader does not follow."""
     known: list[User] = field(default_factory=list)
-    """On a profile: followers of its user whom the reader follows."""
+    """On a profile: its followers whom the reader follows."""
     searches: list[tuple[str, str]] = field(default_factory=list)
-    """At search: words for a narrower query, and the query."""
+    """On search: descriptions of narrower queries, and the queries."""
 
 
 def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", query: str = "") -> Column:
-    """The column for this reader, on the page `at`: live, people (which proposes some itself), profile (of `name`), or
-    search (for `query`); home and others otherwise. Strangers are proposed no people.
+    """The reader's column on page `at`: live, people (which shows proposals itself), profile (of `name`), search (for
+    `query`), or another. Strangers get no people.
     """
     if at == "live":
         return Column(people=_proposed(reader), coming=coming(reader, limit=COMING))
@@ -73,7 +73,7 @@ def _known(reader: User | AnonymousUser, name: str) -> list[User]:
 
 
 def _narrower(query: str, reader: User | AnonymousUser) -> list[tuple[str, str]]:
-    """Narrower queries than this one, of plain words."""
+    """Narrower queries than this one, if it is plain words."""
     words = query.split()
     if not words or any(mark in query for mark in '"“”#:@'):
         return []

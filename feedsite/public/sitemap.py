@@ -1,9 +1,8 @@
-"""The sitemap: an index of parts, each of at most `PART` public posts or users, read by a range of an index.
+"""The sitemap: an index of parts with up to `PART` public posts or users.
 
-Where parts of posts begin is kept in a table that a periodic task extends, so that neither the index nor a part looks
-through the posts before it. Parts of users are ranges of their ids. Accounts that decline indexing are in neither.
-
-See docs/decisions.md: Own code in place of a library.
+A table has the first post of each part, extended by a periodic task. So neither the index nor a part scans earlier
+posts. Parts of users are ranges of ids. Accounts that decline indexing are left out. See docs/decisions.md: Own code in
+place of a library.
 """
 
 from collections.abc import Iterator
@@ -21,11 +20,11 @@ from storage.ids import NO_BOUND
 
 PART = 2_000
 PARTS_AT_ONCE = 100
-"""How many parts one run of the task adds; on a site that was just imported several runs follow each other."""
+"""Maximum parts added per run. After an import, several runs catch up."""
 MOST_PARTS, MOST_OF_PEOPLE = 45_000, 5_000
-"""Parts of posts and of users that the index names, which may have 50,000 entries."""
+"""Maximum parts of posts and of users. A sitemap index may have 50,000 entries."""
 
-# The first post of the next part: the one that stands PART places after the first of the last.
+# The first post of the next part: PART posts after the last part's first.
 NEXT = f"""
     SELECT i.id FROM items_item i WHERE {public_post("i")} AND i.id >= %(first)s
     ORDER BY i.id OFFSET %(part)s LIMIT 1
@@ -42,7 +41,7 @@ PEOPLE = """
 
 
 class Entry(NamedTuple):
-    """A page of the sitemap: of a post its id and its last change, of a user the id and the name."""
+    """A page in the sitemap: a post's id and last change, or a user's id and name."""
 
     id: int
     changed_at: datetime | None
@@ -50,7 +49,7 @@ class Entry(NamedTuple):
 
 
 def extend() -> int:
-    """Add the parts that have become full; the number of those added, at most `PARTS_AT_ONCE`."""
+    """Add parts that are full. Return how many, at most `PARTS_AT_ONCE`."""
     added = 0
     with transaction.atomic():
         parts = SitemapPart.objects.select_for_update().order_by("-first_id")
@@ -65,25 +64,25 @@ def extend() -> int:
 
 
 def post_parts() -> list[int]:
-    """Where the parts of posts begin, the newest first."""
+    """The first ids of parts of posts, newest first."""
     found = SitemapPart.objects.order_by("-first_id").values_list("first_id", flat=True)[:MOST_PARTS]
     return list(found) or [0]
 
 
 def people_parts() -> range:
-    """The numbers of the parts of users."""
+    """The numbers of parts of users."""
     highest = User.objects.aggregate(highest=Max("pk"))["highest"] or 0
     return range(min(highest // PART + 1, MOST_OF_PEOPLE))
 
 
 def posts_of(first_id: int) -> Iterator[Entry] | None:
-    """The posts of the part that begins there; None if none does."""
+    """The posts of the part with this first id, or None."""
     following = (
         SitemapPart.objects.filter(first_id__gt=first_id).order_by("first_id").values_list("first_id", flat=True)
     )
     if first_id and not SitemapPart.objects.filter(pk=first_id).exists():
         return None
-    # The part that grows may hold a few more than the next one takes from it.
+    # The growing part may have a few more, until the next part takes them.
     bounds = {"first": first_id, "end": following.first() or NO_BOUND, "part": 2 * PART}
     return iter(fetch(POSTS, bounds, into=Entry._make))
 

@@ -1,5 +1,3 @@
-"""Celery tasks of the public side."""
-
 from celery import shared_task
 
 from feedsite.public.sitemap import extend
@@ -7,5 +5,5 @@ from feedsite.public.sitemap import extend
 
 @shared_task(name="public.extend_sitemap")
 def extend_sitemap() -> None:
-    """Periodic: add the parts of the sitemap that have become full."""
+    """Periodic: add parts of the sitemap that are full."""
     extend()

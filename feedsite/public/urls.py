@@ -1,4 +1,4 @@
-"""The addresses of the public side. `home` is the front page of strangers, and the home timeline of members."""
+"""Addresses of the public side. `home` is the front page for strangers, and the home timeline for members."""
 
 from django.urls import include, path
 

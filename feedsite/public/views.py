@@ -1,4 +1,4 @@
-"""The pages of the public side, and the files that programs ask for by their names."""
+"""Public pages, and files that programs fetch by name."""
 
 from collections.abc import Iterable, Sequence
 
@@ -28,30 +28,30 @@ from web.pages import PageRequest, show, wants_part
 from web.rest import once, position
 
 COLUMN_SECONDS = 60
-"""How long a browser keeps the column."""
+"""How long browsers cache the column."""
 POPULAR = 5
 """Popular posts on the front page."""
 LOOKED_AT = 20
-"""Popular posts among which those with pictures are looked for."""
+"""Popular posts searched for pictures."""
 PICTURES = 6
-"""Posts whose pictures are on the front page, in rows of `ROW`."""
+"""Maximum posts with pictures on the front page, in rows of `ROW`."""
 ROW = 3
 XML = "application/xml"
 SHORTLY = "private, max-age=60"
-"""How long sitemap and manifest are kept: a site that is for members from now on is not told of by caches."""
+"""Cache time of sitemap and manifest. Short, because the site may become members-only."""
 CLOSED = ("/admin/", "/api/", "/settings", "/search", "/login", "/signup", "/logout", "/notifications", "/history")
-"""Where search engines have nothing to look for."""
+"""Paths closed to search engines."""
 
 
 @require_safe
 def front(request: PageRequest) -> HttpResponseBase:
-    """The home timeline of members, the front page of strangers."""
+    """The home timeline for members, the front page for strangers."""
     return home(request) if isinstance(request.user, User) else strangers(request)
 
 
 @open_page
 def strangers(request: PageRequest) -> OpenPage:
-    """The page that shows strangers what is popular and new, and how to join. htmx asks for more of what is new."""
+    """The front page: popular and new posts, and how to join. htmx loads more new posts."""
     last_id = position(request)
     page = newest_page(request.user, last_id=last_id)
     cards = Cards(request.user, page.items)
@@ -69,7 +69,7 @@ def strangers(request: PageRequest) -> OpenPage:
 
 
 def _pictured(items: Sequence[ItemBody]) -> list[ItemBody]:
-    """Whole rows of posts with a picture that no warning hides, each sender's first."""
+    """Full rows of posts with an unveiled picture, one per sender."""
     found: dict[str, ItemBody] = {}
     for item in items:
         if item.media and not item.media[0].is_video and not item.is_veiled:
@@ -80,7 +80,7 @@ def _pictured(items: Sequence[ItemBody]) -> list[ItemBody]:
 @require_safe
 @open_page
 def atom_feed(request: PageRequest, username: str) -> OpenPage:
-    """The public posts of a user, as strangers see them."""
+    """The user's public posts, as strangers see them."""
     person = user_or_404(username, AnonymousUser())
     items = atom.entries_of(person)
     text = atom.feed_of(person, items, _site(request), request.path)
@@ -92,7 +92,7 @@ def atom_feed(request: PageRequest, username: str) -> OpenPage:
 
 @require_safe
 def column(request: PageRequest) -> HttpResponse:
-    """The column beside the page that the query names, as a part of it; alone for browsers without JavaScript."""
+    """The column for the page in the query. A page of its own without JavaScript."""
     at, name, query = (once(request.GET, key) for key in ("at", "name", "q"))
     found = column_of(request.user, at=at, name=name, query=query[:QUERY_LENGTH])
     response = show(request, "public/column.html", {"column": found}, part="public/_column.html")
@@ -103,7 +103,7 @@ def column(request: PageRequest) -> HttpResponse:
 # --- For search engines ----------------------------------------------------------------------------------
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
-    """Where search engines may look, and where the sitemap is."""
+    """Where search engines may look, and the sitemap's address."""
     lines = [f"Disallow: {path}" for path in CLOSED]
     lines.append(f"Sitemap: {_site(request)}/sitemap.xml")
     if current().is_for_members:
@@ -122,7 +122,7 @@ def sitemap_index(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def sitemap_posts(request: HttpRequest, first_id: int) -> HttpResponse:
-    """One part of the sitemap: posts."""
+    """A part of the sitemap with posts."""
     entries = sitemap.posts_of(first_id)
     if entries is None:
         raise Http404
@@ -138,7 +138,7 @@ def sitemap_posts(request: HttpRequest, first_id: int) -> HttpResponse:
 
 @require_safe
 def sitemap_people(request: HttpRequest, number: int) -> HttpResponse:
-    """One part of the sitemap: profiles."""
+    """A part of the sitemap with profiles."""
     if number not in sitemap.people_parts():
         raise Http404
     site = _site(request)
@@ -154,7 +154,7 @@ def _xml(root: str, parts: Iterable[str]) -> HttpResponse:
 # --- For browsers ----------------------------------------------------------------------------------------
 @require_safe
 def manifest(request: HttpRequest) -> JsonResponse:
-    """The site as an application that browsers can install."""
+    """The web app manifest."""
     site = current()
     icon = {"src": static("feedsite/icon.svg"), "sizes": "any", "type": "image/svg+xml"}
     told = {
@@ -173,5 +173,5 @@ def manifest(request: HttpRequest) -> JsonResponse:
 
 
 def _site(request: HttpRequest) -> str:
-    """The beginning of the site's whole addresses, for texts of XML."""
+    """The prefix of absolute addresses, escaped for XML."""
     return escape(f"{request.scheme}://{request.get_host()}")
