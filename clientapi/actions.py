@@ -90,7 +90,7 @@ def check_address(address: str) -> None:
 
 
 def _is_place(parts: SplitResult) -> bool:
-    """Whether a web address has a valid host. Raises ValueError for an invalid port."""
+    """Raises ValueError for an invalid port."""
     host, port = parts.hostname or "", parts.port
     named = f"[{host}]" if ":" in host else host
     return bool(HOST.fullmatch(named)) and parts.netloc.lower() in (named, f"{named}:{port}")

@@ -63,7 +63,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
     """Tokens of apps. `request.auth` is the AppToken. The user is anonymous if the token has none."""
 
     def token_of(self, request: HttpRequest) -> str | None:
-        """The token in the request, if any."""
+        """The token, if any."""
         kind, _separator, token = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
         return token.strip() if kind.lower() == "bearer" else None
 
@@ -96,7 +96,7 @@ class StreamAuthentication(BearerAuthentication):
     """
 
     def token_of(self, request: HttpRequest) -> str | None:
-        """The token in the request, if any."""
+        """The token, if any."""
         named = super().token_of(request)
         if named is None:
             named = (

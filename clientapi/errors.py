@@ -65,7 +65,6 @@ def _words(exc: Exception, response: Response) -> str:
 
 
 def _flat(data: Any) -> list[str]:
-    """The messages of a DRF error, with their field names."""
     if isinstance(data, dict):
         return [
             text if name in ("detail", "non_field_errors") else f"{name}: {text}"

@@ -66,7 +66,6 @@ def _keyword(listed: Listed) -> FilterKeyword:
 
 @contextmanager
 def _answers() -> Iterator[None]:
-    """Turn exceptions of filter actions into answers."""
     try:
         yield
     except FilterRow.DoesNotExist as error:
@@ -85,7 +84,7 @@ def _phrase(params: Params, name: str) -> str:
 
 
 def _end(params: Params) -> dict[str, datetime | None]:
-    """When the filter ends, if sent. An empty text means never."""
+    """Empty if not sent. An empty text means never."""
     if "expires_in" not in params:
         return {}
     seconds = params.number("expires_in", least=0, most=LONGEST_SECONDS)

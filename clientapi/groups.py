@@ -130,7 +130,6 @@ def _beyond(reader: User, acts: list[ToldAct], asked: Wanted, chosen: Chosen) ->
 
 
 def _day(act_id: int) -> range:
-    """The ids of an id's day."""
     begin = ids.moment(act_id).replace(hour=0, minute=0, second=0, microsecond=0)
     return _ids_of(begin)
 

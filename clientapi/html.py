@@ -90,7 +90,6 @@ _kept = lru_cache(KEPT)(_rendered)
 
 
 def _joined(parts: list[str | Name]) -> list[str | Name]:
-    """The parts between `<p>` and `</p>`. Neighbouring strings become one."""
     if not parts:
         return []
     joined: list[str | Name] = ["<p>"]

@@ -52,7 +52,7 @@ def _length(field: str) -> int:
 
 
 def _configuration() -> dict[str, Any]:
-    """Limits for clients. There are no polls, but some clients read their entry."""
+    """Some clients read the entry of polls, which the site lacks."""
     return {
         "accounts": {
             "max_featured_tags": 0,
@@ -90,7 +90,6 @@ def _rules() -> list[dict[str, str]]:
 
 
 def _contact() -> Account | None:
-    """The site's contact account, if an admin named one."""
     name = site.current().contact_username
     user = User.objects.active().named(name).first() if name else None
     return accounts_of([user])[0] if user is not None else None

@@ -36,7 +36,6 @@ def list_of(listed: Listed) -> ListBody:
 
 @contextmanager
 def _answers() -> Iterator[None]:
-    """Turn exceptions of list actions into answers."""
     try:
         yield
     except List.DoesNotExist as error:

@@ -76,7 +76,6 @@ class MediumView(ClientView):
 
 
 def _own(request: Request, text: str) -> MediaFile:
-    """The caller's medium. Raises NotFound."""
     row = MediaFile.objects.filter(
         pk=parse_id(text) or 0, owner_id=caller_of(request).pk, withdrawn_at=None, hidden_at=None
     ).first()

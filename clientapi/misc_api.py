@@ -172,7 +172,6 @@ class TrendingStatusesView(OpenView):
 
 
 def _part(request: Request, most: int) -> slice:
-    """The part of a list of at most `most` entries that `offset` and `limit` select."""
     params = Params(request)
     first = params.number("offset", least=0, most=10**9, default=0) or 0
     return slice(first, first + min(params.number("limit", least=1, most=10**9, default=most) or most, most))

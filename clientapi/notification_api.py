@@ -112,7 +112,6 @@ class GroupsView(ClientView):
 
 
 def _grouped(params: Params) -> frozenset[str]:
-    """The types that the caller wants grouped."""
     return frozenset(params.words("grouped_types")[:TYPES]) if "grouped_types" in params else groups.GROUPED
 
 

@@ -115,7 +115,6 @@ class OAuthView(OpenView, OAuthLibMixin):  # type: ignore[misc]  # without types
     authentication_classes: Sequence[Any] = []
 
     def _asked(self, request: Request) -> tuple[str, str, str, dict[str, str]]:
-        """The call as oauthlib takes it."""
         params = Params(request)
         fields = {name: params.text(name, most=PARAMETER_LENGTH) for name in FIELDS if name in params}
         if "scope" in fields:

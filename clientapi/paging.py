@@ -86,6 +86,6 @@ def answer(
 
 
 def _address(request: Request) -> str:
-    """The address of other pages of this list. The id is appended."""
+    """The address of other pages, except for the id."""
     kept = [(name, value) for name, values in request.query_params.lists() if name not in PAGING for value in values]
     return f"{settings.SITE_URL}{escape_uri_path(request.path)}?{urlencode(kept)}{'&' if kept else ''}"

@@ -155,7 +155,6 @@ class Params:
 
 
 def _is_blank(value: Any) -> bool:
-    """None, blank text, or a list or object of only these."""
     if isinstance(value, list | dict):
         return all(map(_is_blank, value.values() if isinstance(value, dict) else value))
     return value is None or (isinstance(value, str) and not value.strip())
@@ -179,7 +178,7 @@ def _has_body(request: Request) -> bool:
 
 
 def _nested(given: QueryDict) -> dict[str, Any]:
-    """The names of a query or form as objects and lists. Raises Problem for a repeated name."""
+    """Raises Problem for a repeated name."""
     fields: dict[str, Any] = {}
     names = list(given)
     if len(names) > NAMES:
@@ -193,7 +192,7 @@ def _nested(given: QueryDict) -> dict[str, Any]:
 
 
 def _spelled_out(given: Any) -> Any:
-    """JSON with bracketed names turned into objects and lists. Both spellings of a list are joined."""
+    """Turn bracketed names in JSON into objects and lists. Both spellings of a list are joined."""
     if isinstance(given, list):
         return [_spelled_out(one) for one in given]
     if not isinstance(given, dict):
@@ -207,7 +206,7 @@ def _spelled_out(given: Any) -> Any:
 
 
 def _path(name: str) -> list[str]:
-    """The parts of a name. Raises Problem for unclosed or too deep brackets."""
+    """Raises Problem for unclosed or too deep brackets."""
     match = PATH.fullmatch(name)
     parts = BRACKETED.findall(match[2]) if match is not None else []
     if (match is None and "[" in name) or len(parts) > DEPTH:
@@ -220,7 +219,7 @@ def _unreadable(name: str) -> Problem:
 
 
 def _put(fields: dict[str, Any], path: list[str], values: list[Any]) -> None:
-    """Add values under a name. Raises Problem if the name is used both as a list and an object, or as a value too."""
+    """Raises Problem if a name is used for different kinds of values."""
     first, *rest = path
     if not rest:
         fields[first] = values[-1] if values else None

@@ -91,7 +91,6 @@ _kept_words = lru_cache(html.KEPT)(_words)
 
 @lru_cache(html.KEPT)
 def _facts(item_id: str, created_at: datetime, modified_at: datetime, is_edited: bool) -> tuple[str, str, str | None]:
-    """The item's address, creation time, and edit time if edited."""
     return html.item_address(item_id), moment(created_at), moment(modified_at) if is_edited else None
 
 
@@ -136,7 +135,7 @@ class Presenter:
         return self._status(item, original, self._status(original, original, None))
 
     def _status(self, item: ItemBody, said: ItemBody, reblog: Status | None, *, is_inside: bool = False) -> Status:
-        """The status of `item` with the content of `said`. `is_inside`: another status quotes it."""
+        """The status of `item` with the content of `said`."""
         accounts, words = self.people, self.said[said.id]
         text = words.rendered
         address, created_at, edited_at = _facts(item.id, item.created_at, item.modified_at, item.is_edited)
@@ -197,7 +196,7 @@ class Presenter:
 
 
 def _quotable(items: Iterable[ItemBody], reader: Reader) -> frozenset[str]:
-    """Ids of the items that the reader may quote. One statement if only followers may quote one of them."""
+    """At most one statement."""
     if not isinstance(reader, User):
         return frozenset()
     own, found = str(reader.pk), []
@@ -220,7 +219,7 @@ def _approval(who: str, *, is_allowed: bool) -> QuoteApproval:
 
 
 def _addressed(items: Iterable[ItemBody], reader: Reader) -> dict[str, list[Mention]]:
-    """The people of each private mention, without its sender. Apps take them as mentioned."""
+    """People of private mentions, whom apps show as mentioned."""
     senders = {item.id: item.sender.id for item in items if item.visibility == Visibility.MENTIONED}
     if not senders or not isinstance(reader, User):
         return {}
@@ -266,7 +265,6 @@ def filter_results(met: Iterable[Listed | Rule]) -> list[FilterResult]:
 
 
 def _filters(items: Iterable[ItemBody], reader: Reader) -> dict[str, Listed]:
-    """The reader's filters by phrase, if any item matches one."""
     if not isinstance(reader, User) or not any(item.filtered for item in items):
         return {}
     return {one.phrase: one for one in filters_of(reader)}

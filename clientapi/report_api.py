@@ -79,7 +79,7 @@ class ReportsView(ClientView):
 
 
 def _reported(params: Params, target_id: int, reporter: User) -> list[Item]:
-    """The reported statuses. Raises NotFound and InvalidError."""
+    """Raises NotFound and InvalidError."""
     ids = params.ids("status_ids", most=REPORTED)
     if not ids:
         raise InvalidError("Validation failed: Choose a status; reports of whole accounts are not offered by this site")
@@ -90,7 +90,7 @@ def _reported(params: Params, target_id: int, reporter: User) -> list[Item]:
 
 
 def _rules(params: Params) -> list[int]:
-    """Ids of the broken rules. Raises InvalidError for an unknown one."""
+    """Raises InvalidError for an unknown rule."""
     known = {rule.id for rule in site.current().rules}
     rules = params.ids("rule_ids", most=len(known) + 1)
     if not known.issuperset(rules):

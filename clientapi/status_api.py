@@ -58,7 +58,7 @@ def own_or_404(text: str, user: User) -> Item:
 
 
 def _signed_in(request: Request) -> User:
-    """The caller of a view that also has methods for strangers. Raises NotAuthenticated."""
+    """Raises NotAuthenticated."""
     if not isinstance(request.user, User):
         raise exceptions.NotAuthenticated("The access token is invalid")
     return request.user
@@ -73,7 +73,7 @@ def _refuse_what_is_not_offered(params: Params) -> None:
 
 
 def _visibility(params: Params) -> Visibility:
-    """The requested visibility. Raises InvalidError for one that the site lacks."""
+    """Raises InvalidError for one that the site lacks."""
     asked = params.text("visibility", most=20) or "public"
     if asked not in WRITTEN_AS:
         raise InvalidError(f"Validation failed: Visibility {asked} {NOT_OFFERED}")
@@ -81,7 +81,7 @@ def _visibility(params: Params) -> Visibility:
 
 
 def _quotable_by(params: Params) -> str | None:
-    """Who may quote the status, or None if not sent. Raises InvalidError."""
+    """None if not sent. Raises InvalidError."""
     return QUOTABLE_BY.get(params.choice("quote_approval_policy", QUOTABLE_BY))
 
 
@@ -97,7 +97,6 @@ def _answered(params: Params, text: str, sender: User) -> Item | None:
 
 
 def _type(ids: list[int], user: User) -> ItemType:
-    """The item type for these media. `publish` checks whether they may be used."""
     if not ids:
         return ItemType.TEXT
     kinds = MediaFile.objects.filter(pk__in=ids, owner_id=user.pk).values_list("kind", flat=True)
@@ -105,7 +104,6 @@ def _type(ids: list[int], user: User) -> ItemType:
 
 
 def _said(params: Params, media: list[int]) -> dict[str, Any]:
-    """The content of a new status."""
     content: dict[str, Any] = {"text": params.text("status", most=ARTICLE_LENGTH)}
     if warning := params.text("spoiler_text", most=WARNING_LENGTH):
         content["warning"] = warning
@@ -204,7 +202,7 @@ class StatusView(OpenView):
 
 
 def _edited(params: Params, item: Item) -> dict[str, Any]:
-    """The content after an edit. Parts not sent stay."""
+    """Parts not sent stay."""
     content = {name: part for name, part in item.content.items() if name not in ("text", "warning", "sensitive")}
     content["text"] = params.text("status", most=ARTICLE_LENGTH, default=item.text)
     warning = params.text("spoiler_text", most=WARNING_LENGTH, default=str(item.content.get("warning", "")))
@@ -218,7 +216,7 @@ def _edited(params: Params, item: Item) -> dict[str, Any]:
 
 
 def _descriptions(params: Params, item: Item) -> dict[str, tuple[str, tuple[float, float]]]:
-    """The description and focus of each medium in an edit. Parts not sent stay."""
+    """By medium. Parts not sent stay."""
     known = {str(entry["id"]): entry for entry in item.media}
     said = {}
     for part in params.parts("media_attributes"):

@@ -165,7 +165,6 @@ def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Messag
 
 
 def _at_home(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[Told]:
-    """News for streams of home."""
     homes: dict[int, list[tuple[Hearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
@@ -183,7 +182,6 @@ def _at_home(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
 
 
 def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[Told]:
-    """News for streams of public items, hashtags and lists."""
     watchers: dict[Watch, list[tuple[Hearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
@@ -288,7 +286,6 @@ def _shapes(
 
 
 def _shown(shape: Shape, item: ItemBody, presenter: Presenter) -> Status:
-    """The status of an item for readers of this shape."""
     seen = _marked(item, shape.marks)
     if shape.inside and seen.shown.quote and seen.shown.quote.item:
         whole = _marked(seen.shown.quote.item, shape.inside.marks)
@@ -298,19 +295,17 @@ def _shown(shape: Shape, item: ItemBody, presenter: Presenter) -> Status:
 
 
 def _quotes(items: Mapping[int, ItemBody]) -> dict[int, ItemBody]:
-    """The quoted item, by item."""
     shown = {item_id: item.shown.quote for item_id, item in items.items()}
     return {item_id: quote.item for item_id, quote in shown.items() if quote and quote.item}
 
 
 def _parts(items: Mapping[int, ItemBody]) -> dict[int, list[ItemBody]]:
-    """By item: the item or its original, and the quoted item."""
+    """By item: itself or its original, and the quoted item."""
     quoted = _quotes(items)
     return {item_id: [item.shown, *filter(None, [quoted.get(item_id)])] for item_id, item in items.items()}
 
 
 def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], Inside]:
-    """The quote, by item and reader."""
     quoted = _quotes(items)
     asked = {(int(items[item].shown.id), reader) for item, reader in pairs if item in quoted}
     if not asked:
@@ -332,7 +327,7 @@ def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -
 def _quotable(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]
 ) -> dict[tuple[int, int], frozenset[str]]:
-    """By item and reader: the item and its quoted item, if the reader may quote them."""
+    """By item and reader: what of the item and its quoted item the reader may quote."""
     parts = _parts(items)
     asked = {
         (reader, int(part.sender.id))
@@ -352,7 +347,6 @@ def _quotable(
 
 
 def _marks(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Marks]:
-    """Readers' marks on items, if any."""
     rows = fetch(
         MARKS, {"items": id_array(item for item, _ in pairs), "readers": id_array(reader for _, reader in pairs)}
     )
@@ -360,7 +354,6 @@ def _marks(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Marks]:
 
 
 def _marked(item: ItemBody, did: Marks) -> ItemBody:
-    """The item's body with these marks."""
     fields = dict(zip(("liked", "reposted", "bookmarked"), did, strict=True))
     original = msgspec.structs.replace(item.repost_of, **fields) if item.repost_of else None
     return msgspec.structs.replace(item, repost_of=original, **fields)
@@ -425,7 +418,6 @@ def _met(
 
 
 def _with_filters(status: Status, met: Sequence[Rule]) -> Status:
-    """The status, and its original, with these filters."""
     results = filter_results(met)
     reblog = msgspec.structs.replace(status.reblog, filtered=results) if status.reblog else None
     return msgspec.structs.replace(status, filtered=results, reblog=reblog)
@@ -433,7 +425,6 @@ def _with_filters(status: Status, met: Sequence[Rule]) -> Status:
 
 # --- News of one user ---------------------------------------------------------------------------------
 def _personal(hearers: Sequence[Hearer], entries: Sequence[Entry]) -> Iterator[tuple[int, Hearer, bytes]]:
-    """Notifications, and changes of filters."""
     by_reader: dict[int, list[Hearer]] = {}
     for hearer in hearers:
         by_reader.setdefault(hearer.reader, []).append(hearer)

@@ -72,7 +72,7 @@ def _once(request: Request, name: str) -> str:
 
 
 def _elsewhere(request: Request) -> HttpResponse:
-    """A redirect to the stream process. Raises OutageError if it has no port of its own."""
+    """Redirect to the stream process. Raises OutageError if it has no port of its own."""
     if not settings.STREAM_PORT:
         raise OutageError
     host, _port = split_domain_port(request.get_host())
@@ -81,7 +81,6 @@ def _elsewhere(request: Request) -> HttpResponse:
 
 
 def _answer(held: frozenset[str], hearer: Hearer, text: str) -> tuple[Hearer, bytes]:
-    """The hearer after a client's message, and an error message if refused."""
     try:
         return heard(hearer, msgspec.json.decode(text), held), b""
     except (msgspec.DecodeError, RecursionError):

@@ -69,7 +69,7 @@ class TagView(OpenView):
 
 
 def _tags(params: Params, name: str) -> tuple[str, ...]:
-    """The distinct hashtags of a list. Invalid words are ignored, because no item has them."""
+    """Invalid words are ignored, because no item has them."""
     tags = (canonical_tag(word.removeprefix("#")) for word in params.words(name)[:TAGS])
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 

@@ -91,7 +91,6 @@ def _tell(request: PageRequest, reader: User, app: ClientApp, asked: list[str]) 
 
 
 def _led_back(address: str, app: ClientApp) -> HttpResponse:
-    """A redirect to an address that the app registered."""
     response: HttpResponse = OAuth2ResponseRedirect(address, app.get_allowed_schemes())
     return response
 
@@ -111,13 +110,11 @@ def _question(request: PageRequest, app: ClientApp, asked: list[str], credential
 
 
 def _place(address: str) -> str:
-    """Where an address leads, in words: a host, or a program's scheme."""
     parts = urlsplit(address)
     return parts.netloc if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 
 
 def _source(address: str) -> str:
-    """Where an address leads, for a Content-Security-Policy."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 
@@ -130,7 +127,7 @@ def _refused(request: PageRequest) -> HttpResponse:
 
 
 def _denied(request: PageRequest, app: ClientApp, credentials: dict[str, Any]) -> HttpResponse:
-    """The answer to a "no". The app gets it if it has an address."""
+    """Tell the app, if it has an address."""
     address = credentials["redirect_uri"]
     if address == OUT_OF_BAND:
         return show(request, "clientapi/refused.html", {"is_denied": True})

@@ -99,7 +99,7 @@ class _Post(msgspec.Struct):
 
 
 class _File:
-    """One file, as numbered lines of text. `wrong` makes the error of the current line."""
+    """Numbered lines of text. `wrong` makes the error of the current line."""
 
     def __init__(self, path: Path, *, quiet: bool) -> None:
         self.path = path
@@ -144,7 +144,7 @@ class _File:
         return self._part(stream)
 
     def _part(self, stream: gzip.GzipFile) -> bytes:
-        """The next line or its beginning. Empty at the end, also of a truncated file."""
+        """Empty at the end, also of a truncated file."""
         try:
             return stream.readline(LINE_BYTES)
         except EOFError:
@@ -154,7 +154,6 @@ class _File:
         return b""
 
     def table(self, *columns: str) -> Iterator[dict[str, str]]:
-        """The rows of a CSV file with these columns."""
         with closing(self._lines()) as lines:  # closes the file after an error too
             rows = cells(lines, lambda error: self.tell(self.wrong(error, "csv")))
             header = next(rows, [])
@@ -309,7 +308,7 @@ class Dataset:
 
 
 def _check(post: _Post) -> None:
-    """Raise ContentError unless an item may have this text and this number of media."""
+    """Raises ContentError."""
     places = [str(place) for place, _ in enumerate(post.media, start=1)]
     kind = ItemType.IMAGE if places else ItemType.TEXT
     check_content(kind, {"text": post.text, "media": places})

@@ -352,7 +352,6 @@ def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str
 
 
 def _level(hours: int) -> int:
-    """The level of a user last seen this many hours ago."""
     ages = sorted(settings.LEVEL_AGES.items(), reverse=True)
     return next((level for level, age in ages if timedelta(hours=hours) < age), Level.DORMANT)
 
@@ -436,7 +435,6 @@ def _liked_by_all(chance: random.Random, sender: User, said: list[Item], reposte
 
 
 def _likes(chance: random.Random, users: list[User], items: list[Item], now: datetime) -> list[Like]:
-    """A few likes for most public items, many for some, each after its item."""
     likes = []
     for item in items:
         if item.repost_of or item.visibility != Visibility.PUBLIC:
@@ -453,7 +451,6 @@ def _likes(chance: random.Random, users: list[User], items: list[Item], now: dat
 
 
 def _counts(items: list[Item], likes: list[Like]) -> None:
-    """Set the counts that items.actions would have stored."""
     counted: dict[int, ItemCounts] = {}
 
     def of(item_id: int) -> ItemCounts:

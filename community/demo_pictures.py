@@ -237,7 +237,6 @@ def _decoding() -> Iterator[None]:
 
 
 def _featured(posts: Sequence[Item]) -> Iterator[Plan]:
-    """The features. Those without pictures are applied at once."""
     for feature in FEATURES:
         own = [one for one in posts if one.sender.username == feature.username and one.visibility == Visibility.PUBLIC]
         if feature.age >= len(own):

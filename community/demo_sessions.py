@@ -81,7 +81,6 @@ def plan(follows: Sequence[Follow], *, now: datetime) -> None:
 
 
 def _series(show: Show, host: User, now: datetime) -> list[LiveSession]:
-    """A show's replays, and its live or next session."""
     last, period, length = now - show.ago * MINUTE, show.period * MINUTE, show.length * MINUTE
     is_on = show.ago < show.length
     first = 1 if is_on else 0

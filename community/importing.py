@@ -89,7 +89,7 @@ def load(
 
 
 def _settle(record: Import, say: Callable[[str], None]) -> None:
-    """What a data set needs besides its rows. Can be repeated."""
+    """Can be repeated."""
     say("sorting out the tables ...")
     vacuum(say)
     filling.recommend()
@@ -152,7 +152,6 @@ def _lock(say: Callable[[str], None]) -> None:
 
 
 def _new_ids(users: list[Named]) -> dict[int, int]:
-    """New user ids by the data set's ids."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence('accounts_user', 'id')) FROM generate_series(1, %s)",
@@ -249,7 +248,6 @@ def _copy_posts(dataset: Dataset, pictures: Pictures, user_ids: dict[int, int]) 
 def _shown(
     pictures: Pictures, item_ids: list[int], posts: list[PostRow], user_ids: dict[int, int]
 ) -> dict[int, list[MediaFile]]:
-    """The media of items, marked as used."""
     shown = {}
     for item_id, post in zip(item_ids, posts, strict=True):
         if post.media:
@@ -287,7 +285,6 @@ def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
 
 
 def _is_taken(item_id: int, known: set[int], taken: set[int]) -> bool:
-    """Whether an item has the id. Each millisecond is looked up once."""
     first = item_id >> ids.SEQUENCE_BITS << ids.SEQUENCE_BITS
     if first not in known:
         known.add(first)
@@ -296,7 +293,6 @@ def _is_taken(item_id: int, known: set[int], taken: set[int]) -> bool:
 
 
 def _taken(firsts: Iterable[int]) -> set[int]:
-    """The ids of items in these milliseconds."""
     # OFFSET 0 forces an index probe each. During a load autovacuum may record the table as empty. Then the planner
     # would compare every item with every id.
     with connection.cursor() as cursor:

@@ -90,7 +90,6 @@ class Pictures:
 
     @contextmanager
     def _told(self, wrong: Callable[[str], LineError], path: str) -> Iterator[None]:
-        """Report what goes wrong with a file, and continue."""
         try:
             yield
         except BusyError:

@@ -77,7 +77,6 @@ def _written(text: str) -> str:
 
 
 def _ascii(letter: str) -> str:
-    """A character in ASCII: letters, a space, or empty."""
     if letter.isascii():
         return letter
     known = _ASCII.get(letter.lower())

@@ -97,7 +97,6 @@ class Naming:
                 yield Named(row, username, shown)
 
     def _first(self, row: UserRow) -> list[str]:
-        """The names of a row to ask PostgreSQL about."""
         known = self._remembered.get(row.id)
         own = list(islice(candidates(row.name, row.id), 2))
         return [*own, known] if known and is_permitted(known) else own
@@ -118,7 +117,6 @@ def _forms(name: str) -> set[str]:
 
 
 def _loaded(users: list[UserRow]) -> dict[int, set[str]]:
-    """Lower-case names of users that were loaded earlier with these ids."""
     found: dict[int, set[str]] = {}
     for original_id, username, shown in fetch(LOADED, [[row.id for row in users]]):
         found.setdefault(original_id, set()).update({username, shown.lower()} - {""})
@@ -126,7 +124,7 @@ def _loaded(users: list[UserRow]) -> dict[int, set[str]]:
 
 
 def _read(path: Path) -> dict[int, str]:
-    """The usernames by id in the file; empty if there is no file. Raises DatasetError."""
+    """Empty without a file. Raises DatasetError."""
     names: dict[int, str] = {}
     try:
         with path.open(encoding="utf-8", newline="") as file:

@@ -64,7 +64,6 @@ class Report:
             self._rows.writerow(problem)
 
     def __str__(self) -> str:
-        """The first problems, one per line, and the number of each kind."""
         said = [str(problem) for problem in self.first]
         if len(self) > len(said):
             said += [f"... and {len(self) - len(said):,} more. Of each kind:"]

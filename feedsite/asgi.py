@@ -65,7 +65,7 @@ class Application:
         self.hub: Hub | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer a request, or start and stop the hub with the server."""
+        """Serve one connection, or the server's lifespan."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
@@ -129,7 +129,6 @@ class Application:
         return response
 
     async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[Connection, Admission]:
-        """A connection and its admission, or a refusal."""
         hub, asked_at = self._hub(), time.monotonic()
         try:
             async with asyncio.timeout(WAIT_SECONDS):
@@ -166,7 +165,7 @@ class Application:
 
 
 async def _is_gone(receive: Receive) -> None:
-    """Wait until the client disconnects. Bodies are ignored: no request here has one."""
+    """Bodies are ignored: no request here has one."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

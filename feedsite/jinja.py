@@ -59,7 +59,7 @@ def environment(**options: Any) -> Environment:
         return drawn(name, get_language())
 
     def fields_of(form: ItemForm) -> Markup:
-        """The fields of a composer. Empty ones are rendered once per language."""
+        """Empty ones are rendered once per language."""
         if form.is_empty:
             return empty_fields(get_language())
         return Markup(made.get_template("items/_fields.html").render(form=form))  # noqa: S704

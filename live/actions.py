@@ -315,7 +315,6 @@ def _show(session: LiveSession, now: datetime) -> bool:
 
 
 def _remind(session: LiveSession) -> None:
-    """Send reminders, if any, after a visible session has started."""
     if fetch(REMINDERS_DUE, {"session": session.pk}):
         transaction.on_commit(partial(enqueue, "live.remind", session.pk))
 
@@ -382,7 +381,6 @@ def _said(session: LiveSession) -> str:
 
 
 def _described(cover: dict[str, Any] | None) -> str:
-    """A cover's description."""
     return str(cover.get("description", "")) if cover else ""
 
 
@@ -433,7 +431,6 @@ def _lock(host_id: int, *, is_new: bool = False) -> None:
 
 
 def _held(session: LiveSession) -> LiveSession:
-    """The current session, locked until the transaction ends."""
     host_id = session.host_id or LiveSession.objects.values_list("host", flat=True).get(pk=session.pk)
     _lock(host_id)
     return LiveSession.objects.select_related("host").get(pk=session.pk)

@@ -178,7 +178,6 @@ class SessionForm(forms.Form):
         self._say_cover("")
 
     def _say_cover(self, number: str) -> None:
-        """Let the redisplayed form name this picture."""
         data: Any = self.data.copy()  # type: ignore[attr-defined]  # a QueryDict
         data["cover"] = number
         self.data = data

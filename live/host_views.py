@@ -122,7 +122,6 @@ def plan(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _refuse(form: SessionForm, error: ValidationError) -> None:
-    """Show why a form was refused. Errors of the picture go to its field."""
     fields = dict(error.error_dict) if hasattr(error, "error_dict") else {}
     if covers.FIELD in fields:
         form.add_error("picture", fields.pop(covers.FIELD))

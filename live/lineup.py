@@ -157,8 +157,6 @@ def apply(host_id: int) -> bool:
 
 
 class _Row(NamedTuple):
-    """A row of `CURRENT`."""
-
     generation: int | None
     version: int
     session_id: int | None
@@ -166,7 +164,6 @@ class _Row(NamedTuple):
 
 
 def _current(host_id: int) -> tuple[int | None, int, list[Scheduled]]:
-    """The policy's generation, the host's version (0: no host), and the lineup."""
     rows = fetch(CURRENT, {"host": host_id}, into=_Row._make)
     if not rows:
         return None, 0, []

@@ -30,7 +30,6 @@ def purge(*, user_id: int, limit: int) -> int:
 
 @transaction.atomic
 def _sessions(user_id: int, limit: int) -> int:
-    """Delete some sessions under the host's lock, and finally the host's row."""
     held = Host.objects.select_for_update(no_key=True).filter(pk=user_id).first()
     if held is None:
         return 0

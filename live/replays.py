@@ -110,8 +110,6 @@ def deliver_anew(*, session: LiveSession) -> None:
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
 class _Claim(NamedTuple):
-    """A row of `CLAIM`: one attempt at a delivery."""
-
     position: int
     host_id: int
     revision: int

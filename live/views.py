@@ -63,7 +63,6 @@ def live(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _restarted(request: PageRequest, reader: User, size: int, now: datetime) -> HttpResponse:
-    """The list from the top, instead of a page of an expired walk."""
     notice = _("The list was too old and starts again from the top.")
     if not wants_part(request):
         messages.info(request, notice)
@@ -102,7 +101,6 @@ def _answer(request: PageRequest, page: Page, size: int, context: dict[str, Any]
 
 
 def _following(page: Page, size: int) -> str:
-    """Beginning of the next page's query."""
     named = {"session_id": page.session_id or "", "page_size": str(size) if size != PAGE else ""}
     query = urlencode({name: value for name, value in named.items() if value})
     return f"{query}&" if query else ""
@@ -136,20 +134,17 @@ def poll() -> dict[str, Any]:
 
 # --- Parameters ------------------------------------------------------------------------------------------
 def _ids(text: str) -> list[int]:
-    """Ids separated by commas. Invalid ones are ignored."""
     found = (parse_id(part) for part in text[: SHOWN * 20].split(","))
     return [one for one in found if one is not None][:SHOWN]
 
 
 def _versions(text: str) -> dict[int, int]:
-    """Parses `ID:VERSION,…`."""
     pairs = [part.partition(":")[::2] for part in text[: SHOWN * 30].split(",")]
     known = ((parse_id(pk), parse_id(version)) for pk, version in pairs)
     return dict([(pk, version) for pk, version in known if pk is not None and version is not None][:SHOWN])
 
 
 def _look(asked: Any) -> tuple[str, str | None]:
-    """The look of the requested card, and the state it was shown as."""
     look, shown_as = asked.get("look", ""), asked.get("as", "")
     return look if look in LOOKS else "card", shown_as if shown_as in State.values else None
 
@@ -194,9 +189,6 @@ def show_session(request: PageRequest, session_id: int) -> HttpResponse:
 
 
 def _card(session: SessionBody, look: str, reader: User | AnonymousUser) -> dict[str, Any]:
-    """The context of a card. On the session's own page also the host, the relation to them, and the number of
-    reminders.
-    """
     context: dict[str, Any] = {"session": session, "look": look}
     if look == "whole":
         host = User.objects.get(pk=session.host.id)

@@ -299,7 +299,6 @@ class Walk:
         return sorted(found, reverse=True)[:count]
 
     def _verify(self, chunk: list[int], positions: list[int] | None, count: int, held: set[int]) -> None:
-        """Verify the candidates, and pass those that certainly come next."""
         context, replays = self.context, positions is not None
         rows = fetch(
             VERIFY,
@@ -362,7 +361,6 @@ class Walk:
             self.news.commands.append(Replays(self.reader.pk).forget(members, window))
 
     def _pull(self, held: set[int]) -> None:
-        """Fill the page with replays from PostgreSQL."""
         self.sources.add("sql")
         count = self.wanted
         rows = pull_bodies(self.reader.pk, below=self.below, count=count, held=id_array(held))

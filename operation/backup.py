@@ -240,7 +240,6 @@ def _media() -> Iterator[Stored]:
 
 
 def _framed(data: bytes) -> bytes:
-    """The data with its length before it."""
     return len(data).to_bytes(8, "big") + data
 
 
@@ -334,7 +333,6 @@ def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
 
 
 def _restore_media(archive: zipfile.ZipFile, progress: Progress) -> None:
-    """Add the backup's files to the existing ones."""
     for member in archive.namelist():
         name = member.removeprefix(MEDIA)
         if member.startswith(MEDIA) and NAME.fullmatch(name):
@@ -370,7 +368,6 @@ def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
 
 
 def _run_statements(archive: zipfile.ZipFile, progress: Progress, database: str = "") -> None:
-    """Run the dump in one transaction, in the site's database or another on its server."""
     # pg_restore itself would fail on a setting that servers before TIMEOUTS_SINCE do not know.
     psql = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]
     with (
@@ -490,7 +487,6 @@ def check(path: Path, *, progress: Progress) -> Checked:
 
 @contextmanager
 def _scratch_database() -> Iterator[str]:
-    """A temporary database on the site's server. Raises BackupError."""
     name = f"{connection.settings_dict['NAME']}_check_{secrets.token_hex(4)}"
     quoted = connection.ops.quote_name(name)
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as session:
@@ -574,7 +570,6 @@ def missing_client() -> str:
 
 
 def _major(path: Path) -> int:
-    """The program's major version, or 0 if unknown."""
     done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     match = re.search(r"\(PostgreSQL\) (\d+)", done.stdout)
     return int(match[1]) if match else 0

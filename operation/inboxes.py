@@ -150,8 +150,6 @@ class Saving:
 
 
 class _Sampled(NamedTuple):
-    """A row of `SAMPLE`: a reader, and items per day from their followees."""
-
     user_id: int
     level: int
     followees: int

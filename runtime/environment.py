@@ -71,7 +71,6 @@ def checked() -> Options:
 
 
 def _refusal(place: str, errors: Sequence[Any]) -> str:
-    """The error message for one setting. `place` is its variable or field."""
     if errors[0]["type"] == RULE:
         return str(errors[0]["msg"])
     name = next(variable for variable, field in VARIABLES.items() if place in (variable, field))

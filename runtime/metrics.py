@@ -79,12 +79,10 @@ def _seconds(name: str, text: str, *labels: str) -> Histogram:
 
 
 def _latest(name: str, text: str, *labels: str) -> Gauge:
-    """A gauge of the newest value of all processes."""
     return Gauge(name, text, labels, registry=registry, multiprocess_mode="mostrecent")
 
 
 def _living(name: str, text: str, *labels: str) -> Gauge:
-    """The sum over living processes."""
     return Gauge(name, text, labels, registry=registry, multiprocess_mode="livesum")
 
 

@@ -84,7 +84,6 @@ class Queue:
         self.changed.notify()
 
     def _late(self, now: float) -> list[Waiting]:
-        """Remove requests that waited too long."""
         late: list[Waiting] = []
         probes: list[Waiting] = []
         while self.waiting and now - self.waiting[0].since > self.seconds:

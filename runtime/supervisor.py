@@ -159,7 +159,6 @@ class Supervisor:
                     signal.signal(each, handler)
 
     def _seconds(self) -> float:
-        """Seconds until something is due."""
         now = time.monotonic()
         return min([1.0, *(max(0.0, each.retry_at - now) for each in self.children if each.process is None)])
 
@@ -188,7 +187,7 @@ class Supervisor:
         return "done"
 
     def _turn(self, program: Child, new: Program | None) -> str:
-        """Replace a program with the new one. Return an error or empty."""
+        """Return an error or empty."""
         if new is None:
             return "is none of the programs of the version on the disk"
         if program.port:
@@ -200,9 +199,7 @@ class Supervisor:
         return "ended at once, and is tried again" if new.has_ended() else ""
 
     def _follow(self, program: Child, new: Program) -> str:
-        """Start the new program beside the old one, and stop that once the new one listens. Return an error or
-        empty.
-        """
+        """Start the new program beside the old one. Return an error or empty."""
         self._start(new)
         self.pass_until(lambda: new.has_ended() or listens(new), TURN_SECONDS)
         if new.has_ended() or not listens(new):
@@ -214,7 +211,6 @@ class Supervisor:
         return ""
 
     def _replace(self, program: Child, new: Program) -> None:
-        """Keep the new program in the list."""
         self.children = [new if each is program else each for each in self.children]
 
     def pass_until(self, condition: Callable[[], bool], seconds: float) -> None:
@@ -240,7 +236,6 @@ class Supervisor:
 
     # --- All of them -------------------------------------------------------------------------------------
     def _tend_if_due(self) -> None:
-        """Call `tend` at most once a second."""
         if time.monotonic() > self.tended_at + 1:
             self.tend()
             self.tended_at = time.monotonic()

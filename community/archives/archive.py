@@ -106,7 +106,7 @@ def medium(folder: Path, url: str) -> Path | None:
 
 
 def _target(name: str) -> str | None:
-    """The name of the unpacked file, or None to skip it."""
+    """None for a file to skip."""
     name = name.replace("\\", "/")
     if "\0" in name or ".." in name.split("/") or len(name) > 1_000:
         return None
@@ -139,7 +139,6 @@ class _Room:
         self._unread = bounds.total + (64 << 20)  # plus headers and padding
 
     def counted(self, stream: IO[bytes] | gzip.GzipFile) -> IO[bytes]:
-        """The stream with a limit on its bytes."""
         return io.BufferedReader(_Counted(stream, self._unread), CHUNK_BYTES)
 
     def save(self, stream: IO[bytes], path: Path) -> None:
@@ -177,11 +176,9 @@ class _Counted(io.RawIOBase):
         self._stream, self._left = stream, most
 
     def readable(self) -> bool:
-        """True."""
         return True
 
     def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # of the ways to write it
-        """Read the next bytes. Raises ArchiveError."""
         try:
             part = self._stream.read(len(buffer))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -211,7 +208,6 @@ def _save(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, room: _Ro
 
 
 def _is_plain(info: zipfile.ZipInfo) -> bool:
-    """True for a regular file, not encrypted, with a usual compression."""
     mode = info.external_attr >> 16
     is_file = not info.is_dir() and (not stat.S_IFMT(mode) or stat.S_ISREG(mode))
     return is_file and not info.flag_bits & 1 and info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -283,12 +279,10 @@ class _Tar(tarfile.TarFile):
     _in_a_row = _kept_bytes = 0
 
     def next(self) -> tarfile.TarInfo | None:
-        """The next member. Raises ArchiveError."""
         self._in_a_row = 0
         return super().next()
 
     def count(self, header: tarfile.TarInfo) -> None:
-        """Count an extended header. Raises ArchiveError above the limit."""
         self._in_a_row += 1
         if header.type == tarfile.XGLTYPE:
             self._kept_bytes += header.size

@@ -40,7 +40,7 @@ def bring(row: ArchiveImport, folder: Path) -> None:
 
 
 def _actor(path: Path) -> _Actor:
-    """The actor, or an empty one if the file is missing, too long or invalid."""
+    """Empty if the file is missing, too long or invalid."""
     try:
         data = path.read_bytes() if path.stat().st_size <= ACTOR_BYTES else b""
         return msgspec.json.decode(data, type=_Actor)
@@ -49,7 +49,7 @@ def _actor(path: Path) -> _Actor:
 
 
 def _words(user: User, folder: Path) -> int:
-    """Set name, bio and fields that are empty. Return how many the site refuses."""
+    """Return how many parts the site refuses."""
     actor = _actor(folder / "actor.json")
     name = beginning(" ".join(actor.name.split()), NAME_LENGTH) if isinstance(actor.name, str) else ""
     bio = beginning(text_of(actor.summary), BIO_LENGTH) if isinstance(actor.summary, str) else ""
@@ -70,7 +70,6 @@ def _words(user: User, folder: Path) -> int:
 
 
 def _pairs(actor: _Actor) -> list[Pair]:
-    """The actor's profile fields, cut to the site's limits."""
     found = actor.attachment if isinstance(actor.attachment, list) else []
     named = [(one.get("name"), one.get("value")) for one in found if isinstance(one, dict)]
     texts = [
@@ -81,7 +80,7 @@ def _pairs(actor: _Actor) -> list[Pair]:
 
 
 def _faces(user: User, folder: Path) -> int:
-    """Set avatar and header if the user has none. Return how many the site refuses."""
+    """Return how many pictures the site refuses."""
     refused = 0
     for name, use, there in (("avatar", Use.AVATAR, user.avatar), ("header", Use.BANNER, user.banner)):
         path = folder / name

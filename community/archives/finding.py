@@ -130,7 +130,7 @@ def moment(text: str) -> datetime | None:
 
 
 def _time(item: bytes) -> float:
-    """The item's Unix time, or 0 if unknown."""
+    """0 if unknown."""
     found = _PUBLISHED.search(item)
     said = moment(found[1].decode()) if found else None
     try:

@@ -91,7 +91,7 @@ def _claimed(row: ArchiveImport) -> bool:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[int]:
-    """Lock a folder and yield the handle. Raises TakenError, also if the folder is on another machine."""
+    """Lock a folder. Raises TakenError, also if it is on another machine."""
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
@@ -106,7 +106,7 @@ def _alone(folder: Path) -> Iterator[int]:
 
 
 def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
-    """Unpack the archive if needed, then import the next parts. Return whether the import ended."""
+    """Return whether the import ended."""
     if row.total is None:
         try:
             _prepare(row, folder, lock)
@@ -158,8 +158,6 @@ def _end(row: ArchiveImport, failure: str = "") -> None:
 # --- One part --------------------------------------------------------------------------------------------
 @dataclass
 class _Part(Tally):
-    """The importable posts of a part, and its counts."""
-
     posts: list[Post] = field(default_factory=list)
     media: dict[str, Shown] = field(default_factory=dict)
     """By the post's origin."""
@@ -168,7 +166,7 @@ class _Part(Tally):
 
 
 def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
-    """Import a part, and store the progress in the same transaction. Raises StoppedError."""
+    """One transaction with the progress. Raises StoppedError."""
     raw = posts.items(row.done, PART)
     part = _read(row, raw)
     for post in part.posts:
@@ -198,7 +196,6 @@ def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
 
 
 def _read(row: ArchiveImport, raw: list[bytes]) -> _Part:
-    """The posts of a part that are new, and the items that they may reply to or quote."""
     part = _Part()
     for item in raw:
         try:
@@ -219,12 +216,11 @@ def _read(row: ArchiveImport, raw: list[bytes]) -> _Part:
 
 
 def _parent(part: _Part, post: Post) -> Item | Post | None:
-    """The parent item, or the post of this part that will become it."""
     return part.items.get(post.parent) or next((one for one in part.posts if one.origin == post.parent), None)
 
 
 def _bring(row: ArchiveImport, user: User, part: _Part, post: Post) -> None:
-    """Publish a post at its original time. Raises LeftOutError."""
+    """Raises LeftOutError."""
     parent = part.items.get(post.parent)
     if post.parent and parent is None:
         raise LeftOutError("reply")
@@ -269,7 +265,6 @@ def _content(post: Post, pictures: Shown | None) -> dict[str, object]:
 
 
 def _note(row: ArchiveImport, part: _Part, count: int) -> None:
-    """Store the progress, in the part's transaction."""
     came = [part.media[origin] for origin in part.items if origin in part.media]
     row.done += count
     row.brought += part.brought
@@ -282,12 +277,11 @@ def _note(row: ArchiveImport, part: _Part, count: int) -> None:
 
 # --- One part of a list ----------------------------------------------------------------------------------
 def _next_list(row: ArchiveImport) -> Listed | None:
-    """The first unfinished list."""
     return next((kind for kind, progress in row.progress().items() if progress.done < progress.total), None)
 
 
 def _list_part(row: ArchiveImport, kind: Listed, lists: Lists) -> None:
-    """Import a part of a list, and store the progress in the same transaction. Raises StoppedError."""
+    """One transaction with the progress. Raises StoppedError."""
     with transaction.atomic():
         locked, user = _locked(row)
         progress = locked.progress()[kind]
@@ -319,7 +313,6 @@ def sweep() -> int:
 
 
 def _tidy() -> None:
-    """Remove folders on this machine that no running import needs."""
     place = folder_of("")
     folders = {path.name: path for path in place.iterdir()} if place.is_dir() else {}
     running = set(ArchiveImport.objects.filter(folder__in=folders, finished_at=None).values_list("folder", flat=True))

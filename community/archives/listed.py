@@ -63,8 +63,6 @@ class ListError(ValueError):
 
 
 class _Named(msgspec.Struct):
-    """A whole post as an entry."""
-
     id: str = ""
 
 
@@ -88,7 +86,6 @@ class _Part(Tally):
     requested: int = 0
 
     def count(self, is_new: bool) -> None:
-        """Count an entry that was done, or was so already."""
         if is_new:
             self.brought += 1
         else:
@@ -155,7 +152,7 @@ def _addresses(file: IO[bytes], most: int) -> Iterator[str]:
 
 
 def _count(path: Path) -> int:
-    """The number of entries, up to `COUNTED`. Raises ListError."""
+    """Up to `COUNTED`. Raises ListError."""
     try:
         with path.open("rb") as file:
             return sum(1 for _ in islice(finding.found(file, BRACKETS), COUNTED))
@@ -190,7 +187,6 @@ def bring(user: User, kind: Listed, entries: Sequence[Entry], progress: Progress
 
 
 def _relate(user: User, kind: Kind, lines: Sequence[Line], part: _Part) -> None:
-    """Follow, block, mute and fill lists, by the rules for uploaded CSV files."""
     for line, outcome in importing.do(user=user, kind=kind, lines=lines):
         if outcome == "requested":
             part.requested += 1
@@ -201,7 +197,6 @@ def _relate(user: User, kind: Kind, lines: Sequence[Line], part: _Part) -> None:
 
 
 def _keep(user: User, kind: Listed, addresses: Sequence[str], part: _Part) -> None:
-    """Pin, like or bookmark posts of this site."""
     posts = _posts(user, addresses)
     known: list[str] = []
     for address in addresses:
@@ -226,7 +221,6 @@ def _absence(address: str) -> str:
 
 
 def _posts(user: User, addresses: Sequence[str]) -> dict[str, Item]:
-    """The visible posts of this site at these addresses."""
     origins = {digest(address): address for address in addresses}
     numbers = {address: number for address in addresses if (number := item_id_at(address))}
     brought = BroughtItem.objects.filter(user=user, origin__in=origins, item__status=Status.PUBLISHED)

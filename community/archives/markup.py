@@ -37,7 +37,6 @@ class _Text:
         self._silent = self._pre = 0
 
     def read(self, said: str) -> str:
-        """Convert HTML to text."""
         done = 0
         for tag in _TAG.finditer(said):
             self._words(said[done : tag.start()])
@@ -76,7 +75,7 @@ class _Text:
             self._say(_linked(words, self._href, self._class.split()))
 
     def _words(self, said: str) -> None:
-        """Add text. Line feeds only count in `<pre>`."""
+        """Line feeds only count in `<pre>`."""
         if not said or self._silent:
             return
         if self._pre:
@@ -97,7 +96,6 @@ def text_of(said: str) -> str:
 
 
 def _at_home(text: str, host: str) -> str:
-    """`text` with the host added to names without one."""
     if not host or "@" not in text:
         return text
     return "".join(
@@ -124,7 +122,6 @@ def _linked(words: str, href: str, classes: list[str]) -> str:
 
 
 def _address(href: str) -> str:
-    """The link's web address, or empty."""
     href = href.strip()
     try:
         parts = urlsplit(href)

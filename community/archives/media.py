@@ -52,7 +52,6 @@ def shown(user_id: int, folder: Path, post: Post) -> Shown:
 
 
 def _fits(found: Shown, kind: Kind) -> bool:
-    """Whether another file of this kind may be added."""
     if not found.rows:
         return True
     return kind == Kind.IMAGE and found.type == ItemType.IMAGE and len(found.rows) < MEDIA_AN_ITEM

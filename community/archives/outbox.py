@@ -143,7 +143,7 @@ def post_of(item: bytes) -> Post:
 
 
 def _text(value: Any) -> str:
-    """A string, or the only string of a list, else empty."""
+    """A string, or the only string of a list."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return value if isinstance(value, str) else ""
@@ -158,7 +158,6 @@ def _is_true(value: Any) -> bool:
 
 
 def _words(note: _Object) -> str:
-    """The text, with an article's title and a poll's options."""
     text = text_of(_text(note.content) or _only(note.contentMap))
     title = " ".join(text_of(_text(note.name)).split()) if _text(note.type) == "Article" else ""
     parts = ("" if text.startswith(title) else title, text, _poll(note))
@@ -166,7 +165,6 @@ def _words(note: _Object) -> str:
 
 
 def _only(texts: Any) -> str:
-    """The text, if it is in only one language."""
     return _text(next(iter(texts.values()))) if isinstance(texts, dict) and len(texts) == 1 else ""
 
 
@@ -195,7 +193,6 @@ def _language(said: Any) -> str:
 
 
 def _poll(note: _Object) -> str:
-    """The options of a poll, one per line, without votes."""
     for several in (note.oneOf, note.anyOf):
         named = [one.get("name") for one in _listed(several)[:OPTIONS] if isinstance(one, dict)]
         options = [option for name in named if (option := said(_text(name), 200))]
@@ -205,7 +202,6 @@ def _poll(note: _Object) -> str:
 
 
 def _listed(value: Any) -> list[Any]:
-    """A list, or a value as a list of one."""
     return value if isinstance(value, list) else [value]
 
 

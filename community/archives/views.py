@@ -41,7 +41,6 @@ def archive(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _begun(reader: User, form: ArchiveForm) -> bool:
-    """Queue the uploaded archive, or add an error to the form."""
     fields = form.cleaned_data
     try:
         with fields["file"].open("rb") as file:

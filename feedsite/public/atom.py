@@ -57,7 +57,6 @@ def feed_of(person: User, items: Sequence[ItemBody], site: str, path: str) -> st
 
 
 def _quoted(item: ItemBody, site: str) -> str:
-    """The quoted item as HTML, unless the quote has a warning."""
     quoted = item.quote.item if item.quote and not item.warning else None
     if quoted is None:
         return ""

@@ -73,7 +73,6 @@ def _known(reader: User | AnonymousUser, name: str) -> list[User]:
 
 
 def _narrower(query: str, reader: User | AnonymousUser) -> list[tuple[str, str]]:
-    """Narrower queries than this one, if it is plain words."""
     words = query.split()
     if not words or any(mark in query for mark in '"“”#:@'):
         return []

@@ -69,7 +69,6 @@ def strangers(request: PageRequest) -> OpenPage:
 
 
 def _pictured(items: Sequence[ItemBody]) -> list[ItemBody]:
-    """Full rows of posts with an unveiled picture, one per sender."""
     found: dict[str, ItemBody] = {}
     for item in items:
         if item.media and not item.media[0].is_video and not item.is_veiled:
@@ -173,5 +172,4 @@ def manifest(request: HttpRequest) -> JsonResponse:
 
 
 def _site(request: HttpRequest) -> str:
-    """The prefix of absolute addresses, escaped for XML."""
     return escape(f"{request.scheme}://{request.get_host()}")

@@ -49,7 +49,6 @@ def _secret_key() -> Findings:
 
 
 def _of_the_web(public: list[str]) -> Findings:
-    """Check hosts, HTTPS and proxy."""
     yield judge(
         "hosts",
         ", ".join(settings.ALLOWED_HOSTS) or "none",
@@ -104,7 +103,6 @@ def _sent_by_nginx() -> Finding:
 
 
 def _deployment() -> Findings:
-    """Django's own deployment checks."""
     for message in checks.run_checks(include_deployment_checks=True):
         if not message.is_silenced() and not str(message.id).startswith("feedsite."):  # reported above
             todo = message.hint or "See `manage.py check --deploy`."

@@ -188,7 +188,6 @@ def old_rows(*, staged: int = STAGED) -> Findings:
 
 
 def _late(each: Kept) -> int:
-    """The number of overdue rows, up to `COUNTED`."""
     before: Any = database_now() - each.life - GRACE
     if isinstance(each.model._meta.get_field(each.column), BigIntegerField):
         before = ids.compose(before, 0)

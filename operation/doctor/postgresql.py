@@ -70,7 +70,6 @@ def site() -> Findings:
 
 
 def _of_postgresql(values: dict[str, str]) -> Findings:
-    """Check settings that risk data, and memory."""
     for name, wanted, loses in (
         ("fsync", "on", "a crash may destroy the database"),
         ("full_page_writes", "on", "a crash may destroy the database"),

@@ -125,7 +125,6 @@ def redis_server(role: str, url: str) -> Findings:
 
 
 def _durability(role: str, values: dict[str, str]) -> Findings:
-    """Check that a server keeps its data through a kill and a power failure."""
     kept, fsync = values.get("appendonly") == "yes", values.get("appendfsync", "")
     yield judge(
         f"{role} appendonly",
@@ -154,7 +153,6 @@ def _server_of_the_plays(url: str) -> Finding:
 
 
 def _server(url: str) -> tuple[str | None, int | None, str]:
-    """The server in an address, without its database."""
     parts = urlsplit(url)
     return parts.hostname, parts.port, parts.path if parts.scheme == "unix" else ""
 

@@ -109,13 +109,11 @@ def _row(*cells: str) -> str:
 
 
 def _shown(field: FieldInfo) -> tuple[str, str]:
-    """The documented default and the example."""
     shown: Any = field.json_schema_extra
     return shown["otherwise"], shown["example"]
 
 
 def _default(field: FieldInfo) -> str:
-    """The default as a variable's value."""
     if isinstance(field.default, bool):
         return str(int(field.default))
     if isinstance(field.default, float):

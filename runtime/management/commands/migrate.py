@@ -98,7 +98,6 @@ class Command(MigrateCommand):
 
 
 def _goes_back(connection: BaseDatabaseWrapper, app: str, name: str) -> bool:
-    """Whether migrating to this migration drops tables or columns."""
     executor = MigrationExecutor(connection)
     try:
         goal = None if name == "zero" else executor.loader.get_migration_by_prefix(app, name).name
