@@ -84,15 +84,11 @@ BLOCKED = f"""
     SELECT pair.reader, pair.named FROM unnest(%(readers)s::bigint[], %(named)s::bigint[]) AS pair (reader, named)
     WHERE {blocks("pair.named", "pair.reader")}
 """  # noqa: S608 (constants)
-<<<<<<< HEAD
-# OFFSET 0 forces a probe per pair instead of a scan of all items.
-=======
-# Each item is read once for all its readers. OFFSET 0: a probe an item, not a walk over all of them.
+# Each item is read once for all its readers. OFFSET 0 forces a probe per item instead of a scan of all items.
 ASKED = """
     (SELECT pair.item, array_agg(pair.reader) AS readers
     FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item) GROUP BY pair.item) asked
 """
->>>>>>> 6f405179 (clientapi: read each quote and reply once for all who hear of it)
 ANSWERED = f"""
     SELECT answered.* FROM {ASKED} CROSS JOIN LATERAL (
         SELECT pair.reader, i.id, i.sender_id FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
