@@ -1,4 +1,4 @@
-"""The verbs that change items.
+"""The verbs that change items. A bool result says whether the verb changed anything.
 
 Each is one transaction. Signal receivers do what must commit with it.
 """
@@ -164,7 +164,7 @@ def _original(item: Item | None) -> Item | None:
 
 
 class NotQuotableError(Exception):
-    """The sender of the quoted item does not allow this quote."""
+    """The quoted item's sender does not allow this quote."""
 
 
 class AudienceError(ValueError):
@@ -172,7 +172,7 @@ class AudienceError(ValueError):
 
 
 class PastError(ValueError):
-    """The time is in the future, before 2000, or its millisecond has no free id."""
+    """The time is in the future or before 2000, or its millisecond has no free id."""
 
 
 class HeldError(Exception):
@@ -199,7 +199,7 @@ def publish_past(
 ) -> Item:
     """Publish what the sender wrote elsewhere earlier, at its original time. Nobody is notified.
 
-    Raises ContentError, PastError, AudienceError for a private mention, and HeldError instead of holding the item.
+    Raises ContentError, PastError, AudienceError, and HeldError instead of holding the item.
 
     See docs/decisions.md: Imports are rows with a cursor.
     """
@@ -230,7 +230,7 @@ def publish_past(
 
 @transaction.atomic
 def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
-    """Show an item, or a repost's original, to one's own followers. Returns the repost and whether it is new.
+    """Repost an item to one's own followers. Returns the repost and whether it is new.
 
     Raises AudienceError for a private mention.
     """
@@ -254,7 +254,7 @@ def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
 
 
 def undo_repost(*, sender: User, item: Item) -> bool:
-    """Delete the sender's repost of an item. True if there was one."""
+    """Delete the sender's repost of an item."""
     mine = Item.objects.published().filter(sender=sender, repost_of=item.repost_of_id or item.pk).first()
     return delete(item=mine) if mine else False
 
@@ -323,10 +323,10 @@ def edit(
     content: dict[str, Any] | None = None,
     extra_info: dict[str, Any] | None = None,
 ) -> Item:
-    """Change an item. Arguments that are None change nothing. Raises ContentError, RepostError.
+    """Change an item. None leaves a field unchanged. Raises ContentError, RepostError.
 
     Names added to a private mention do not add people. A rejected item goes back into review, and so does a published
-    one if a rule gives a reason. If the only reason is a new account's links, that edit raises ContentError.
+    one if a rule gives a reason. If the only reason is a new account's links, it raises ContentError.
     """
     item = _locked(item)
     if item.repost_of_id:
@@ -361,7 +361,7 @@ def edit(
 
 @transaction.atomic
 def renew_media(*, item_id: int) -> None:
-    """Copy changed descriptions of media into their item. A new reason, except links, sends it back into review."""
+    """Copy changed media descriptions into their item. A new reason, except links, sends it back into review."""
     rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
     item = rows.filter(pk=item_id).first()
     if item is None:
@@ -385,13 +385,13 @@ class RepostError(ValueError):
 
 @transaction.atomic
 def delete(*, item: Item) -> bool:
-    """Soft-delete an item. True if it was not deleted before."""
+    """Soft-delete an item."""
     return _withdraw(_locked(item), Status.DELETED)
 
 
 @transaction.atomic
 def hold(*, item: Item, reasons: list[str]) -> bool:
-    """Put a published item into review. True if it was published. Without `reasons` the caller has opened the case."""
+    """Put a published item into review. Without `reasons` the caller has opened the case."""
     item = _locked(item)
     if item.status != Status.PUBLISHED:
         return False
@@ -404,7 +404,7 @@ def hold(*, item: Item, reasons: list[str]) -> bool:
 
 @transaction.atomic
 def reject(*, item: Item) -> bool:
-    """Hide an item from everyone but its sender. True if that changed anything."""
+    """Hide an item from everyone but its sender."""
     item = _locked(item)
     versions.hide(item.pk)
     return item.status != Status.DELETED and _withdraw(item, Status.REJECTED)
@@ -412,7 +412,7 @@ def reject(*, item: Item) -> bool:
 
 @transaction.atomic
 def approve(*, item: Item) -> bool:
-    """Publish an item that was held or rejected. True if it was."""
+    """Publish a held or rejected item."""
     item = _locked(item)
     may_be = item.status in (Status.IN_REVIEW, Status.REJECTED) and not item.sender.deleted_at
     return may_be and _publish_again(item)
@@ -420,9 +420,9 @@ def approve(*, item: Item) -> bool:
 
 @transaction.atomic
 def restore(*, item: Item) -> bool:
-    """Publish a deleted, rejected or held item again. True if it was not published.
+    """Publish a deleted, rejected or held item again.
 
-    Not if the sender reposted the same item again, or if their account is deleted.
+    Not if the sender reposted the same item again, or is deleted.
     """
     item = _locked(item)
     if item.status == Status.PUBLISHED or item.sender.deleted_at:
@@ -436,10 +436,10 @@ def restore(*, item: Item) -> bool:
 
 @transaction.atomic
 def change_visibility(*, item: Item, visibility: str) -> bool:
-    """Change an item's audience. True if it changed. Raises RepostError, and AudienceError for private mentions.
+    """Change an item's audience. Raises RepostError, and AudienceError for private mentions.
 
     A wider audience delivers the item again, because new readers' windows may lack it. An item that only its sender saw
-    may be held for review first.
+    may be held first.
     """
     item = _locked(item)
     before = item.visibility
@@ -477,7 +477,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
 
 
 def change_quotable(*, item: Item, quotable_by: str) -> None:
-    """Choose who may quote an item from now on. Existing quotes stay. Raises RepostError."""
+    """Choose who may quote an item. Existing quotes stay. Raises RepostError."""
     if item.repost_of_id:
         raise RepostError("A repost is quoted as its original.")
     Item.objects.filter(pk=item.pk).update(quotable_by=QuotableBy(quotable_by))
@@ -485,7 +485,7 @@ def change_quotable(*, item: Item, quotable_by: str) -> None:
 
 @transaction.atomic
 def revoke_quote(*, quote: Item) -> bool:
-    """Stop a quote from showing the item it quotes. True if that changed anything."""
+    """Stop a quote from showing the item it quotes."""
     quote = _locked(quote)
     if quote.quote_of_id is None or quote.is_quote_revoked:
         return False
@@ -532,9 +532,9 @@ def _publish_again(item: Item) -> bool:
 
 # --- Taking back -----------------------------------------------------------------------------------------
 def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) -> Item | None:
-    """Undo a like or repost of the user's, or delete their item, even if they no longer see the item.
+    """Undo a user's like or repost, or delete their item, even if they no longer see the item.
 
-    `undo` returns whether it did something. Returns None if it did not and the user may not see the item.
+    Returns None if `undo` changed nothing and the user may not see the item.
     """
     item = Item.objects.select_related("repost_of").filter(pk=item_id).first() if item_id else None
     if item and (undo(item) or Item.objects.visible_to(user).filter(pk=item.pk).exists()):
@@ -545,7 +545,7 @@ def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) 
 # --- Likes -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def like(*, user: User, item: Item, is_past: bool = False) -> bool:
-    """Like an item, or a repost's original. True if new. `is_past`: imported, so nobody is notified."""
+    """Like an item, or a repost's original. `is_past`: imported, so nobody is notified."""
     item = item.repost_of or item
     new = bool(fetch(LIKE, {"user": user.pk, "item": item.pk}))
     if new and not is_past:
@@ -555,18 +555,18 @@ def like(*, user: User, item: Item, is_past: bool = False) -> bool:
 
 @transaction.atomic
 def unlike(*, user: User, item: Item) -> bool:
-    """Remove a like. True if there was one."""
+    """Remove a like."""
     item = item.repost_of or item
     return bool(fetch(UNLIKE, {"user": user.pk, "item": item.pk}))
 
 
 # --- Bookmarks -------------------------------------------------------------------------------------------
 def bookmark(*, user: User, item: Item) -> bool:
-    """Bookmark an item, or a repost's original. True if new."""
+    """Bookmark an item, or a repost's original."""
     return bool(fetch(BOOKMARK, {"user": user.pk, "item": item.repost_of_id or item.pk}))
 
 
 def remove_bookmark(*, user: User, item: Item) -> bool:
-    """Remove a bookmark. True if there was one."""
+    """Remove a bookmark."""
     gone, _deleted = Bookmark.objects.filter(user=user, item=item.repost_of_id or item.pk).delete()
     return bool(gone)

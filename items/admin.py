@@ -101,12 +101,12 @@ class ItemAdmin(ModeratedAdmin):
         )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Item]:
-        """All but private mentions. Staff see those only in a case that a participant reported."""
+        """All but private mentions. Staff see reported ones in the case."""
         items: QuerySet[Item] = super().get_queryset(request)
         return items.filter(visibility__in=LISTED)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ItemList]:
-        """The list class that reads a page's pictures in one query."""
+        """Reads a page's pictures in one query."""
         return ItemList
 
     @admin.display(description=_("pictures"))
@@ -138,7 +138,7 @@ class ItemAdmin(ModeratedAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Item], search_term: str
     ) -> tuple[QuerySet[Item], bool]:
-        """Search by id, sender, or words as on the site, in every status."""
+        """By id, sender, or words as on the site, in every status."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -228,7 +228,7 @@ class ItemAdmin(ModeratedAdmin):
 
     @admin.action(description=_("Hide earlier versions"), permissions=["change"])
     def hide_versions(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
-        """Hide earlier versions from everyone but the sender."""
+        """Hide earlier versions from others than the sender."""
         self.each(
             request,
             self.chosen(request, queryset),

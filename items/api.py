@@ -58,7 +58,7 @@ NOT_YOURS = "That item is not yours."
 
 
 class ProfileCounts(msgspec.Struct):
-    """`items` counts the published ones that the caller may see."""
+    """`items` counts published ones that the caller may see."""
 
     followers: int
     following: int
@@ -99,9 +99,9 @@ class Profile(msgspec.Struct):
 
 
 class NewItem(StrictSerializer):
-    """An item to publish. `content` holds a `text` or a `url` (https), and what else the type needs.
+    """`content` holds a `text` or a `url` (https), and what else the type needs.
 
-    With the visibility `mentioned`, only people whom the text mentions see the item and its replies.
+    With the visibility `mentioned`, only mentioned people see the item and its replies.
     """
 
     type = serializers.ChoiceField(AUTHORED, default=ItemType.TEXT)
@@ -128,7 +128,7 @@ class ItemEdit(StrictSerializer):
 
 
 def body_or_404(item_id: str | int, reader: User | AnonymousUser) -> ItemBody:
-    """The body of an item that `reader` may see. Raises the same Http404 for every other id."""
+    """An item that `reader` may see. Raises the same Http404 for every other id."""
     number = parse_id(str(item_id))
     found = visible_item(number, reader) if number else None
     if found is None:
@@ -137,7 +137,7 @@ def body_or_404(item_id: str | int, reader: User | AnonymousUser) -> ItemBody:
 
 
 def item_or_404(item_id: str | int, reader: User | AnonymousUser) -> Item:
-    """An item that `reader` may see. Raises the same Http404 for every other id."""
+    """Like `body_or_404`, to act on."""
     number = parse_id(str(item_id))
     item = Item.objects.visible_to(reader).select_related("repost_of").filter(pk=number).first() if number else None
     if item is None:
@@ -146,7 +146,7 @@ def item_or_404(item_id: str | int, reader: User | AnonymousUser) -> Item:
 
 
 def take_back_or_404(item_id: str | int, user: User, undo: Callable[[Item], bool]) -> Item:
-    """Call items.actions.take_back. Raises Http404 if it returns None."""
+    """Call items.actions.take_back. Raises Http404 for None."""
     item = actions.take_back(user=user, item_id=parse_id(str(item_id)), undo=undo)
     if item is None:
         raise Http404
@@ -154,7 +154,7 @@ def take_back_or_404(item_id: str | int, user: User, undo: Callable[[Item], bool
 
 
 def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = None) -> Item:
-    """A quote of the user's own item (`quoted_id`), even if they cannot see it. Raises Http404."""
+    """A quote of the user's own item (`quoted_id`), visible or not. Raises Http404."""
     number = parse_id(str(quote_id))
     quote = Item.objects.filter(pk=number, quote_of__sender=user).first() if number else None
     if quote is None or (quoted_id is not None and quote.quote_of_id != parse_id(str(quoted_id))):
@@ -221,7 +221,7 @@ class ItemView(PublicApiView):
 
     @extend_schema(operation_id="read_item", responses={200: ItemBody})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """One item. Opening it is remembered for a while (`GET /me/history`)."""
+        """One item. Opening it adds it to `GET /me/history`."""
         reader = reader_of(request)
         item = body_or_404(item_id, reader)
         response = FeedResponse(item)
@@ -261,14 +261,14 @@ class LikeView(ApiView):
 
     @extend_schema(operation_id="like", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Like an item, or a repost's original. Repeating it changes nothing."""
+        """Like an item, or a repost's original."""
         user = signed_in(request)
         actions.like(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unlike", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Remove a like, even from an item that is now hidden. Repeating it changes nothing."""
+        """Remove a like, even if the item is hidden now."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: actions.unlike(user=user, item=item))
         return HttpResponse(status=204)
@@ -279,14 +279,14 @@ class BookmarkView(ApiView):
 
     @extend_schema(operation_id="bookmark", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Bookmark an item, or a repost's original. Nobody is notified. Repeating it changes nothing."""
+        """Bookmark an item, or a repost's original. Nobody is notified."""
         user = signed_in(request)
         actions.bookmark(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="remove_bookmark", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Remove a bookmark, even of an item that is now hidden. Repeating it changes nothing."""
+        """Remove a bookmark, even if the item is hidden now."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: actions.remove_bookmark(user=user, item=item))
         return HttpResponse(status=204)
@@ -309,7 +309,7 @@ class BookmarksView(KeptView):
 
     @extend_schema(operation_id="list_bookmarks", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request) -> HttpResponse:
-        """The caller's bookmarks, newest first. `last_id` is a bookmark's id."""
+        """Bookmarks, newest first. `last_id` is a bookmark's id."""
         return self._get(request)
 
 
@@ -320,7 +320,7 @@ class LikesView(KeptView):
 
     @extend_schema(operation_id="list_likes", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request) -> HttpResponse:
-        """Items that the caller likes, newest like first. `last_id` is a like's id."""
+        """Liked items, newest like first. `last_id` is a like's id."""
         return self._get(request)
 
 
@@ -350,7 +350,7 @@ class PinView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller has pinned as many posts as one may.")},
     )
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Pin one's own public post to one's profile. Repeating it changes nothing."""
+        """Pin one's own public post to one's profile."""
         try:
             pin(item=_own(item_id, signed_in(request)))
         except NotPinnableError as error:
@@ -361,7 +361,7 @@ class PinView(ApiView):
 
     @extend_schema(operation_id="unpin", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Unpin a post. Repeating it changes nothing."""
+        """Unpin a post."""
         unpin(item_id=_own(item_id, signed_in(request)).pk)
         return HttpResponse(status=204)
 
@@ -371,7 +371,7 @@ class RepliesView(PublicApiView):
 
     @extend_schema(operation_id="list_replies", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """The replies to an item, oldest first: the whole thread of a post, the direct replies to a reply."""
+        """The replies, oldest first: a post's whole thread, or a reply's direct replies."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         return FeedResponse(replies_page(body_or_404(item_id, reader), reader, last_id=last_id, limit=count))
 
@@ -413,7 +413,7 @@ class QuoteView(ApiView):
 
     @extend_schema(operation_id="revoke_quote", responses={204: None})
     def delete(self, request: Request, item_id: str, quote_id: str) -> HttpResponse:
-        """Stop a quote from showing the caller's item. Repeating it changes nothing."""
+        """Stop a quote from showing the caller's item."""
         actions.revoke_quote(quote=quote_or_404(quote_id, signed_in(request), item_id))
         return HttpResponse(status=204)
 
@@ -466,7 +466,7 @@ class ProfileItemsView(PublicApiView):
 
 
 class SearchPage(msgspec.Struct):
-    """Matches of a query. Only the first page has `users`, at most 20. `last_id` and `has_more` are for `items`."""
+    """Only the first page has `users`, at most 20. `last_id` and `has_more` are for `items`."""
 
     items: list[ItemBody]
     users: list[UserCard]

@@ -20,7 +20,7 @@ FIELD = "content.media"
 
 
 def claimed(item: Item) -> list[MediaFile]:
-    """Lock the media that a new item names and put their facts into it, unsaved. Raises ContentError."""
+    """Lock a new item's media and put their facts into it, unsaved. Raises ContentError."""
     ids = media_ids(item.content)
     if not ids:
         return []
@@ -41,9 +41,9 @@ def claimed(item: Item) -> list[MediaFile]:
 
 
 def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
-    """Reorder the media of an item as `content` names them, if it names any. Returns the new content.
+    """The new content of an item, with its media reordered as `content` says.
 
-    Hidden media stay, at the end if not named. Raises ContentError for other media than the item's.
+    Hidden media stay, at the end if not named. Raises ContentError for other media.
     """
     known, shown_ids = media_ids(item.content), [int(entry["id"]) for entry in item.media]
     if not known:
@@ -64,10 +64,7 @@ def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) -> None:
-    """Change descriptions and focuses by media id. Unknown ids are ignored. Raises media.actions.MediaError.
-
-    Call it inside a transaction.
-    """
+    """Change descriptions and focuses by media id, in a transaction. Raises media.actions.MediaError."""
     if not said:
         return
     Item.objects.select_for_update(no_key=True).get(pk=item.pk)  # lock the item before its media, as all verbs do
@@ -78,7 +75,7 @@ def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) ->
 
 
 def withdraw(item: Item) -> None:
-    """Give an item's files new addresses, for its sender and moderators only. A deleted item shows no media."""
+    """Give an item's files new addresses, for its sender and moderators only. A deleted item shows none."""
     if item.media or item.content.get("media"):  # all of them may be hidden
         is_deleted = item.status == Status.DELETED
         rows = attaching.put_away(item.pk, for_good=is_deleted)
@@ -86,13 +83,13 @@ def withdraw(item: Item) -> None:
 
 
 def restore(item: Item) -> None:
-    """Show again what was withdrawn with the item."""
+    """Undo `withdraw`."""
     if not item.media and item.content.get("media"):
         show(item, attaching.bring_back(item.pk))
 
 
 def renew(item: Item) -> None:
-    """Update the facts of media in an item, unsaved."""
+    """Update the media facts of an item, unsaved."""
     if item.media:
         item.media = kept(attaching.of_item(item.pk))
 

@@ -106,7 +106,7 @@ class ItemBody(msgspec.Struct):
 
     @property
     def removed(self) -> int:
-        """Number of pictures that moderators removed. 0 for others than the sender, unless nothing else is left."""
+        """Pictures removed by moderators. 0 for others than the sender, unless nothing else is left."""
         if self.type not in ("image", "video"):
             return 0
         named = self.content_fields.get("media")
@@ -116,12 +116,12 @@ class ItemBody(msgspec.Struct):
 
     @property
     def is_veiled(self) -> bool:
-        """Whether the pictures are hidden at first: they are sensitive, or under a warning."""
+        """Whether the pictures are hidden at first: sensitive, or under a warning."""
         return self.is_sensitive or bool(self.warning)
 
     @property
     def words(self) -> str:
-        """A short text that names the item. It reveals nothing under a warning or filter."""
+        """A short text for the item. It reveals nothing under a warning or filter."""
         if self.filtered:
             return gettext("Filtered: %(phrases)s") % {"phrases": ", ".join(self.filtered)}
         return self.warning or self.text or self.title or self.url

@@ -110,7 +110,7 @@ class Content:
 class Quoted:
     """An item inside another that quotes it.
 
-    Without `content` it is only linked, for a quote inside a quote, or not available if `address` is empty.
+    Without `content` it is only linked, or not available if `address` is empty.
     """
 
     id: str
@@ -218,7 +218,7 @@ class Cards:
     def of(
         self, items: Iterable[ItemBody], *, answered: Mapping[str, Sender] | None = None, keeps_hidden: bool = False
     ) -> list[Card]:
-        """The cards of items. Those that the reader's filters hide are left out, or folded with `keeps_hidden`.
+        """The cards of items. Filtered ones are left out, or folded with `keeps_hidden`.
 
         `answered`: the senders of answered items, by item id.
         """
@@ -237,10 +237,7 @@ class Cards:
         viewed_at: datetime | None = None,
         **facts: Any,
     ) -> Card:
-        """The card of an item. `facts` are more fields of `Card`.
-
-        `others`: the number of other followed users whose reposts home folds into this entry.
-        """
+        """The card of an item. `others`: further reposters folded into it. `facts`: more fields of `Card`."""
         shown, counts = item.shown, item.shown.counts
         tag = item.reason.removeprefix("#") if item.reason and item.reason.startswith("#") else ""
         is_own_repost = item.sender.username == self._reader.username
@@ -277,7 +274,7 @@ class Cards:
         )
 
     def thread(self, asked: ItemBody, branches: Iterable[Branch]) -> list[Entry]:
-        """The replies to an item. A filtered reply with visible replies below it is folded."""
+        """The replies to an item. Filtered ones with visible replies below are folded."""
         entries = []
         for branch in branches:
             answers = [answer for answer in branch.answers if not answer.item.is_hidden]
@@ -362,7 +359,7 @@ class Cards:
         return found
 
     def _leads(self, name: str) -> bool:
-        """Whether a mention links to a profile that the reader may see. Looks up all names of the page at once."""
+        """Whether a mention links to a visible profile. Looks up all names of the page at once."""
         name = name.lower()
         if name not in self._names:
             asked = {name, *(one.lower() for text in self._texts for one in mentions(text))}

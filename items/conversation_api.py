@@ -29,7 +29,7 @@ class RequestsView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Private mentions from people whom the caller neither follows nor wrote to, newest first.
 
-        A reply turns a request into a conversation.
+        A reply makes one a conversation.
         """
         reader, last_id, count = signed_in(request), position(request), limit(request)
         return FeedResponse(conversations_page(reader, requests=True, last_id=last_id, limit=count))
@@ -40,7 +40,7 @@ class ConversationReadView(ApiView):
 
     @extend_schema(operation_id="read_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: str) -> HttpResponse:
-        """Mark the whole conversation as read. Repeating it changes nothing."""
+        """Mark the whole conversation as read."""
         reader, number = signed_in(request), parse_id(conversation_id)
         body(request, Nothing)
         if not number or conversation_of(reader, number) is None:

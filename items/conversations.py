@@ -1,7 +1,7 @@
 """A reader's conversations, newest first: private mentions grouped by the people in them (items.recipients).
 
-A conversation shows its newest message that the reader may see from a sender they do not mute. `Participant.last`, the
-newest message published for the reader, orders the list. The conversation is unread until the reader has seen it.
+A conversation shows its newest visible message from a sender whom the reader does not mute. `Participant.last`, the
+newest message published for the reader, orders the list. Until the reader has seen it, the conversation is unread.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -100,7 +100,7 @@ class Conversation(msgspec.Struct):
 
 
 class ConversationPage(msgspec.Struct):
-    """A page of the list. `last_id` is the place of the last conversation checked (`Participant.last`)."""
+    """`last_id` is the place of the last conversation checked (`Participant.last`)."""
 
     items: list[Conversation]
     last_id: str | None
@@ -108,7 +108,7 @@ class ConversationPage(msgspec.Struct):
 
 
 class Place(NamedTuple):
-    """Places are message ids: of the page's newest and oldest conversation, and of the last one checked."""
+    """Message ids of the page's newest and oldest conversation, and of the last one checked."""
 
     newest_id: int | None
     oldest_id: int | None
@@ -144,7 +144,7 @@ def placed_page(
 ) -> tuple[list[Conversation], Place, bool]:
     """The conversations between two places, newest first; with `upward` those directly above.
 
-    Returns them with the page's places and whether there may be more.
+    Also returns the page's places, and whether there may be more.
     """
     params = {"reader": reader.pk, "requests": requests, "below": below, "above": above}
     rows = fetch(UP if upward else DOWN, params | {"scan": SCAN, "count": limit + 1}, into=_Row.of)
@@ -155,7 +155,7 @@ def placed_page(
 
 
 def conversation_of(reader: User, conversation_id: int) -> Conversation | None:
-    """A conversation, or None if the reader is not in it or sees nothing of it."""
+    """A conversation. None if the reader is not in it or sees nothing of it."""
     found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_Row.of)
     return _conversations(found, reader)[0] if found else None
 
@@ -171,16 +171,16 @@ def _conversations(rows: Sequence[_Row], reader: User) -> list[Conversation]:
 
 
 def people_of(item_ids: Sequence[int], reader: User) -> dict[str, list[UserCard]]:
-    """The other people in the conversations of these items, by item id. The reader sees the items."""
+    """The other people in the conversations of visible items, by item id."""
     rows = fetch(OF_ITEMS, {"items": list(item_ids), "reader": reader.pk}) if item_ids else []
     return {str(item_id): [UserCard.from_row(*one) for one in people] for item_id, people in rows}
 
 
 def mark_read(*, reader: User, item_id: int) -> bool:
-    """Mark the conversation of a message as read. True if something was unread."""
+    """Mark a message's conversation as read. True if something was unread."""
     return bool(fetch(MARK_READ, {"reader": reader.pk, "item": item_id}))
 
 
 def put_away(*, reader: User, conversation_id: int) -> bool:
-    """Remove a conversation from the reader's list until a new message. True if the reader is in it."""
+    """Remove a conversation from the reader's list until the next message. True if they are in it."""
     return bool(fetch(PUT_AWAY, {"reader": reader.pk, "conversation": conversation_id}))

@@ -30,13 +30,13 @@ FOLD = """
 
 
 def stage(item: Item, sign: int) -> None:
-    """Stage what a published item adds to the counts of others (sign 1) or takes away (-1)."""
+    """Stage what a published item adds to others' counts (sign 1) or takes away (-1)."""
     if changes := changes_of(item, sign):
         CountChange.objects.bulk_create(changes)
 
 
 def changes_of(item: Item, sign: int) -> list[CountChange]:
-    """The changes that `stage` writes, unsaved. Private mentions and items for their sender only count nowhere.
+    """The changes for `stage`. Private mentions and items for their sender only count nowhere.
 
     See docs/decisions.md: Counts are staged in PostgreSQL.
     """

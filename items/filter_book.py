@@ -1,4 +1,4 @@
-"""The filters of many readers, matched together, for the items that open connections hear of.
+"""The filters of many readers, matched together, for open connections.
 
 One search over all phrases finds all matches. New filters are compiled separately until there are many.
 
@@ -34,7 +34,7 @@ class Book:
         """The new filters, and the rest. A reader may be in both. The version says which one is current."""
 
     def learn(self, readers: Mapping[int, int]) -> None:
-        """Load the filters of readers whose version (`User.filters_version`) is not loaded."""
+        """Load filters of readers whose version (`User.filters_version`) is not loaded."""
         missing = [reader for reader, version in readers.items() if self._versions.get(reader) != version]
         if not missing:
             return
@@ -58,7 +58,7 @@ class Book:
         return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
 
     def found(self, item: ItemBody, readers: Iterable[int], seeing: Iterable[int] = ()) -> dict[int, list[Rule]]:
-        """The filters that match the item, by reader: the oldest filter of each phrase. Call `learn` first.
+        """The matching filters by reader, the oldest of each phrase. Call `learn` first.
 
         `seeing`: the readers who may see what the item quotes. One's own items are never filtered.
         """

@@ -117,13 +117,13 @@ def _check(phrase: str) -> None:
 
 
 def _lock(owner_ids: Iterable[int]) -> None:
-    """Lock the owners' rows, in the order of ids, so that versions follow changes and the cap holds."""
+    """In the order of ids, so that versions follow changes and the cap holds."""
     rows = User.objects.filter(pk__in=owner_ids).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
 
 
 def _renew(owner_ids: Iterable[int]) -> None:
-    """Draw new versions and, after the commit, tell the owners' open pages. The owners are locked."""
+    """Draw new versions and, after the commit, tell open pages. The owners are locked."""
     owners = list(owner_ids)
     with connection.cursor() as cursor:
         cursor.execute(RENEW, [owners])
@@ -228,7 +228,7 @@ def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBo
 
 
 def folded_text(item: ItemBody, reader_id: str = "") -> str:
-    """The folded text to match an item against, with that of a quoted item by another user than the reader."""
+    """The folded text to match, with that of a quoted item by somebody else than the reader."""
     quoted = item.quote.item if item.quote else None
     return folded(chain(_parts(item), _parts(quoted) if quoted and quoted.sender.id != reader_id else ()))
 

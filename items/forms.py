@@ -137,7 +137,7 @@ class ItemForm(forms.Form):
 
     @classmethod
     def fresh(cls, reply_to: ItemBody | None = None, reader: User | AnonymousUser | None = None) -> "ItemForm":
-        """An empty composer, for a reply with the audience of `_audience`."""
+        """An empty composer, for a reply with `_audience`."""
         initial: dict[str, Any] = {"key": uuid.uuid4().hex}
         if reply_to:
             initial |= {"reply_to": reply_to.shown.id, "visibility": _audience(reply_to.shown, reader)}
@@ -264,7 +264,7 @@ def focus_of(text: str) -> tuple[float, float]:
 
 
 def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
-    """The initial audience of a reply: that of the answered item, but public if its sender could not see the reply."""
+    """The audience of the answered item, or public if its sender could not see the reply."""
     sender_id = int(answered.sender.id)
     if answered.visibility != Visibility.FOLLOWERS or reader is None or sender_id == reader.pk:
         return answered.visibility
@@ -284,7 +284,7 @@ def _media_said(data: QueryDict) -> dict[str, tuple[str, tuple[float, float]]]:
 
 
 class EditForm(forms.Form):
-    """The editor of an item: text, title if it has one, warning, pictures, audience."""
+    """The editor of an item."""
 
     title = forms.CharField(label=_("Title"), max_length=TITLE_LENGTH, required=False)
     text = TextField(label=_("Text"), required=False, widget=text_area(5))

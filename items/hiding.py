@@ -16,13 +16,13 @@ from media.models import MediaFile
 
 @transaction.atomic
 def hide_media(*, item: Item, ids: Sequence[int] | None = None) -> list[int]:
-    """Hide media of an item (None: all). Returns the ids that were shown before. Their files are withdrawn at once."""
+    """Hide media of an item (None: all). Returns the newly hidden ids. Their files are withdrawn at once."""
     return _change(item, lambda: attaching.hide(item.pk, ids))
 
 
 @transaction.atomic
 def show_media(*, item: Item, ids: Sequence[int] | None = None) -> list[int]:
-    """Show hidden media again (None: all). Returns the ids that were hidden before."""
+    """Show hidden media again (None: all). Returns their ids."""
     return _change(item, lambda: attaching.unhide(item.pk, ids))
 
 

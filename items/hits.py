@@ -72,7 +72,7 @@ class _Automaton:
 
 
 def hits(text: str, query: Query) -> list[tuple[int, int]]:
-    """The (start, end) of hits in `text`, in order, merged, at most `HITS`. Linear time, whatever the text."""
+    """The (start, end) of hits in `text`, in order, merged, at most `HITS`. Takes linear time."""
     if not query.phrases:
         return []
     automaton, state = _Automaton(query), 0

@@ -180,7 +180,7 @@ id_of = itemgetter(Said._fields.index("id"))
 
 
 def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> ItemBody:
-    """The body of an item, before filters. A repost has the counts and acts of its original."""
+    """The body of an item, before filters."""
     item = _body(row, row.said, reader_id, reason)
     if row.original:
         item.repost_of = _body(row, row.original, reader_id, None)
@@ -240,7 +240,7 @@ def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict
 
 
 def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The bodies of items that the query found visible to `reader`. Held own items say why."""
+    """The bodies of visible items. Held own items say why."""
     found = as_met([body(row, reader.pk) for row in rows], reader)
     if held := [item for item in found if item.status == Status.IN_REVIEW]:
         for _, answer in held_shown.send(sender=ItemBody, item_ids=[int(item.id) for item in held]):
@@ -251,14 +251,14 @@ def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBo
 
 
 def hydrate(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The bodies of these items, in order. The caller has checked that the reader may see them and their originals."""
+    """These items in order. The caller has checked that the reader may see them and their originals."""
     if not ids:
         return []
     return bodies(fetch(BY_ID, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader)
 
 
 def verified(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The bodies of those of these items that `reader` may see, in order."""
+    """Those of these items that `reader` may see, in order."""
     if not ids:
         return []
     return bodies(fetch(VERIFIED, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader)

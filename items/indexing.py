@@ -35,7 +35,7 @@ def found_by(item: Item) -> dict[str, Any]:
 
 
 def index(item: Item) -> bool:
-    """Update the words and tags of a changed item, in its transaction. True if it has new tags."""
+    """Update a changed item's words and tags, in its transaction. True if it has new tags."""
     params: dict[str, Any] = {"item": item.pk} | found_by(item)
     with connection.cursor() as cursor:
         cursor.execute(FORGET, params)

@@ -1,7 +1,6 @@
 """The items that a reader bookmarked or likes, newest first by when they did so.
 
-Items that the reader may not see are skipped, at most `items.listing.SCAN` per page. Then a page is short and says
-`has_more`.
+A page skips hidden items, but checks at most `items.listing.SCAN`. At that bound it is short and says `has_more`.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -50,7 +49,7 @@ ABOVE = {kind: _listed(kind, "ASC") for kind in KINDS}
 
 
 class KeptPage(NamedTuple):
-    """Places are ids of bookmarks or likes: of the page's newest and oldest, and of the last one checked."""
+    """Ids of bookmarks or likes: of the page's newest and oldest, and of the last one checked."""
 
     items: list[ItemBody]
     newest_id: int | None
@@ -60,7 +59,7 @@ class KeptPage(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """Both the relation and its item are None if the page is empty."""
+    """Only `bound` is set if the page is empty."""
 
     bound: int | None
     relation_id: int | None
@@ -73,7 +72,7 @@ class _Row(NamedTuple):
 
 
 def kept_page(reader: User, kept: Kept, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """Items that the reader bookmarked or likes. `last_id` is the id of a bookmark or like, not of an item."""
+    """`last_id` is the id of a bookmark or like, not of an item."""
     page = placed_page(reader, kept, last_id=last_id, limit=limit)
     return ItemPage(page.items, as_text(page.last_id), page.has_more)
 
@@ -87,7 +86,7 @@ def placed_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> KeptPage:
-    """Items that the reader bookmarked or likes, newest first, with the page's places.
+    """Bookmarked or liked items with the page's places, newest first.
 
     Below `last_id` and above `since_id`; with `min_id`, those directly above it.
     """

@@ -35,7 +35,7 @@ def is_host(name: str) -> bool:
 def is_link(address: str, *, is_secure: bool = True) -> bool:
     """Whether `address` is a complete web address: https (else http too), host, optional port, then /, ? or #.
 
-    It has no user name, white space, control characters or backslashes. Invisible characters may only follow the host.
+    It has no user name, white space, control characters or backslashes, and invisible characters only after the host.
     """
     scheme = _SCHEME.match(address)
     if scheme is None or (is_secure and scheme[0].lower() != "https://") or _NEVER.search(address):

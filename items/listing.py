@@ -45,11 +45,11 @@ class ListedRow(NamedTuple):
 
 
 def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str = "true") -> str:
-    """A statement for `page_of`: the first `count` candidates that the reader may see, as `ListedRow`s.
+    """A statement for `page_of`: the first `count` candidates that the reader may see.
 
-    Each of `candidates` selects ids as `id`, unordered, by an index. `order` is DESC or ASC. `given` are CTEs that they
-    use. `keep` is a condition on the item `i`. It applies after the bound, so a rare kind does not make the page look
-    further. The bound is the last of `scan` candidates if fewer than `count` are visible, else NULL.
+    Each of `candidates` selects ids as `id`, unordered, by an index. `order` is DESC or ASC. `given` are CTEs for them.
+    `keep` is a condition on the item `i`, applied after the bound, so a rare kind does not extend the search. The bound
+    is the last of `scan` candidates if fewer than `count` are visible, else NULL.
     """
     # Each has its own LIMIT: a plan for an average sender would sort everything that a busy one wrote. OFFSET 0: one
     # probe per candidate, not a scan of all items in order.
@@ -73,7 +73,7 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str
 
 
 def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int) -> ItemPage:
-    """The page of a `listing`'s rows, for a `count` of `limit` + 1. The extra row proves that there is more."""
+    """The page of a `listing` with a `count` of `limit` + 1. The extra row proves that there is more."""
     part = _part(rows, limit)
     return ItemPage(bodies(part.shown, reader), as_text(part.last_id), part.has_more)
 
@@ -92,7 +92,7 @@ def upward(
     limit: int = 20,
     **params: object,
 ) -> ItemPage:
-    """The items of an ascending `listing` directly above `min_id` and below `last_id` (both exclusive), newest first.
+    """The items directly above `min_id` and below `last_id`, by an ascending `listing`, newest first.
 
     The page's `last_id` is the highest id checked: the next page upward starts there.
     """
@@ -117,7 +117,7 @@ class Walk(NamedTuple):
         limit: int = 20,
         **params: object,
     ) -> ItemPage:
-        """The page below `last_id` (exclusive), newest first; with `min_id` the items directly above it (`upward`)."""
+        """The page below `last_id`, newest first; with `min_id` the items directly above it (`upward`)."""
         if min_id is not None:
             return upward(self.up, reader, min_id=min_id, last_id=last_id, limit=limit, **params)
         asked = params | bounds(reader, above=0, last_id=last_id, limit=limit)

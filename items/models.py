@@ -94,13 +94,12 @@ def was_edited(created_at: datetime, modified_at: datetime) -> bool:
 
 
 class Item(models.Model):
-    """One item. PostgreSQL makes the id. It contains the time and is sort key, score and cursor.
+    """PostgreSQL makes the id. It contains the time and is sort key, score and cursor.
 
     `sender` and the id never change. `status` and `visibility` change only through items.actions. A reply has a parent
-    (`reply_to`) and the first item of the thread (`root`), which is no reply. A repost has neither, has no content, and
-    is never a repost of a repost. A quote (`quote_of`) has content and shows another item, never a repost, until that
-    item's sender revokes it (`is_quote_revoked`). A private mention either begins a conversation or names the item that
-    began it (`conversation`).
+    (`reply_to`) and the first item of the thread (`root`). A repost has neither, no content, and is never of a repost.
+    A quote (`quote_of`) has content and shows another item, never a repost, until that item's sender revokes it
+    (`is_quote_revoked`). A private mention begins a conversation, or names the item that began it (`conversation`).
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
@@ -273,7 +272,7 @@ class Item(models.Model):
 
 
 class Participant(models.Model):
-    """A person in a conversation, with their read position. Nobody joins after the first message (items.recipients)."""
+    """A person in a conversation, with their read position. Nobody joins later (items.recipients)."""
 
     pk = models.CompositePrimaryKey("conversation_id", "user_id")
     conversation = models.ForeignKey(
@@ -298,7 +297,7 @@ class Participant(models.Model):
 
 
 class Correspondent(models.Model):
-    """`writer` has written `reader` a private mention, so `reader` is no stranger to `writer`."""
+    """`writer` has written `reader` a private mention, so `reader` is no stranger to them."""
 
     pk = models.CompositePrimaryKey("writer_id", "reader_id")
     writer = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -348,10 +347,10 @@ class Bookmark(models.Model):
 
 
 class ItemCounts(models.Model):
-    """The folded counts of an item. They are exact together with the changes not yet folded.
+    """The folded counts of an item, exact together with the changes not yet folded.
 
-    `replies` are the public ones. `circle_replies`, for followers or mutuals, count only under items that are not
-    public, so that no number tells strangers of replies that they cannot see. `quotes` are the public ones.
+    `replies` and `quotes` are the public ones. `circle_replies`, for followers or mutuals, count only under items that
+    are not public, so that strangers cannot infer hidden replies.
     """
 
     item = models.OneToOneField(
@@ -368,7 +367,7 @@ class ItemCounts(models.Model):
 
 
 class CountChange(models.Model):
-    """A change of an item's counts, not yet folded. No update between folds, so a viral item has no hot row."""
+    """A change of counts, not yet folded. Rows are only inserted, so a viral item has no hot row."""
 
     item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False)
     likes = models.IntegerField(default=0)
@@ -382,7 +381,7 @@ class CountChange(models.Model):
 
 
 class ItemDocument(models.Model):
-    """The words of an item for search (items.words), in a table of their own so that timelines do not read past them.
+    """An item's words for search (items.words), in their own table so that timelines do not read past them.
 
     Reposts and items without words have no row.
     """

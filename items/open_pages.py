@@ -1,12 +1,12 @@
 """Pages that are open to strangers, so that one post seen by 100,000 costs little.
 
 Strangers with the same language, time zone and theme get the same bytes. A page requested twice within `KEPT` is
-cached, compressed. Each further answer costs one short statement, which checks that everything on the page is still
-visible to strangers and unchanged. So hidden, deleted or edited items are gone at once. New replies and counts appear
-within `KEPT`. Without the cache server every page is rendered.
+cached. Each further answer costs one short statement, which checks that strangers may still see everything on it,
+unchanged. So hidden, deleted or edited items are gone at once. New replies and counts appear within `KEPT`. Without the
+cache server every page is rendered.
 
-Only requests without a session, query or message are answered so. Shared caches may keep these answers for `SHARED`.
-All other answers are private.
+This serves only requests without a session, query or message. Shared caches may keep these answers for `SHARED`. All
+other answers are private.
 
 See docs/decisions.md: Pages for strangers are cached and verified.
 """
@@ -79,11 +79,11 @@ class OpenPage:
 
 
 class Kept(msgspec.Struct):
-    """A cached page: its compressed bytes in base64, and what must be unchanged to show it.
+    """A cached page: its compressed bytes in base64, and what must be unchanged.
 
-    It is signed together with its key, so a page that another program wrote into the cache is not shown. `versions` are
-    the items' `modified_at`. `media` are their pictures and descriptions, which can change without the item. `quotes`
-    are the items with a visible quoted item. `nonce` is the one of the page's scripts.
+    It is signed together with its key, so a page that another program put into the cache is not shown. `versions` are
+    the items' `modified_at`. `media` are pictures and descriptions, which can change without the item. `quotes` are the
+    items with a visible quoted item.
     """
 
     body: str

@@ -1,4 +1,4 @@
-"""Who likes and who reposted an item, without users with a block either way and those whom the reader muted."""
+"""Who likes and who reposted an item, without users with a block either way or muted by the reader."""
 
 from relations.people import Listed
 from relations.rules import READER, is_wanted

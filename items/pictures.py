@@ -23,10 +23,9 @@ def focus(picture: MediaObject) -> str:
 
 
 def figures(pictures: Sequence[MediaObject], *, whole: bool = False, is_first: bool = False) -> SafeString:
-    """The one to four pictures of an item, or its video, as HTML. `is_first`: the first of the page is not lazy-loaded.
+    """The pictures or video of an item, as HTML. `is_first`: the first picture of the page is not lazy-loaded.
 
-    Without JavaScript a picture's link opens the file. This is not a template, because one would cost half a
-    millisecond per picture.
+    Without JavaScript a picture's link opens the file. A template would cost half a millisecond per picture.
     """
     loading = "eager" if is_first else "lazy"
     shown = [_figure(one, number, len(pictures), loading, whole=whole) for number, one in enumerate(pictures, 1)]
@@ -82,7 +81,7 @@ def _undescribed(number: int, count: int) -> str:
 
 
 def ground(picture: MediaObject) -> SafeString:
-    """The background of a loading picture: its average colour, over which pictures.js draws the blurhash.
+    """The background of a loading picture: its average colour. pictures.js draws the blurhash over it.
 
     It is an SVG with `fill`, because the CSP forbids style attributes.
     """
@@ -94,7 +93,7 @@ def ground(picture: MediaObject) -> SafeString:
 
 
 def average_colour(blurhash: str) -> str:
-    """The average colour of a picture as #rrggbb, from digits 3 to 6 of its blurhash. Black without one.
+    """A picture's average colour as #rrggbb, from digits 3 to 6 of its blurhash. Black without one.
 
     Source: https://github.com/woltapp/blurhash/blob/master/Algorithm.md (the DC value).
     """

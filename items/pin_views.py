@@ -16,7 +16,7 @@ from web.pages import PageRequest, go_on, limited
 @signed_in
 @limited("write")
 def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Pin one's own public post. Repeating it changes nothing."""
+    """Pin one's own public post."""
     item = own_item(item_id, reader)
     try:
         pins.pin(item=item)
@@ -33,7 +33,7 @@ def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @signed_in
 @limited("write")
 def unpin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Unpin a post. Repeating it changes nothing."""
+    """Unpin a post."""
     pins.unpin(item_id=own_item(item_id, reader).pk)
     messages.success(request, _("Unpinned."))
     return go_on(request, "profile", reader.username)

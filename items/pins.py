@@ -1,6 +1,6 @@
 """Pins: public posts that their sender shows first on their profile.
 
-A post that is deleted, rejected, held or given a narrower audience loses its pin for good (items.actions, items.purge).
+A post that is deleted, rejected, held or given a narrower audience loses its pin (items.actions, items.purge).
 """
 
 from django.contrib.auth.models import AnonymousUser
@@ -31,7 +31,7 @@ class NotPinnableError(ValueError):
 
 @transaction.atomic
 def pin(*, item: Item) -> bool:
-    """Pin a post on its sender's profile. True if it was not pinned. Raises NotPinnableError and PinCapError.
+    """Pin a post. True if it was not pinned. Raises NotPinnableError and PinCapError.
 
     The lock on the item orders it with a deletion, which removes the pin. The lock on the sender keeps the cap.
     """

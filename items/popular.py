@@ -52,7 +52,7 @@ SHOWN = f"""
 def popular_tags(reader: User | AnonymousUser) -> list[str]:
     """At most `COUNT` canonical hashtags, most used first, each on an item that `reader` may see.
 
-    The cache proposes items, and one statement verifies them.
+    The cache proposes, and one statement verifies.
     """
     return _shown([one for one in _kept() if _is_popular(one)][:COUNT], reader)
 
@@ -65,7 +65,7 @@ def subjects(reader: User) -> list[str]:
 def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
     """At most `count` popular hashtags with this beginning.
 
-    They are requested with each letter typed. Without the cache there are none, rather than a count each time.
+    Without the cache there are none, rather than a count for each letter typed.
     """
     found = cache.get(keys.popular_tags())
     if not _is_proposal(found):

@@ -100,22 +100,22 @@ def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
 
 
 def profile_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Posts and reposts of `owner` that `reader` may see, as in `Walk.page`."""
+    """Posts and reposts of `owner`, as in `Walk.page`."""
     return PROFILE.page(reader, owner=owner.pk, **at)
 
 
 def answers_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Replies by `owner` that `reader` may see, as in `Walk.page`."""
+    """Replies by `owner`, as in `Walk.page`."""
     return ANSWERS.page(reader, owner=owner.pk, **at)
 
 
 def all_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Posts, reposts and replies of `owner` that `reader` may see, as in `Walk.page`."""
+    """Posts, reposts and replies of `owner`, as in `Walk.page`."""
     return ALL.page(reader, owner=owner.pk, **at)
 
 
 def pictured_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Posts and replies of `owner` with media that `reader` may see, as in `Walk.page`."""
+    """Posts and replies of `owner` with media, as in `Walk.page`."""
     return PICTURED.page(reader, owner=owner.pk, **at)
 
 
@@ -137,7 +137,7 @@ def tagged_page(
 
 
 def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, Sender]:
-    """The senders of the items that these answer, by the answered id, if `reader` may see those."""
+    """The visible items' senders among the items that these answer, by the answered id."""
     ids = {int(item.reply_to) for item in items if item.reply_to}
     if not ids:
         return {}
@@ -148,13 +148,13 @@ def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) ->
 def replies_page(
     item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> ItemPage:
-    """The replies after `last_id` (exclusive), oldest first: the direct ones of a reply, else the whole thread."""
+    """The replies after `last_id`, oldest first: the direct ones of a reply, else the whole thread."""
     params = {"item": int(item.shown.id)} | bounds(reader, above=last_id or 0, limit=limit)
     return page_of(fetch(REPLIES if item.reply_to else THREAD, params, into=ListedRow.of), reader, limit)
 
 
 def item_count(owner: User, reader: User | AnonymousUser) -> int:
-    """Number of published items that `reader` sees on a profile, up to `COUNTED` items and `REPOSTS_COUNTED` reposts.
+    """Published items that `reader` sees on a profile, counted up to `COUNTED` items and `REPOSTS_COUNTED` reposts.
 
     See docs/decisions.md: A page looks through a bounded number of rows.
     """

@@ -1,6 +1,6 @@
 """Purging of items when an account is deleted. All counts stay exact.
 
-Item rows stay, because others reply to and repost them, but they are deleted and emptied. Their words and versions go.
+Item rows stay, emptied, because others reply to and repost them.
 """
 
 from typing import Any

@@ -19,8 +19,8 @@ _FROM = re.compile("from[:\uff1a][@\uff20]?(.+)", re.IGNORECASE | re.DOTALL)
 class Query:
     """A query. All its parts must match.
 
-    `phrases`: words and quoted phrases, each as consecutive runs, once. `is_open`: the last one may be unfinished.
-    `senders`: from "from:name". `tags`: canonical. `names`: words for the search over users.
+    `phrases`: words and quoted phrases, as consecutive runs. `is_open`: the last one may be unfinished. `senders`: from
+    "from:name". `tags`: canonical. `names`: for the search over users.
     """
 
     phrases: tuple[tuple[Run, ...], ...]

@@ -23,7 +23,7 @@ QUOTING = Walk(*(listing([QUOTES], order, keep=is_listed("i")) for order in ("DE
 
 
 def quoters(item: Item | ItemBody) -> str:
-    """Who may quote an item that is no repost, besides its sender (`QuotableBy`). Nobody if it is not public."""
+    """Who may quote an item that is no repost, besides its sender (`QuotableBy`)."""
     return item.quotable_by if item.visibility == Visibility.PUBLIC else QuotableBy.NOBODY
 
 

@@ -98,7 +98,7 @@ def linked(
 ) -> SafeString:
     """The text as HTML, with at most `LINKS` links and marked hits of `sought`.
 
-    A name is linked only if `leads` returns True. A folded text ends after about `EXCERPT_LETTERS`.
+    Names are linked if `leads` allows it. A folded text ends after about `EXCERPT_LETTERS`.
     """
     end = len(beginning(text, EXCERPT_LETTERS)) if is_folded else len(text)
     marks = _Marks(hits(text[:end], sought) if sought else [])

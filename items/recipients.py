@@ -1,11 +1,11 @@
 """The people of private mentions: who is in a conversation.
 
-A conversation begins with an item for "people I mention": its sender and those it mentions then. Replies to it, and
-replies to those, are messages for the same people. Nobody joins: a name in a reply or an edit adds nobody.
+A conversation begins with an item for "people I mention": its sender and those it mentions then. All replies in it go
+to the same people. Nobody joins: a name in a reply or an edit adds nobody.
 
 Blocks apply as everywhere (items.visibility). A mute keeps a message from listing the conversation. A first message
 from a stranger, whom the recipient neither follows nor ever wrote to, goes to the recipient's requests. A message from
-somebody who is no stranger, or by the recipient, takes it out of them.
+somebody else, or by the recipient, takes it out of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -95,10 +95,10 @@ class _Addressed(NamedTuple):
 
 
 def people_of(item: Item, answered: Item | None) -> Sequence[int]:
-    """The user ids that a new private mention mentions. For a reply it sets `conversation` and returns none.
+    """The ids of users mentioned by a new private mention. For a reply it sets `conversation` and returns none.
 
-    Raises ContentError if nobody would see it, if the sender is not in the conversation, or if a recipient takes no
-    requests. Raises StrangersError.
+    Raises ContentError if nobody would see it, the sender is not in the conversation, or a recipient takes no requests.
+    Raises StrangersError.
     """
     if answered and answered.is_private:
         item.conversation_id = answered.conversation_id or answered.pk
@@ -123,7 +123,7 @@ def people_of(item: Item, answered: Item | None) -> Sequence[int]:
 
 
 def write(item: Item, people: Sequence[int]) -> None:
-    """Write the people of a private mention that was just inserted, and its place in their lists."""
+    """Write a new private mention's people, and its place in their lists."""
     params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id}
     params["conversation"] = item.conversation_id or item.pk
     if item.conversation_id:
@@ -134,7 +134,7 @@ def write(item: Item, people: Sequence[int]) -> None:
 
 
 def is_for(names: Iterable[str], *, sender: User, answered: Item) -> bool:
-    """Whether these lower-case names are exactly the people whom a reply of `sender` to a private mention reaches."""
+    """Whether these lower-case names are exactly the people whom a reply of `sender` reaches."""
     conversation = answered.conversation_id or answered.pk
     rows = fetch(NAMED, {"names": list(names), "conversation": conversation, "sender": sender.pk})
     return bool(rows[0][0])

@@ -1,8 +1,8 @@
 """Search over items: all words of the query must match, newest first, exact at every cursor.
 
 It scans down in three stretches. Common words are found among the newest documents within a millisecond. The index
-would collect all their matches first, so it serves only rare words. Frequent words, tags and senders that do not occur
-together among the newest items are not searched in the third stretch.
+would collect all their matches first, so it serves only rare words. If frequent words, tags and senders do not occur
+together among the newest items, a page ends after two stretches.
 """
 
 import itertools
@@ -60,10 +60,9 @@ class _Proposal(NamedTuple):
 def search_items(
     query: Query, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> ItemPage:
-    """The matching items below `last_id` (exclusive) that `reader` may see, newest first, without reposts.
+    """The visible matching items below `last_id`, newest first, without reposts. Muted senders are found.
 
     After `ITEM_CANDIDATES` of a stretch, or if more than `INDEXED` would be read, the page ends short with `has_more`.
-    Muted senders are found, because a mute is only for home.
 
     See docs/decisions.md: A page looks through a bounded number of rows.
     See docs/decisions.md: Search scans the newest posts before it asks the index.
@@ -87,9 +86,9 @@ def search_items(
 
 
 def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
-    """For moderators: the ids of the newest `count` items with all words and tags, in every status and audience.
+    """For moderators: the newest `count` ids with all words and tags, in every status, and whether there may be more.
 
-    Also returns whether there may be older ones. `from:` is ignored.
+    `from:` is ignored.
 
     See docs/decisions.md: Search scans the newest posts before it asks the index.
     """

@@ -58,10 +58,7 @@ def tag_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """Items with the canonical `tag` below `last_id` (exclusive) that `reader` may see, newest first.
-
-    With `min_id` those directly above it (items.listing.upward).
-    """
+    """Visible items with the canonical `tag` below `last_id`, newest first; with `min_id` as in `listing.upward`."""
     if min_id is not None:
         return upward(ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, tag=tag)
     query = Query(phrases=(), is_open=False, senders=(), tags=(tag,), names=())

@@ -29,7 +29,7 @@ MEDIA_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
 class ContentError(ValueError):
-    """The content does not fit the item's type. The message is for people. `field` names the wrong field."""
+    """The content does not fit the item's type. The message is for people."""
 
     def __init__(self, message: str, field: str = "content") -> None:
         super().__init__(message)
@@ -177,7 +177,7 @@ def spans(text: str) -> Iterator[Span]:
 
 
 def mentions(text: str) -> list[str]:
-    """The names that `text` mentions, as first written, without duplicates in another case. They may not exist."""
+    """The names that `text` mentions, as first written, without duplicates in another case."""
     names: dict[str, str] = {}
     for span in spans(text):
         if span.kind == Kind.MENTION:
@@ -270,7 +270,7 @@ def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
 
 
 def _without_punctuation(text: str, begin: int, least: int, end: int) -> int:
-    """The end of a link that runs until `end`, without closing punctuation and brackets that it did not open."""
+    """The end of a link before closing punctuation and brackets that it did not open."""
     open_ = {
         closer: text.count(opener, begin, end) - text.count(closer, begin, end) for closer, opener in _CLOSERS.items()
     }

@@ -1,10 +1,10 @@
 """The replies to an item as its page shows them: a tree of two levels, with bounded work.
 
-First come replies by people near the reader: the reader, the authors of the item and of the thread's root, and whom the
-reader follows. Then come the others, oldest first. Below each are a few of its own replies. The rest is on its page.
+First come replies by the reader, the authors of item and root, and the reader's followees. Then come the others, oldest
+first. Below each are a few of its own replies. The rest is on its page.
 
 A page checks `SCAN` replies, and searches near ones among the first `SCAN`. If the reader may not see what a reply
-answers, it is listed as a reply to the post, so that no reply is lost.
+answers, it is listed as a reply to the post.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -144,8 +144,8 @@ class Branch(NamedTuple):
     def of(cls, item: ItemBody, found: Sequence[Answer]) -> "Branch":
         """The branch of a reply, from the replies found, at most one more than are shown.
 
-        The count has public replies only, and the reader may not see all of those. So it says at least 1 if there are
-        more.
+        The count may include replies that the reader may not see, or miss non-public ones. So it is at least 1 if there
+        are more.
         """
         rest = item.counts.replies - ANSWERS
         has_more = len(found) > ANSWERS or item.counts.replies > LOOKED_AT
@@ -183,7 +183,7 @@ class _Row(NamedTuple):
 
 
 def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None) -> Thread:
-    """The replies after `last_id` (exclusive). On the first page the near ones come first."""
+    """The replies after `last_id`. On the first page the near ones come first."""
     params = {"item": int(item.shown.id), "reader": reader.pk or 0, "above": last_id or 0}
     statement = ANSWERED if item.shown.reply_to else THREAD
     rows = fetch(statement, params | {"scan": SCAN, "count": BRANCHES + 1}, into=_Row.of)
@@ -202,7 +202,7 @@ def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | 
 
 
 def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
-    """The items above a reply that `reader` may see: the thread's root and the nearest."""
+    """The visible items above a reply: the thread's root and the nearest."""
     if not reply.shown.reply_to:
         return []
     return bodies(fetch(ABOVE, {"item": int(reply.shown.id), "reader": reader.pk or 0}, into=ItemRow.of), reader)

@@ -35,8 +35,7 @@ VISIBLE_USER = may_know_of("u", READER)
 def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20) -> list[User]:
     """Users with a matching name whom `reader` may know of.
 
-    The exact name comes first, then the reader's followees, names with that beginning, and users with most followers.
-    Misspelt names are found if few match.
+    Order: the exact name, followees, names with that beginning, most followers. Misspelt names are found if few match.
     """
     words = query.names[:NAME_WORDS]
     if not words:

@@ -1,8 +1,8 @@
 """Earlier versions of items, the newest `KEPT` of each.
 
-An edit writes the version that it replaces, in its transaction and under the item's row lock. Whoever sees the item
-sees its versions. But a version stays hidden from all but the sender, for good, if the item was unpublished when it was
-replaced, if the item's audience was widened since, or if a moderator held, rejected or hid it.
+An edit writes the version that it replaces, under the item's row lock. Whoever sees the item sees its versions. But a
+version stays hidden from all but the sender if the item was unpublished when it was replaced, if its audience was
+widened since, or if a moderator held, rejected or hid it.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -86,12 +86,12 @@ def keep(item_id: int, version: Version) -> None:
 
 
 def hide(item_id: int) -> int:
-    """Hide the versions of an item from all but its sender. Returns how many were visible."""
+    """Hide an item's versions from all but its sender. Returns how many were visible."""
     return ItemVersion.objects.filter(item=item_id, is_hidden=False).update(is_hidden=True)
 
 
 def versions_of(item_id: int, reader: User | AnonymousUser) -> list[Version]:
-    """The versions of an item that `reader` may see, newest first. They must see the item."""
+    """The versions that `reader` may see, newest first. They must see the item."""
     return fetch(OF_ITEM, {"item": item_id, "reader": reader.pk or 0}, into=Version.of)
 
 
@@ -111,5 +111,5 @@ class OwnVersion(msgspec.Struct):
 
 
 def own_versions(sender: User) -> Iterator[OwnVersion]:
-    """All versions of the items of `sender`, hidden ones too, oldest first."""
+    """All versions of the sender's items, hidden ones too, oldest first."""
     yield from map(OwnVersion.of, stream(OF_SENDER, {"sender": sender.pk}))

@@ -1,7 +1,6 @@
 """Views of items: the packages above are told of each after the answer.
 
-A GET of one item counts as opening it, so clients need no call of their own. HEAD, prefetching and renewing a card do
-not count.
+A GET of one item counts as opening it. HEAD, prefetching and renewing a card do not.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ def tell_viewed(
 ) -> None:
     """Announce, once `response` is sent, that `reader` opened `item` or a repost's original.
 
-    It counts only signed-in readers, and not their own items, private mentions, HEAD and prefetching.
+    Only for signed-in readers, and not for their own items, private mentions, HEAD and prefetching.
     """
     seen = item.shown
     if (

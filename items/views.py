@@ -216,7 +216,7 @@ def edits(request: PageRequest, item_id: int) -> HttpResponse:
 @limited("publish")
 @require_http_methods(FORM_METHODS)
 def publish(request: PageRequest, reader: User) -> HttpResponse:
-    """Publish a post or a reply. The Write page redirects to `next` or to the new item. Other pages stay."""
+    """Publish a post or a reply. The Write page redirects, other pages stay."""
     if request.method != "POST":
         return _composer(request, reader)
     form = ItemForm(request.POST, request.FILES)
@@ -287,10 +287,7 @@ def media_form(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def draft_media(request: PageRequest, reader: User) -> HttpResponse:
-    """Which pictures of a draft (`ids=1,2`) can still be published, as JSON: id to captions address or null.
-
-    Pictures that were published, removed or swept, and those of other users, are left out.
-    """
+    """The pictures of a draft (`ids=1,2`) that can still be published, as JSON: id to captions address or null."""
     ids = named_ids(request, "ids", PICTURES_AN_ITEM)
     captions = {one.id: one.captions_url for one in map(media_object, free(owner_id=reader.pk, ids=ids))}
     return JsonResponse(captions, headers={"Cache-Control": "private, no-store"})

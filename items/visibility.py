@@ -1,10 +1,7 @@
 """The one rule of who may see an item, as SQL text for every query that shows items.
 
 Queries that fill windows, list or count use the parts below that an index supports. The whole rule, or
-`timeline/rules.py` for home, decides what is shown.
-
-`reader` is an SQL expression of the reader's id: the parameter `reader`, or a column. It is 0 for readers who are not
-signed in.
+`timeline/rules.py` for home, decides what is shown. `reader` is an SQL expression of the reader's id, 0 for strangers.
 
 See docs/decisions.md: Who may see what is SQL text in one place.
 """
@@ -76,7 +73,7 @@ def visible_alone(item: str, sender: str, reader: str = READER) -> str:
     """Whether the reader may see an item for itself, ignoring its thread and private mentions of others.
 
     It is published, its sender active, no block either way, and its audience includes the reader. Senders see their own
-    items unless deleted. The arguments are aliases of the item and its sender.
+    unless deleted. The arguments are aliases of the item and its sender.
     """
     return f"""
     (({item}.sender_id = {reader} AND {item}.status <> 'deleted') OR (
@@ -91,7 +88,7 @@ def visible_alone(item: str, sender: str, reader: str = READER) -> str:
 def said_visible(item: str, sender: str, reader: str = READER) -> str:
     """Whether the reader may see an item that is neither repost nor private mention.
 
-    A reply is hidden if the reader may not see the root of its thread. Its own sender still sees it.
+    A reply is hidden, except from its sender, if the reader may not see the root of its thread.
     """
     return f"""
     ({visible_alone(item, sender, reader)} AND ({item}.root_id IS NULL OR {item}.sender_id = {reader} OR EXISTS (
@@ -129,8 +126,7 @@ def original_visible(item: str, reader: str = READER, also: str = "") -> str:
 def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) -> str:
     """Whether the reader may see the quoted item inside the item.
 
-    They must be allowed to see it and not mute its sender. The quoted sender must neither have revoked the quote nor
-    block the quoting sender.
+    The quote is not revoked, the quoted sender not muted, and they do not block the quoting sender.
     """
     return f"""
     (NOT {item}.is_quote_revoked AND {quoted}.status = 'published' AND {said_visible(quoted, sender, reader)}
@@ -139,12 +135,12 @@ def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) ->
 
 
 def public(item: str) -> str:
-    """Whether an item is published and public. Its sender, original and root are not checked."""
+    """Whether an item is published and public. Sender, original and root are not checked."""
     return f"{item}.status = 'published' AND {for_all(item)}"
 
 
 def public_post(item: str) -> str:
-    """Whether an item is a public post: the condition of the index item_public. Its sender is not checked."""
+    """Whether an item is a public post: the condition of the index item_public. The sender is not checked."""
     return f"{public(item)} AND {item}.reply_to_id IS NULL AND {item}.repost_of_id IS NULL"
 
 

@@ -34,10 +34,7 @@ _TITLE_GAP = 2
 
 
 class Run(NamedTuple):
-    """A stretch of one script: its words and its position in the text.
-
-    A run with spaces is one word. One without has a word for each character.
-    """
+    """A stretch of one script. A run with spaces is one word, one without has a word per character."""
 
     words: tuple[str, ...]
     start: int
