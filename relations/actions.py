@@ -1,4 +1,4 @@
-"""The verbs that change relations.
+"""The verbs that change relations. A bool result says whether the verb changed anything.
 
 Each is idempotent and one transaction, except `end_mutes` and a repeated timed `mute`.
 
@@ -68,8 +68,7 @@ def _pair(user: User, other: User) -> None:
 # --- Follows ---------------------------------------------------------------------------------------------
 @transaction.atomic
 def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bool:
-    """Follow a user, or ask to if their account is locked. True if new. `reposts` None: unchanged, True for a new
-    follow.
+    """Follow a user, or ask to if their account is locked. `reposts` None: unchanged, True for a new follow.
 
     The lock on the follower's row keeps the caps. The followee's row is not written, however many follow at once.
     Raises SelfRelationError, FollowCapError, RequestCapError.
@@ -97,7 +96,6 @@ def _lock_follower(follower: User) -> int:
 
 
 def _begin(follower: User, followee: User, following: int, *, reposts: bool) -> None:
-    """Raises FollowCapError."""
     if following >= settings.FOLLOW_CAP:
         raise FollowCapError
     Follow.objects.create(follower=follower, followee=followee, reposts=reposts)
@@ -107,7 +105,7 @@ def _begin(follower: User, followee: User, following: int, *, reposts: bool) -> 
 
 @transaction.atomic
 def show_reposts(*, follower: User, followee: User, reposts: bool) -> bool:
-    """Show or hide a followee's reposts in the follower's home. True if that changed.
+    """Show or hide a followee's reposts in the follower's home.
 
     See docs/decisions.md: Windows keep what may come back without an event.
     """
@@ -120,9 +118,7 @@ def show_reposts(*, follower: User, followee: User, reposts: bool) -> bool:
 
 @transaction.atomic
 def unfollow(*, follower: User, followee: User) -> bool:
-    """Stop following, or withdraw a request. True if there was either. Pages hide the items, and windows drop them when
-    read.
-    """
+    """Stop following, or withdraw a request. Pages hide the items, and windows drop them when read."""
     _lock_follower(follower)
     asked, _ = FollowRequest.objects.filter(follower=follower, followee=followee).delete()
     gone, _ = Follow.objects.filter(follower=follower, followee=followee).delete()
@@ -134,7 +130,6 @@ def unfollow(*, follower: User, followee: User) -> bool:
 
 # --- Requests to follow ----------------------------------------------------------------------------------
 def _ask(follower: User, followee: User, reposts: bool | None, *, waits: bool) -> bool:
-    """Add a request unless one waits. True if new. Raises RequestCapError."""
     if waits:
         if reposts is not None:
             FollowRequest.objects.filter(follower=follower, followee=followee).update(reposts=reposts)
@@ -148,7 +143,7 @@ def _ask(follower: User, followee: User, reposts: bool | None, *, waits: bool) -
 
 @transaction.atomic
 def accept(*, followee: User, follower: User) -> bool:
-    """Accept a follow request. True if there was one. Raises FollowCapError and keeps the request then."""
+    """Accept a follow request. Raises FollowCapError and keeps the request then."""
     following = _lock_follower(follower)
     request = FollowRequest.objects.filter(follower=follower, followee=followee).first()
     if request is None:
@@ -161,7 +156,7 @@ def accept(*, followee: User, follower: User) -> bool:
 
 
 def reject(*, followee: User, follower: User) -> bool:
-    """Delete a follow request. True if there was one. The requester is not notified and may ask again."""
+    """Delete a follow request. The requester is not notified and may ask again."""
     gone, _ = FollowRequest.objects.filter(follower=follower, followee=followee).delete()
     return bool(gone)
 
@@ -169,10 +164,7 @@ def reject(*, followee: User, follower: User) -> bool:
 # --- Blocks and mutes ------------------------------------------------------------------------------------
 @transaction.atomic
 def block(*, blocker: User, blocked: User) -> bool:
-    """Hide two users from each other. True if new.
-
-    Follows stay, so unblocking restores everything. Follow requests are deleted.
-    """
+    """Hide two users from each other. Follows stay, so unblocking restores them. Follow requests are deleted."""
     _pair(blocker, blocked)
     is_new = bool(fetch(BLOCK, [blocker.pk, blocked.pk]))
     between = Q(follower=blocker, followee=blocked) | Q(follower=blocked, followee=blocker)
@@ -182,7 +174,7 @@ def block(*, blocker: User, blocked: User) -> bool:
 
 @transaction.atomic
 def unblock(*, blocker: User, blocked: User) -> bool:
-    """Remove a block. True if there was one. Items may become visible again to a side that follows the other."""
+    """Remove a block. Items may become visible again to a side that follows the other."""
     gone, _ = Block.objects.filter(blocker=blocker, blocked=blocked).delete()
     if gone:
         _lock([blocker, blocked])
@@ -192,9 +184,9 @@ def unblock(*, blocker: User, blocked: User) -> bool:
 
 
 def mute(*, muter: User, muted: User, lasts: timedelta | None = None, notifications: bool = True) -> bool:
-    """Hide a sender from the muter's home, with or without an end. True if new. An existing mute is replaced.
+    """Hide a sender from the muter's home, also in place of an existing mute. True if there was none.
 
-    `notifications`: also hide notifications of what they do. A task deletes an expired mute. Queries do not check the
+    `notifications`: also hide notifications of what they do. A task deletes expired mutes. Queries do not check the
     time, because the end must change the muter's epoch.
     """
     _pair(muter, muted)
@@ -204,7 +196,7 @@ def mute(*, muter: User, muted: User, lasts: timedelta | None = None, notificati
 
 @transaction.atomic
 def unmute(*, muter: User, muted: User) -> bool:
-    """Remove a mute. True if there was one."""
+    """Remove a mute."""
     return _unmuted(Mute.objects.filter(muter=muter, muted=muted), muter.pk, muted.pk)
 
 

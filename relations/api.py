@@ -38,7 +38,7 @@ LONGEST_MUTE_SECONDS = 10 * 366 * 86_400
 
 
 class UserPage(msgspec.Struct):
-    """A page of users. `last_id` is the id of the last relation checked, not of a user."""
+    """`last_id` is the id of the last relation checked, not of a user."""
 
     items: list[UserCard]
     last_id: str | None
@@ -88,17 +88,17 @@ class MuteOptions(StrictSerializer):
 
 
 class RelationView(ApiView):
-    """PUT begins a relation to a user, DELETE ends it. Repeating either changes nothing."""
+    """PUT begins a relation to a user, DELETE ends it."""
 
     takes_bodies = frozenset({"PUT"})
     takes: type[StrictSerializer] = NoOptions
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
-        """Begin the relation. True if new. Raises SelfRelationError, FollowCapError and RequestCapError."""
+        """Begin the relation. Raises SelfRelationError, FollowCapError and RequestCapError."""
         raise NotImplementedError
 
     def end(self, user: User, other: User) -> bool:
-        """End the relation. True if there was one."""
+        """End the relation."""
         raise NotImplementedError
 
     def begun(self, user: User, other: User) -> HttpResponse:
@@ -106,7 +106,7 @@ class RelationView(ApiView):
         return HttpResponse(status=204)
 
     def put(self, request: Request, username: str) -> HttpResponse:
-        """Begin the relation to a user. Repeating it changes nothing."""
+        """Begin the relation."""
         user = signed_in(request)
         other = user_or_404(username, user)
         options = body(request, self.takes)
@@ -271,7 +271,7 @@ class FollowerView(ApiView):
 
     @extend_schema(operation_id="remove_follower", responses=NO_CONTENT)
     def delete(self, request: Request, username: str) -> HttpResponse:
-        """Remove a follower, or their request. They are not notified. Repeating it changes nothing."""
+        """Remove a follower, or their request. They are not notified."""
         user = signed_in(request)
         other = named_or_404(username)
         if other == user:

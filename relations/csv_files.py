@@ -1,8 +1,8 @@
 """Import and export of follows, blocks, mutes, lists and followed hashtags as CSV.
 
-The columns are Mastodon's, which has no file of hashtags. An uploaded file may contain anything, so its size is checked
-first. Spreadsheets of many countries use `;`, and columns may have any order if there is a header. Names are local:
-`name`, `@name` or `name@host` of this site.
+The columns are Mastodon's, except for hashtags. An uploaded file may contain anything, so its size is checked first.
+Spreadsheets of many countries use `;`, and columns may have any order if there is a header. Names are local: `name`,
+`@name` or `name@host` of this site.
 """
 
 import csv
@@ -196,9 +196,9 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _separator(text: str, kind: Kind) -> tuple[str, int]:
-    """The separator, and where the rows begin: Excel may write a line `sep=;` first.
+    """The separator with which the first rows contain most column names or accounts, and where the rows begin.
 
-    It is the one with which the first rows contain most column names or accounts.
+    Excel may write a line `sep=;` first.
     """
     if said := _SAID.match(text):
         return said[1], said.end()
@@ -221,7 +221,6 @@ def _worth(first: str, separator: str, kind: Kind) -> int:
 
 
 def _is_understood(line: Line, kind: Kind) -> bool:
-    """Whether a row names a user of any site, or a hashtag."""
     return line.is_local or (kind != Kind.TAGS and _ADDRESS.fullmatch(line.name) is not None)
 
 
@@ -243,7 +242,6 @@ def _check(header: Mapping[str, int], kind: Kind) -> None:
 
 
 def _plain(name: str) -> str:
-    """Normalise a column name."""
     return " ".join(name.split()).removeprefix("#").casefold()
 
 

@@ -57,9 +57,8 @@ def part_of(
 ) -> str:
     """SQL of a `Part`: the first `size` followers with after < id <= last, filtered by `where` on the user `u`.
 
-    All arguments are SQL. `besides`: the id of one more user to filter. Nothing is read unless `provided`. It finds the
-    follower ids first, because with a join the planner would scan all users. Two arrays cost the client a third of
-    rows.
+    All arguments are SQL. `besides`: the id of one more user to filter. Nothing is read unless `provided`. With a join
+    the planner would scan all users, so it finds the ids first. Two arrays cost the client a third of rows.
     """
     ids = "SELECT id FROM part" + (f" UNION ALL SELECT {besides}" if besides else "")  # noqa: S608 (constants)
     return f"""
@@ -93,7 +92,8 @@ def follower_parts(
     with_inbox: bool,
     first: Part | None = None,
 ) -> Iterator[list[tuple[int, int]]]:
-    """The (id, level) of followers with low < id <= high from a level on, in batches of at most `size`, in order.
+    """The (id, level) of followers with low < id <= high, from `minimum_level` on, in batches of at most `size`, in
+    order.
 
     `with_inbox`: only those with an inbox. `first`: the first batch, of FIRST_PART followers, if already read. The next
     batch is read while the caller serves one.

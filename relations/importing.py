@@ -1,7 +1,7 @@
 """Imports of follows, blocks, mutes, lists and followed hashtags. Rows of `CsvImport` are the queue.
 
-A worker does a batch of lines and stores its progress in the same transaction. So a killed worker leaves no batch half
-done, and another continues. Every line is idempotent. Lines that fail are stored with the reason.
+A worker does a batch of lines and stores its progress in the same transaction, so a killed worker leaves none half
+done. Every line is idempotent. Lines that fail are stored with the reason.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """

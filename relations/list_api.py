@@ -171,7 +171,7 @@ class MemberView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller does not follow them, or the list is full.")},
     )
     def put(self, request: Request, list_id: str, username: str) -> HttpResponse:
-        """Add a followee to a list. Repeating it changes nothing."""
+        """Add a followee to a list."""
         owner = signed_in(request)
         listed, member = list_or_404(list_id, owner), user_or_404(username, owner)
         with _answers():
@@ -180,7 +180,7 @@ class MemberView(ApiView):
 
     @extend_schema(operation_id="remove_member", responses={204: None})
     def delete(self, request: Request, list_id: str, username: str) -> HttpResponse:
-        """Remove a member from a list, even if they are not visible any more. Repeating it changes nothing."""
+        """Remove a member from a list, even if they are not visible any more."""
         owner = signed_in(request)
         listed = list_or_404(list_id, owner)
         member = User.objects.named(username).first() if is_username(username) else None

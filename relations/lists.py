@@ -1,7 +1,7 @@
 """Lists: the verbs that change them, and their owner's reads. Nobody else sees a list.
 
-Members must be followed. A foreign key to the follow removes the member with an unfollow, and following again does not
-add them back. Each verb locks the owner's row first, as a follow does, so the caps hold.
+A foreign key to the follow removes members with an unfollow. Following again does not add them back. Each verb locks
+the owner's row first, as a follow does, so the caps hold.
 
 The owner's home hides members of exclusive lists (relations.rules.unlisted). When that ends, the owner's window epoch
 changes.
@@ -74,7 +74,7 @@ def delete(*, owner: User, list_id: int) -> None:
 
 
 def add(*, owner: User, list_id: int, member: User) -> bool:
-    """Add a followee to a list. True if new. Raises what `add_each` raises."""
+    """Add a followee to a list. Raises what `add_each` raises."""
     return bool(add_each(owner=owner, list_id=list_id, members=[member.pk]))
 
 
@@ -101,7 +101,7 @@ def add_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
 
 @transaction.atomic
 def add_by_title(*, owner: User, title: str, member: User) -> bool:
-    """Add a followee to the owner's oldest list with this title, creating it if needed. True if new.
+    """Add a followee to the owner's oldest list with this title, creating it if needed.
 
     Raises what `create` and `add` raise.
     """
@@ -111,7 +111,7 @@ def add_by_title(*, owner: User, title: str, member: User) -> bool:
 
 
 def remove(*, owner: User, list_id: int, member: User) -> bool:
-    """Remove a member from a list. True if they were in it. Raises List.DoesNotExist."""
+    """Remove a member from a list. Raises List.DoesNotExist."""
     return bool(remove_each(owner=owner, list_id=list_id, members=[member.pk]))
 
 
@@ -185,7 +185,7 @@ def titles(lists: Iterable[Listed]) -> list[Listed]:
 
 
 class MembersPage(NamedTuple):
-    """A page of a list's members. The ids are of memberships: the last one checked, and both ends of the page."""
+    """Ids are of memberships: the last one checked, and both ends of the page."""
 
     people: list[User]
     last_id: int | None
@@ -227,7 +227,7 @@ def members_page(
     since_id: int = 0,
     min_id: int | None = None,
 ) -> MembersPage:
-    """The members of the owner's list that the owner may know of, newest first.
+    """The members that the owner may know of, newest first.
 
     Below `last_id` and above `since_id`; with `min_id`, those directly above it.
     """

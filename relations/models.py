@@ -179,10 +179,9 @@ class FollowerCountChange(models.Model):
 
 
 class Tag(models.Model):
-    """A hashtag that somebody has followed. Fan-out delivers public posts with it into its outbox, from its first
-    follow on.
+    """A hashtag that somebody has followed. From the first follow on, fan-out delivers public posts into its outbox.
 
-    The row keeps its epoch, and stays when nobody follows the hashtag any more.
+    So the row and its epoch stay when nobody follows it any more.
     """
 
     name = models.CharField(max_length=hashtags.LENGTH, help_text="In its canonical form, without #.")

@@ -52,7 +52,7 @@ MUTES = Listed("relations_mute", "muter_id", "muted_id", shown="u.is_active")
 
 @dataclass(frozen=True, slots=True)
 class PeoplePage:
-    """A page of a list. `last_id` is the id of the last relation checked, `newest_id` and `oldest_id` are on the page.
+    """`last_id` is the id of the last relation checked, `newest_id` and `oldest_id` are on the page.
 
     `has_more`: another exists, or may exist beyond the page's bound.
     """
@@ -80,7 +80,7 @@ class _Row(NamedTuple):
 
 @cache
 def _statement(listed: Listed, order: str) -> str:
-    """For `_Row`s. The bound is the last of `scan` relations if they did not fill the page."""
+    """The bound is the last of `scan` relations if they did not fill the page."""
     place = f"f.{listed.place}"
     first = f"""
         SELECT {place} AS id, f.{listed.other} AS user_id FROM {listed.table} f

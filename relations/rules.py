@@ -1,4 +1,4 @@
-"""How users stand to each other, as SQL for the statements of all packages. No other package names these tables.
+"""How users stand to each other, as SQL for all packages. No other package names these tables.
 
 Arguments are SQL expressions of user ids. OFFSET 0 forces one index probe per question. Otherwise the planner might
 hash all followees or followers of a user, perhaps a million.

@@ -43,8 +43,7 @@ FOLLOWED_BY = f"""
 def suggestions(reader: User, *, count: int = 6) -> list[User]:
     """The most followed users whom the reader neither follows, asks, blocks nor mutes, among the top `LOOKED_AT`.
 
-    The cache keeps them for `KEPT`. PostgreSQL verifies them each time. If one is no longer allowed, they are read
-    again.
+    The cache keeps them for `KEPT`, and PostgreSQL verifies them each time.
     """
     name = keys.suggestions(reader.pk, count)
     kept = cache.get(name)
@@ -74,8 +73,7 @@ def _are_ids(kept: Any) -> bool:
 def followed_by(reader: User, users: Sequence[User]) -> dict[int, list[str]]:
     """The names of up to `REASONS` followees of `reader` who follow each of these users, by user id.
 
-    Followees with a block or mute are left out. It scans the reader's followees, which a cap bounds, until it has
-    enough.
+    Followees with a block or mute are left out. It scans the reader's followees until it has enough.
     """
     if not users:
         return {}

@@ -59,7 +59,7 @@ class FollowedTagView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller follows as many hashtags as one may.")},
     )
     def put(self, request: Request, tag: str) -> HttpResponse:
-        """Follow a hashtag, written without # in any case and width. Repeating it changes nothing.
+        """Follow a hashtag, written without # in any case and width.
 
         The caller's home shows public posts with it, with the reason "#tag".
         """
@@ -71,6 +71,6 @@ class FollowedTagView(ApiView):
 
     @extend_schema(operation_id="unfollow_tag", responses={204: None})
     def delete(self, request: Request, tag: str) -> HttpResponse:
-        """Stop following a hashtag. Repeating it changes nothing."""
+        """Stop following a hashtag."""
         unfollow_tag(user=signed_in(request), tag=tag_or_404(tag))
         return HttpResponse(status=204)

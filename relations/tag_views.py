@@ -18,7 +18,7 @@ VERBS = {"follow": follow_tag, "unfollow": unfollow_tag}
 @signed_in
 @limited("write")
 def relate_tag(request: PageRequest, reader: User, name: str, verb: str) -> HttpResponse:
-    """Follow or unfollow a hashtag. Repeating it changes nothing."""
+    """Follow or unfollow a hashtag."""
     tag = canonical_tag(name)
     if tag is None:
         raise Http404

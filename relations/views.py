@@ -60,7 +60,7 @@ TURNED_AWAY = {
 @signed_in
 @limited("write")
 def relate(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
-    """Begin or end a relation, also end one to a user who is not visible any more. Repeating it changes nothing.
+    """Begin or end a relation, also end one to a user who is not visible any more.
 
     Without JavaScript a page asks before a block.
     """
@@ -96,7 +96,6 @@ def _ask(request: PageRequest, reader: User, username: str, verb: str) -> HttpRe
 
 
 def _tried(reader: User, person: User, verb: str) -> tuple[bool, str]:
-    """Whether the verb changed anything, and its error as text."""
     try:
         has_changed = VERBS[verb](reader, person)
     except actions.SelfRelationError:
@@ -113,7 +112,6 @@ def _tried(reader: User, person: User, verb: str) -> tuple[bool, str]:
 
 
 def _part(request: PageRequest, reader: User, person: User, error: str) -> HttpResponse:
-    """The reader's relation to the person, for the part of the page that sent the request."""
     stands = standing(person, reader)
     context = {
         "person": person,
@@ -146,7 +144,6 @@ def _turned_away(request: PageRequest, person: User, verb: str) -> HttpResponse:
 
 
 def _decided(request: PageRequest, reader: User, person: User, verb: str, error: str) -> HttpResponse:
-    """A sentence in place of the buttons."""
     said = error or DECIDED[verb] % {"name": person.username}
     if wants_part(request):
         return show(request, "relations/_decided.html", {"said": said, "error": error})
