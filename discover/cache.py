@@ -22,7 +22,7 @@ class Entry(NamedTuple):
 class CandidateList:
     """One reader's candidates. Every method is one round trip, and raises what redis-py raises.
 
-    Source: the smart feed protocol, 2.2. It allows only item ids in the list, so reasons have their own.
+    Source: the smart feed protocol, 2.2. Its list has item ids only, so reasons have their own.
     """
 
     def __init__(self, user_id: int) -> None:
@@ -38,7 +38,7 @@ class CandidateList:
         self._write("RPUSH", entries)
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Put back popped entries that were not shown, at the front."""
+        """Put popped entries back at the front."""
         self._write("LPUSH", entries[::-1])
 
     def pop(self, count: int) -> tuple[list[Entry], int]:

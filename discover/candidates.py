@@ -58,7 +58,7 @@ def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
 
 
 def _unseen(reader: User, candidates: list[Candidate], now: datetime) -> tuple[list[Candidate], bool]:
-    """The candidates not seen, in the sense of `DISCOVER_SEEN`. All and False if that is unknown."""
+    """The candidates not seen, as `DISCOVER_SEEN` defines it. All and False if that is unknown."""
     ids = [one.item_id for one in candidates]
     left = set(ids)
     is_known = True
@@ -86,8 +86,7 @@ def _report(reader: User, found: int, excluded: Counter[str], left: int) -> None
 def mixed(candidates: Sequence[Candidate], size: int) -> list[Candidate]:
     """The candidates in pages of `size`, each with at most `SENDER_CAP` of one sender, best first.
 
-    Every candidate goes to the first page with room for it. Later pages may have gaps, so the caller counts senders
-    again.
+    Later pages may have gaps, so callers count senders again.
     """
     pages: list[list[Candidate]] = []
     open_page = 0

@@ -1,8 +1,8 @@
 """How an item's score falls with its age, for recall, as SQL.
 
 The decay is the `gauss` function of Elasticsearch and OpenSearch: exp(-max(0, age - offset)^2 / (2 sigma^2)), sigma^2 =
--scale^2 / (2 ln decay). So `scale` days after `offset`, an item has `decay` of a new item's score. Age counts from the
-newest post, so on a site without new posts nothing decays further.
+-scale^2 / (2 ln decay). So `scale` days after `offset`, an item has `decay` of its first score. Age counts from the
+newest post, so nothing decays on a site without new posts.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """

@@ -4,12 +4,11 @@ Left out: the reader's own items, senders with a block or mute, unwanted items, 
 reposted or viewed, and those issued within a day.
 
 Ranked lower: senders and hashtags of unwanted items, and items viewed some days ago. A view's weight is 1 for a day and
-then falls by a bell curve to `DECAY` at `SCALE` later. From a weight of a half (up to five days) the post is left out.
-After that its score is multiplied by one minus the weight: 0.66 after six days, 0.79 after seven. Then the view is
-forgotten.
+then falls by a bell curve to `DECAY` at `SCALE` later. Up to a weight of a half (five days) the post is left out. After
+that its score is multiplied by one minus the weight (0.66 after six days). After seven days the view is forgotten.
 
-It takes one round trip to Redis and one statement, which depends on the candidates, not on the reader's past. Only the
-newest `REMEMBERED` unwanted items are read.
+It takes one round trip to Redis and one statement about the candidates, not about the reader's past. Only the newest
+`REMEMBERED` unwanted items are read.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """

@@ -1,8 +1,7 @@
 """The recommended feed: `refresh` starts a new recall, `load_more` continues, and no reader gets an item twice.
 
 PostgreSQL stores each page with its call (IssuedPage), and serves a reader's calls one after the other. So whatever
-Redis loses, a page repeats nothing of the last day. Bloom filters know the week before (discover.impressions), and a
-task adds the pages to them.
+Redis loses, a page repeats nothing of the last day. Bloom filters know the week before (discover.impressions).
 
 Source: the smart feed protocol, section 4.
 
@@ -73,11 +72,11 @@ class Buffer(Protocol):
 
     @property
     def left(self) -> int:
-        """Number of entries left."""
+        """Entries left."""
         ...
 
     def take(self, count: int) -> list[Entry]:
-        """Remove and return the next entries, at most `count`."""
+        """Take the next entries, at most `count`."""
         ...
 
     def put_back(self, entries: Sequence[Entry]) -> None:
@@ -93,11 +92,11 @@ class Recalled:
 
     @property
     def left(self) -> int:
-        """Number of entries left."""
+        """Entries left."""
         return len(self.entries)
 
     def take(self, count: int) -> list[Entry]:
-        """Remove and return the next entries, at most `count`."""
+        """Take the next entries, at most `count`."""
         taken, self.entries = self.entries[:count], self.entries[count:]
         return taken
 
@@ -114,7 +113,7 @@ class Cached:
     left: int = 0
 
     def take(self, count: int) -> list[Entry]:
-        """Remove and return the next entries, at most `count`."""
+        """Take the next entries, at most `count`."""
         taken, self.left = self.cache.pop(count)
         return taken
 

@@ -18,20 +18,20 @@ REMOVE = "DELETE FROM discover_notinterested WHERE user_id = %(user)s AND item_i
 
 
 def not_interested(*, user: User, item: Item) -> bool:
-    """Never recommend an item or a repost's original to `user`, and less of its sender and hashtags. True if new."""
+    """Never recommend an item or a repost's original to `user`, and less like it. True if new."""
     return bool(fetch(ADD, {"user": user.pk, "item": item.repost_of_id or item.pk}))
 
 
 def interested_again(*, user: User, item: Item) -> bool:
-    """Undo `not_interested`. True if there was something to undo."""
+    """Undo `not_interested`. True if there was one."""
     return bool(fetch(REMOVE, {"user": user.pk, "item": item.repost_of_id or item.pk}))
 
 
 @transaction.atomic
 def forget_user(*, user: User, limit: int) -> int:
-    """Delete a deleted account's unwanted items and issued pages, at most `limit` of each, and its views.
+    """Delete a deleted account's unwanted items, issued pages (at most `limit` of each) and views. Returns the rows.
 
-    Returns how many rows. Without Redis the views stay, at most a week.
+    Without Redis the views stay, at most a week.
     """
     with suppress(FeedsUnavailableError):
         recent.clear(user.pk)

@@ -1,11 +1,10 @@
 """What every reader was shown in the last seven days (UTC), in Bloom filters.
 
-There is one filter per day and shard of users, which expires after seven days. Readers without impressions take no
-memory. The filter is a hint. Forgotten impressions, after data loss or a change of the filter's kind, may be shown
-again. A day's filter also reports one in a thousand items that were never shown (`IMPRESSION_ERROR_RATE`).
+There is one filter per day and shard of users, which expires after seven days. The filter is a hint. After data loss or
+a change of the filter's kind, items may be shown again. A day's filter also reports one in a thousand items that were
+never shown (`IMPRESSION_ERROR_RATE`).
 
-A day beyond its capacity continues in further filters (seen.bloom), each with that error rate. A full filter would hide
-almost everything.
+A day beyond its capacity continues in further filters (seen.bloom), because a full one would hide almost everything.
 
 Functions raise FeedsUnavailableError and no other Redis error. Callers need no `feeds_errors()`.
 """
@@ -81,7 +80,7 @@ def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
 def record(impressions: Iterable[Impression]) -> None:
     """Store impressions, for workers: one round trip for up to 500 users and days with 100 items each.
 
-    Repeating it changes nothing, nor does a day that is over a week old.
+    It is idempotent, and ignores days that are over a week old.
     """
     shown_to: dict[tuple[int, date], dict[int, None]] = {}
     for user_id, day, item_ids in impressions:
@@ -113,9 +112,7 @@ def fill(today: date) -> list[ShardFill]:
 
 
 def check(today: date) -> list[ShardFill]:
-    """The overfull shards of a day. Each is logged once, by one process. Sets the fill metric to the fullest
-    shard's.
-    """
+    """The overfull shards of a day. Each is logged once, by one process. Also sets the fill metric."""
     found = fill(today)
     metrics.impressions_fill.set(max((shard.impressions / shard.capacity for shard in found), default=0))
     over = [shard for shard in found if shard.is_over]

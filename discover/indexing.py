@@ -4,8 +4,8 @@ PostgreSQL has the queue (`ItemChange`), written in the transaction of the chang
 (`SearchIndex`). A periodic task works both off. So publishing waits for neither OpenSearch nor the broker, and nothing
 is lost while either is down.
 
-The lock on the SearchIndex row orders writers. Each reads the items' current state, writes it, and deletes what was
-queued. Each turn has a higher document version (`version_type=external`), so that a late request overwrites nothing.
+The lock on the SearchIndex row orders writers. Each writes the items' current state and deletes what was queued. Its
+documents have a higher version (`version_type=external`), so that a late request overwrites nothing.
 
 See docs/decisions.md: OpenSearch only proposes.
 """
@@ -137,9 +137,10 @@ def write_changes() -> int:
 
 
 def load_part(*, wait: bool = False) -> int:
-    """Load the newest items not yet loaded. Returns how many, 0 at the end. Raises OpenSearchError.
+    """Load the newest items not yet loaded. Returns how many, 0 at the end, or if another writer is active (`wait`:
+    never).
 
-    Without `wait` it is also 0 if another writer is active.
+    Raises OpenSearchError.
     """
     with transaction.atomic():
         index = _turn(skip=not wait)

@@ -30,9 +30,8 @@ FORGET = """
 def record_issued_pages() -> int:
     """Add issued pages to their day's Bloom filter. Returns how many.
 
-    Safe against crashes and duplicates: a page is marked after it was added, and adding it again changes nothing.
-    Without Redis, pages wait, and PostgreSQL knows them. Pages locked by another call, or committed late, are left to
-    the next one.
+    It is idempotent: a page is marked after it was added. Without Redis, pages wait in PostgreSQL. Pages that another
+    call holds are left to the next call.
     """
     recorded, last_id = 0, 0
     while True:

@@ -4,8 +4,8 @@ Relevance is the weighted sum of matching interests (constant_score in a bool qu
 (field_value_factor, log1p), times the Gaussian decay of age (gauss). The formats are those of docs.opensearch.org:
 Query DSL, Search API. tests/support/opensearch.py checks every request against them.
 
-The server is a hint. If it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL recalls
-(discover.recallers). Its answers are verified before they are shown.
+If it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL recalls (discover.recallers). Its answers are
+verified before they are shown.
 
 See docs/decisions.md: OpenSearch only proposes.
 """

@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 
 @receiver(item_viewed)
 def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: list[ItemBody], **kwargs: Any) -> None:
-    """Record that the reader viewed an item and its replies, unless they keep no history.
+    """Record that the reader viewed an item and its replies, after the answer.
 
-    It runs after the answer: one round trip to Redis, two if plays are kept.
+    One round trip to Redis, two if plays are kept, none if the reader keeps no history.
     """
     if not reader.keeps_history:
         return

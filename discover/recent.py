@@ -4,7 +4,7 @@ Each list is as in the seed article: item ids, newest first, without duplicates,
 days after the last view. A second key in the same slot has the times: milliseconds since 1970, unique within a list, so
 that a time is also a cursor. One script writes both. Entries without a time, or older than `LIFE`, are ignored.
 
-The lists are per user, on all devices. They are a hint: without Redis nothing is recorded, and views are unknown.
+Without Redis nothing is recorded, and views are unknown.
 """
 
 import logging
@@ -133,7 +133,7 @@ class RecentViews:
 def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = (), now: datetime) -> None:
     """Record views at `now`, each list in the order of viewing. One round trip.
 
-    It waits only briefly for Redis and never fails. Does nothing in read-only mode.
+    It waits briefly for Redis and never fails. Does nothing in read-only mode.
     """
     if not current().takes_notes:
         return

@@ -1,15 +1,14 @@
 """The Discover tab: the recommended feed as a page.
 
-An item that the feed returns counts as shown and stays away for a week, so the page never asks twice for one thing. A
-*walk* begins with a refresh, and page N has the request id `WALK.N`. The server names the walk, and every form says
-which page it wants. So a repeated request gets the same page, after a lost answer or when the reader returns.
+An item that the feed returns counts as shown and stays away for a week, so the page must never ask twice. A *walk*
+begins with a refresh, and page N has the request id `WALK.N`. The server names the walk, and every form says which page
+it wants. So a repeated request gets the same page.
 
-A cookie has the browser's walk for `CANDIDATES_TTL`. Readers who come back from a post or another tab, or reload, find
-what they left. They get new posts by the button, by pulling, by the badge, or after a break. A walk in the address
-would make every visit a new walk and waste twenty posts each time.
+A cookie has the browser's walk for `CANDIDATES_TTL`. Readers who come back or reload find what they left. They get new
+posts by the button, by pulling, by the badge, or after a break. A walk in the address would waste twenty posts with
+each visit.
 
-Pages that the open page fetched by itself wait under their walk's name in a second cookie, as long as issued pages are
-kept.
+Pages that the open page fetched by itself wait in a second cookie, as long as issued pages are kept.
 """
 
 import re

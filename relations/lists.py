@@ -1,10 +1,10 @@
 """Lists: the verbs that change them, and their owner's reads. Nobody else sees a list.
 
-A foreign key to the follow removes members with an unfollow. Following again does not add them back. Each verb locks
-the owner's row first, as a follow does, so the caps hold.
+A bool result says whether the verb changed anything. A foreign key to the follow removes members with an unfollow.
+Following again does not add them back. Each verb locks the owner's row first, as a follow does, so the caps hold.
 
-The owner's home hides members of exclusive lists (relations.rules.unlisted). When that ends, the owner's window epoch
-changes.
+The owner's home hides members of exclusive lists (relations.rules.unlisted). A change that may show them again changes
+the owner's window epoch.
 
 See docs/decisions.md: Lists have no windows.
 """
