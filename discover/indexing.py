@@ -137,8 +137,7 @@ def write_changes() -> int:
 
 
 def load_part(*, wait: bool = False) -> int:
-    """Load the newest items not yet loaded. Returns how many, 0 at the end, or if another writer is active (`wait`:
-    never).
+    """Load the newest items not yet loaded. Returns how many: 0 at the end, or without `wait` beside another writer.
 
     Raises OpenSearchError.
     """
