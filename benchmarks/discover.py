@@ -243,7 +243,6 @@ def _forget_clients() -> None:
 
 
 def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: bool) -> None:
-    """Time recording and asking with one kind of filter."""
     client = feeds_for_tasks()
     today = datetime.now(UTC).date()
     readers = _fill(today, count)
@@ -303,7 +302,6 @@ def _wrong(readers: list[int], today: date) -> float:
 
 
 def _peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[str, Case]:
-    """Equally full filters made by the module."""
     each = impressions // len(readers)
     for ago in range(DAYS):
         client.execute_command("BF.RESERVE", f"{PEER}:{ago}", settings.IMPRESSION_ERROR_RATE, impressions)
@@ -409,7 +407,6 @@ class Past:
         return sum(hit > 0 for hit in hits) / count, sum(hits) / count / LIMIT
 
     def _page(self, reader: int, posts: Iterable[Post]) -> list[Post]:
-        """The first 20 allowed posts, with the site's cap per sender."""
         found: list[Post] = []
         of_sender: Counter[int] = Counter()
         for item, sender in posts:
@@ -423,7 +420,6 @@ class Past:
 
 
 def _forget_since(moment: datetime) -> None:
-    """Delete later posts and follows."""
     first = ids.compose(moment, 0)
     with connection.cursor() as cursor:
         # No remaining row refers to a deleted one.

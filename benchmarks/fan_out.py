@@ -150,7 +150,6 @@ def rarely(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str
 
 
 def _templates(item_id: int, publisher: int, cap: int) -> tuple[bytes, bytes]:
-    """ZADD and ZREMRANGEBYRANK in RESP, for a key and its length."""
     score, member = b"%d" % item_id, b"%d:%d" % (publisher, item_id)
     above = b"%d" % -cap
     add = b"*4\r\n$4\r\nZADD\r\n$%%d\r\n%%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n"

@@ -355,7 +355,6 @@ def big_v(followed: Followers) -> Report:
 
 
 def _check(work: Work, followed: Followers) -> None:
-    """Only the active fans have the last item."""
     active = set(followed.active)
     others = (follower for follower in work.people if follower not in active)
     assert all(work.has_arrived(follower) for follower in active)

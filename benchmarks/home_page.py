@@ -200,7 +200,6 @@ class Peers:
 
 
 def _measure_hashtags(report: Report, peers: Peers, community: Community) -> None:
-    """Readers who follow hashtags."""
     with connection.cursor() as cursor:
         cursor.execute(TAG_ITEMS, {"count": community.size.searched})
         cursor.execute("VACUUM ANALYZE items_itemtag")
@@ -254,7 +253,6 @@ def _measure(
 
 
 def _compare(report: Report, community: Community) -> None:
-    """Few followees against many."""
     counts = [count for count in community.readers if count <= 1000]
     few, many = min(counts), max(counts)
     times = _in_turn(community, {"few": community.readers[few], "many": community.readers[many]})
@@ -402,5 +400,4 @@ def _publish(cursor: CursorWrapper, kind: str, reader: int, like: int, count: in
 
 
 def _page(reader: User) -> Case:
-    """A case that reads the reader's first page."""
     return lambda round_number: home_page(reader)

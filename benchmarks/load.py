@@ -176,7 +176,6 @@ class Ledger:
 
 
 def _found(kind: str, pairs: list[tuple[int, int | str]]) -> int:
-    """How many of these writes PostgreSQL has."""
     statement = {"publish": PUBLISHED, "like": LIKED, "follow": FOLLOWED}[kind]
     ((count,),) = fetch(statement, [[user for user, _ in pairs], [what for _, what in pairs]])
     return int(count)

@@ -76,7 +76,6 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def _own_kind(pid: int, data_dir: Path) -> str:
-    """The kind of a process with the site in its environment, or ""."""
     try:
         environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:  # it has ended, or is another user's

@@ -106,7 +106,6 @@ def _split(act: Callable[[int], object], rounds: int) -> Iterator[tuple[str, flo
 
 @contextmanager
 def _timed(owner: Any, name: str, spent: dict[str, float], part: str) -> Iterator[None]:
-    """Add the time of calls of a function to its part."""
     original = getattr(owner, name)
 
     def timed(*args: Any, **options: Any) -> Any:

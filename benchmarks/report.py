@@ -105,7 +105,6 @@ def as_part(report: Report) -> str:
 
 
 def _targets(ratios: Sequence[Ratio]) -> list[str]:
-    """A line with the number of targets met, and the names of missed ones and a few others."""
     aimed = [ratio for ratio in ratios if ratio.target]
     if not aimed:
         return []

@@ -282,7 +282,7 @@ def _rows(community: Community) -> dict[str, float]:
 
 
 def _entries(community: Community) -> tuple[float, float]:
-    """Bytes per entry of a packed inbox (hybrids, level 2) and of a skiplist (level 3)."""
+    """Packed (hybrids, level 2), and a skiplist (level 3)."""
     kinds = []
     for readers in (community.hybrids[min(community.hybrids)], community.readers[max(community.readers)]):
         key = Inbox(readers[0]).key
@@ -394,7 +394,6 @@ def needs(u: Units) -> dict[str, Callable[[Site], float]]:
 
 
 def _short(number: float) -> str:
-    """With three digits, and k, M, G, T or P."""
     for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= size:
             return f"{number / size:.3g} {unit}"

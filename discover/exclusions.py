@@ -163,7 +163,6 @@ def exclude(reader: User, candidates: Sequence[Candidate], *, now: datetime) -> 
 def _facts(
     reader: User, candidates: Sequence[Candidate], replies: Sequence[View], now: datetime
 ) -> defaultdict[str, dict[int, list[int]]]:
-    """The rows of `ABOUT`, by reason and by item or sender."""
     params = {
         "reader": reader.pk,
         "ids": id_array(candidate.item_id for candidate in candidates),
@@ -178,5 +177,4 @@ def _facts(
 
 
 def _first_reasons(ids_by_reason: dict[str, Collection[int]]) -> dict[int, str]:
-    """The first of `REASONS` for each id."""
     return {pk: reason for reason in reversed(REASONS) for pk in ids_by_reason.get(reason, ())}

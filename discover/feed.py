@@ -180,7 +180,6 @@ def _replayed(reader: User, request_id: str | None) -> FeedPage | None:
 
 
 def _continued(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage | None:
-    """The next page of the cached candidates, or None."""
     cached = Cached(CandidateList(reader.pk))
     try:
         with feeds_errors():

@@ -204,7 +204,6 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 def _bodies(actions: Iterable[bytes]) -> Iterator[bytes]:
-    """Join actions to bodies of at most `BODY_BYTES`, or one action."""
     body = bytearray()
     for action in actions:
         if body and len(body) + len(action) > BODY_BYTES:

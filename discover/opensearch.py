@@ -93,7 +93,7 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
 
 
 def _clauses(interests: Interests) -> tuple[list[dict[str, Any]], list[Reason]]:
-    """A clause for each interest. Named ones have a reason. Relevance is their sum."""
+    """Named clauses have a reason. Relevance is the sum of all."""
     reasons: list[Reason] = []
     clauses = [{"constant_score": {"filter": {"match_all": {}}, "boost": BASE}}]
 
@@ -140,7 +140,6 @@ def _relevance(clauses: list[dict[str, Any]], *, reader_id: int, now: datetime) 
 
 
 def _functions(interests: Interests) -> list[dict[str, Any]]:
-    """The factors of a score: age, and whether the reader follows the sender."""
     functions: list[dict[str, Any]] = [
         {
             "gauss": {

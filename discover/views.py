@@ -135,7 +135,6 @@ def _following(request: PageRequest, reader: User, walk: str, number: int) -> Ht
 
 
 def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
-    """The beginning of a new walk. Without new items the page stays."""
     page = _issue(reader, walk, 1)
     count = len(page.items)
     said = ngettext("%(count)s more post", "%(count)s more posts", count) if count else _("Nothing new right now.")
@@ -178,7 +177,6 @@ def _context(request: PageRequest, reader: User, page: FeedPage, walk: str, numb
 
 
 def _cards(request: PageRequest, reader: User, page: FeedPage) -> list[Card]:
-    """The cards of a page. They offer to follow senders whom the reader neither follows nor asks to follow."""
     senders = followable_among(reader, {int(item.shown.sender.id) for item in page.items})
     cards = Cards(request.user, page.items)
     return [

@@ -43,7 +43,6 @@ BREADTH = [Visibility.SELF, Visibility.MUTUALS, Visibility.FOLLOWERS, Visibility
 
 
 def _insertion(columns: str, values: str) -> str:
-    """`columns`, `values`: additional columns."""
     return f"""
     WITH new AS (
         INSERT INTO items_item ({columns}

@@ -163,7 +163,6 @@ def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = 
 
 
 def _own(text: str, user: User) -> Item:
-    """Raises Http404, or PermissionDenied for another's item."""
     item = item_or_404(text, user)
     if item.sender_id != user.pk:
         raise exceptions.PermissionDenied(NOT_YOURS)

@@ -278,7 +278,6 @@ def _offer(form: forms.Form, audiences: list[tuple[Visibility, Any]]) -> None:
 
 
 def _media_said(data: QueryDict) -> dict[str, tuple[str, tuple[float, float]]]:
-    """Description and focus of each picture, by id, in order."""
     columns = zip_longest(*(data.getlist(name) for name in ("media", "description", "focus")), fillvalue="")
     return {number: (_lines(said), focus_of(focus)) for number, said, focus in columns if number}
 

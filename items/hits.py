@@ -101,7 +101,6 @@ def hits(text: str, query: Query) -> list[tuple[int, int]]:
 
 
 def _units(run: Run) -> list[tuple[str, int, int]]:
-    """The words of a run, or its characters in scripts without spaces, with their positions."""
     if not run.is_unspaced:
         return [(run.letters, run.start, run.end)]
     if run.spots:

@@ -205,7 +205,6 @@ def _all(items: Iterable[ItemBody]) -> Iterable[ItemBody]:
 
 
 def _media(item: ItemBody) -> str:
-    """The media of an item, as in `STANDS`."""
     return " ".join(
         medium.id + hashlib.md5(medium.description.encode(), usedforsecurity=False).hexdigest() for medium in item.media
     )

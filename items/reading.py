@@ -144,8 +144,6 @@ def _link(kind: Kind, value: str, shown: SafeString) -> SafeString:
 
 
 class _Marks:
-    """Marks the hits of a text in its parts, in one pass."""
-
     def __init__(self, places: list[tuple[int, int]]) -> None:
         self._places = places
         self._at = 0

@@ -86,8 +86,6 @@ class StrangersError(ContentError):
 
 
 class _Addressed(NamedTuple):
-    """A row of `ADDRESSED`."""
-
     id: int
     username: str
     takes_requests: bool

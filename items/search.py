@@ -43,8 +43,6 @@ PROPOSALS = 2
 
 
 class _Candidate(NamedTuple):
-    """A row of `_candidates`."""
-
     item_id: int
     number: int
     is_visible: bool

@@ -102,7 +102,6 @@ def search(request: PageRequest) -> HttpResponse:
 
 
 def _asked(request: PageRequest) -> str:
-    """Raises BadRequest."""
     asked = once(request.GET, "q").strip()
     try:
         check_text(asked)

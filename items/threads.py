@@ -64,7 +64,7 @@ IS_ANSWER = f"""
 
 
 def _branches(replies_of: str) -> str:
-    """A statement for `_Row`s. `replies_of`: the column that finds the replies."""
+    """`replies_of`: the column that finds the replies."""
 
     def replies(above: str) -> str:
         return f"""

@@ -74,7 +74,6 @@ def _known() -> str:
 
 
 def _having(grams: str) -> tuple[str, str]:
-    """The conditions for two indexes: names with all these grams, as stored and folded."""
     return (
         f"feedsite_grams({NAME}) @> %({grams})s::text[]",
         f"u.folded_name IS NOT NULL AND feedsite_grams(u.folded_name) @> %({grams})s::text[]",

@@ -185,7 +185,6 @@ def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 
 
 def _came(request: PageRequest) -> str:
-    """The page in the Referer header if it is of this site, else home."""
     try:
         parts = urlsplit(request.headers.get("Referer", ""))
     except ValueError:
@@ -302,7 +301,6 @@ def _spot(request: PageRequest, form: ItemForm) -> str:
 
 
 def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -> HttpResponse:
-    """Parts of the open page, so that `new` appears before the stream announces it."""
     is_held = new.status == Status.IN_REVIEW
     told = _held_words if is_held else _sent_words if new.is_private and spot == "home" else None
     counted = sorted({pk for pk in (new.reply_to_id, new.root_id) if pk})
@@ -446,7 +444,6 @@ def _kept(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
 
 
 def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
-    """Redirect back, or for htmx return the item's footers, if the reader may still see it."""
     shown = visible_item(item.repost_of_id or item.pk, reader)
     if not wants_part(request):
         return _back_to(request, shown) if shown else go_on(request, "home")

@@ -90,7 +90,6 @@ def document(title: str, text: str) -> str:
 
 
 def _add(words: list[str], text: str, place: int) -> int:
-    """Add the words of `text` from `place` on. Returns the next free place."""
     if text.isascii():
         found = _ASCII_RUN.findall(text.lower())
         words += [f"{word[:WORD_LENGTH]}:{at}" for at, word in enumerate(found, place)]

@@ -75,7 +75,6 @@ BEGIN_TODAY = f"""
 # The visibility rule, for each candidate as reader. Candidates are found first, by id and by name separately, because
 # with OR PostgreSQL would scan all users.
 def _tell(addressed: str) -> str:
-    """Notify the users that a query finds, as `id`, if they may see the item."""
     return f"""
     WITH answered AS MATERIALIZED (
         SELECT sender_id AS id FROM items_item WHERE id IN (%(parent)s::bigint, %(root)s::bigint)

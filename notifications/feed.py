@@ -124,7 +124,6 @@ def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> st
 
 
 def _entries(kinds: str) -> str:
-    """The statement of a page of entries with this condition on the kind."""
     scanned = f"""
         SELECT n.* FROM notifications_notification n
         WHERE n.recipient_id = %(reader)s AND n.position < %(below)s AND {kinds}

@@ -73,8 +73,6 @@ def forget_old() -> int:
 
 
 class _Act(NamedTuple):
-    """A row of `OLD_ACTS`."""
-
     entry_id: int
     actor_id: int
 

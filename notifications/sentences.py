@@ -47,7 +47,6 @@ def _act(entry: Entry) -> str:
 
 
 def _removed(entry: Entry) -> str:
-    """About the removed pictures that are not shown again."""
     count = entry.item.removed if entry.item else 0
     if not count:
         return _("Moderators had removed pictures of your post; they are shown again")

@@ -46,7 +46,6 @@ ACTS_OF_CONVERSATIONS = f"""
 
 
 def _shown() -> str:
-    """The shown acts among the scanned ones."""
     return f"""
     SELECT a.id, shown.kind, shown.item_id, a.actor_id FROM scanned a CROSS JOIN LATERAL (
         SELECT n.kind, n.item_id FROM notifications_notification n JOIN accounts_user u ON u.id = a.actor_id

@@ -232,7 +232,6 @@ def _header(row: Sequence[str]) -> dict[str, int]:
 
 
 def _check(header: Mapping[str, int], kind: Kind) -> None:
-    """Refuse the header of another kind, or without needed columns."""
     kinds = [other for other, own in OWN.items() if own & header.keys()]
     if kinds and kind not in kinds:
         raise CsvError(kinds[0])
@@ -246,8 +245,6 @@ def _plain(name: str) -> str:
 
 
 class _Row:
-    """A row with access by column name."""
-
     def __init__(self, cells: Sequence[str], places: Mapping[str, int]) -> None:
         self._cells, self._places = cells, places
 
@@ -303,5 +300,4 @@ def _cell(text: str) -> str:
 
 
 def _uncelled(text: str) -> str:
-    """Undo `_cell`."""
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text

@@ -71,7 +71,6 @@ def run(import_id: int) -> bool:
 
 @transaction.atomic
 def _part(import_id: int) -> bool:
-    """Do one batch and store the progress in its transaction. True if none is left."""
     waiting = CsvImport.objects.select_for_update().filter(pk=import_id, finished_at=None)
     row = waiting.first()
     if row is None:

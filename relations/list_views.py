@@ -137,7 +137,6 @@ def lists_of_person(request: PageRequest, reader: User, username: str) -> HttpRe
 
 
 def _refusal(act: Callable[[], object]) -> str:
-    """Run `act` and return its error as text, or ""."""
     try:
         act()
     except actions.SelfRelationError:

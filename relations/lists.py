@@ -135,7 +135,6 @@ def place(*, owner: User, member: User, into: Iterable[int], out_of: Iterable[in
 
 
 def _own(owner: User, list_id: int) -> List:
-    """The owner's list, with the owner's row locked."""
     _lock(owner)
     return List.objects.get(owner=owner, pk=list_id)
 

@@ -80,7 +80,6 @@ class _Row(NamedTuple):
 
 @cache
 def _statement(listed: Listed, order: str) -> str:
-    """The bound is the last of `scan` relations if they did not fill the page."""
     place = f"f.{listed.place}"
     first = f"""
         SELECT {place} AS id, f.{listed.other} AS user_id FROM {listed.table} f

@@ -129,7 +129,6 @@ def _part(request: PageRequest, reader: User, person: User, error: str) -> HttpR
 
 
 def _turned_away(request: PageRequest, person: User, verb: str) -> HttpResponse:
-    """Tell the page which user's cards to remove."""
     said = TURNED_AWAY[verb] % {"name": person.username}
     if not wants_part(request):
         messages.success(request, said)
