@@ -6,7 +6,7 @@ from django.db.backends.signals import connection_created
 
 
 class StorageConfig(AppConfig):
-    """The label is that of version 0.1.0, so that applied migrations stay known."""
+    """Keeps the label of version 0.1.0, for applied migrations."""
 
     name = "storage"
     label = "feedsite"

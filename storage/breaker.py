@@ -21,7 +21,7 @@ FAILURES: tuple[type[Exception], ...] = (redis.ConnectionError, redis.TimeoutErr
 
 
 class UnavailableError(Exception):
-    """A server other than PostgreSQL that a request needs does not answer. Pages and API reply 503."""
+    """A server that a request needs, other than PostgreSQL, does not answer. The reply is a 503."""
 
 
 class OpenError(ConnectionError):
@@ -31,9 +31,8 @@ class OpenError(ConnectionError):
 class Breaker:
     """Stops asking a failed server for a second, so that an outage costs one wait, not one per request.
 
-    One for each process and server; threads share it. Ask inside `asking`. After the second one thread tests the
-    server, and the others are refused until it answers. A slow server is asked by one thread at a time until it is fast
-    again, so it never blocks all threads of a process.
+    One per process and server, for all threads. After the second one thread tests the server and the others are
+    refused. A slow server is asked by one thread at a time, so it never blocks all threads.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class Breaker:
         failures: tuple[type[Exception], ...] = FAILURES,
         slow_share: float = SLOW_SHARE,
     ) -> None:
-        """`slow_share` infinite: no answer counts as slow."""
+        """`slow_share` infinite: nothing counts as slow."""
         self._seconds = seconds
         self._slow_share = slow_share
         self._name = name
@@ -57,16 +56,15 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the server is left alone now. For information only: `asking` decides itself."""
+        """Whether the server is left alone now. For information only."""
         return time.monotonic() < self._open_until
 
     @contextmanager
     def asking(self, patience_seconds: float = float("inf")) -> Iterator[None]:
-        """Wraps one question to the server, which the body gives up after `patience_seconds`. Raises OpenError instead
-        of running the body while the server is left alone.
+        """Wraps one question, which the body gives up after `patience_seconds`. Raises OpenError while the server is
+        left alone.
 
-        Errors of the body pass on. `failures` open the breaker. Another error of redis-py counts as an answer. Any
-        other error says nothing about the server.
+        `failures` open the breaker. redis-py's other errors count as answers. The rest says nothing about the server.
         """
         if not self._admits(patience_seconds):
             raise OpenError(f"{self._name or 'the server'} failed a moment ago")
@@ -125,7 +123,6 @@ class Breaker:
             self.reset()
 
     def _let_go(self) -> None:
-        """Let another thread test the server."""
         with self._lock:
             if self._asker == threading.get_ident():
                 self._asker, self._open_until = None, time.monotonic()

@@ -1,9 +1,8 @@
-"""Django's cache: django-redis on the cache server (`CACHE_URL`). All values are hints.
+"""Django's cache: django-redis on the cache server (`CACHE_URL`), for hints only. Keys are in storage/keys.py.
 
-Keys are in storage/keys.py. It shares the breaker of the rate counters: a hanging server costs a process one wait of
-`REDIS_TIMEOUT_SECONDS`, then it is left alone for a second. If the server does not answer or refuses (it is full, or
-the key has another type), reads find nothing and writes do nothing, without an error. Values are JSON, not pickle, so
-nobody can run code by writing to the server.
+Shares the breaker of the rate counters. If the server does not answer or refuses (it is full, or the key has another
+type), reads find nothing and writes do nothing. Values are JSON, because pickle would run code of whoever can write
+there.
 """
 
 from functools import cache
@@ -29,10 +28,10 @@ class Factory(ConnectionFactory):  # type: ignore[misc]
 
 
 class Guarded(redis.Redis):
-    """A client whose single commands go through the breaker. Pipelines do not: requests must not use `set_many`."""
+    """A client whose single commands go through the breaker. Requests must not use pipelines (`set_many`)."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send a command. Raises redis.ConnectionError while the server is left alone."""
+        """Raises redis.ConnectionError while the server is left alone."""
         try:
             with traces.span("redis cache"), cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
@@ -49,7 +48,7 @@ def _client(url: str, timeout: float) -> Guarded:
 
 
 class Serializer(BaseSerializer):  # type: ignore[misc]
-    """JSON. Invalid JSON, for example another program's value, reads as None."""
+    """JSON. Anything else reads as None."""
 
     def dumps(self, value: Any) -> bytes:
         """Raises TypeError if JSON cannot hold the value."""

@@ -1,6 +1,4 @@
-"""Rows of long work. A worker claims a row, works part by part, and saves its progress in each part's transaction.
-
-The claim of a killed worker ends after `CLAIM_LIFE`. `sweep` sends unclaimed rows to workers and deletes old ones.
+"""Rows of long work: a worker claims one, works part by part, and saves its progress in each part's transaction.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """
@@ -25,7 +23,7 @@ KEPT = timedelta(days=30)
 
 
 class ClaimedRow(models.Model):
-    """Columns that say whether a worker has the row. A part that made progress sets `attempts` to 0."""
+    """Whether a worker has the row. A part that made progress sets `attempts` to 0."""
 
     attempts = models.SmallIntegerField(default=0, help_text="Since a worker last came further.")
     tried_at = models.DateTimeField(null=True, help_text="When a worker last took it, or came further.")
@@ -36,16 +34,16 @@ class ClaimedRow(models.Model):
         abstract = True
 
     def claim(self) -> bool:
-        """Take the row unless it is finished or claimed. Counts as an attempt."""
+        """Take the row unless it is finished or claimed."""
         return bool(_free(type(self)).filter(pk=self.pk).update(tried_at=Now(), attempts=F("attempts") + 1))
 
     def release(self) -> None:
-        """Let any worker continue at once. `tried_at` stays right to a minute."""
+        """Let any worker continue at once."""
         _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() - CLAIM_LIFE)
 
 
 def sweep(model: type[ClaimedRow], task: str) -> int:
-    """Enqueue unclaimed rows and delete old ones. Returns how many were unclaimed."""
+    """Enqueue unclaimed rows and delete old ones. Returns the number of unclaimed rows."""
     waiting = _free(model).filter(created_at__lt=Now() - FRESH)
     ids = list(waiting.order_by("pk").values_list("pk", flat=True)[:SWEPT])
     for pk in ids:
@@ -61,10 +59,9 @@ def _rows(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
 
 
 def unclaimed() -> Q:
-    """The condition that no living worker has the row, by PostgreSQL's clock."""
+    """The condition that no living worker has the row."""
     return Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM_LIFE)
 
 
 def _free(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
-    """Unfinished rows that no living worker has."""
     return _rows(model).filter(unclaimed(), finished_at=None)

@@ -1,10 +1,8 @@
 """The client of a Redis Cluster: redis-py's `RedisCluster` and pipeline, with one deadline for each trip.
 
-`connections.client_of` makes one if the address names a cluster. It is used like the client of one server:
-`connections.borrowed` gives a `Trip`, which sends commands through redis-py's pipeline.
-
-redis-py waits for one node after the other, and for a new slot map after an error. So a thread makes the trip, and the
-caller waits no longer than the time-out. Only primaries are asked, because replicas may lack acknowledged writes.
+Used like the client of one server: `connections.borrowed` gives a `Trip`. redis-py waits for one node after the other,
+so a thread makes the trip, and the caller waits no longer than the time-out. Replicas are not asked: they may lack
+writes.
 
 See docs/decisions.md: Redis Cluster uses redis-py's client.
 """
@@ -35,14 +33,14 @@ OUTAGES = (redis.ConnectionError, redis.TimeoutError, OSError, ClusterDownError,
 
 
 class Plain(NamedTuple):
-    """A node's client for the pipeline. Gives replies as the server sends them."""
+    """A node's client that gives replies as the server sends them."""
 
     connection_pool: redis.ConnectionPool
     connection: None = None
 
     @staticmethod
     def parse_response(connection: Any, command_name: str, **options: Any) -> Any:
-        """The next reply. redis-py's own client would turn scores into floats."""
+        """redis-py's own client would turn scores into floats."""
         return connection.read_response()
 
 
@@ -63,9 +61,9 @@ class Pipeline(ClusterPipeline):
         return Plain(super().get_redis_connection(node).connection_pool)
 
     def run(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The replies in the order of the commands, with errors in their places. Raises `OUTAGES`.
+        """The replies in order, with errors in their places. Raises `OUTAGES`.
 
-        A command that a node refused because its slot moved goes to the other node, after all other commands.
+        A command for a moved slot goes to the other node, after all other commands.
         """
         stack = [PipelineCommand(command, None, place) for place, command in enumerate(commands)]  # type: ignore[no-untyped-call]
         self.send_cluster_commands(stack, raise_on_error=False, allow_redirections=False)  # type: ignore[no-untyped-call]
@@ -93,7 +91,7 @@ class Pipeline(ClusterPipeline):
 
 
 class Cluster(redis.Redis):
-    """The client of a cluster. Threads may share it, and it survives a fork. Connects at the first trip.
+    """The client of a cluster, for all threads and forks. Connects at the first trip.
 
     redis-py's own methods work, except pipelines, scans and transactions.
     """
@@ -123,10 +121,7 @@ class Cluster(redis.Redis):
             return self._cluster
 
     def _within(self, ask: Callable[[RedisCluster], T]) -> T:
-        """The cluster's answer within the time-out.
-
-        Raises redis.ConnectionError or redis.TimeoutError. The commands may or may not have run then.
-        """
+        """Raises redis.ConnectionError or redis.TimeoutError. The commands may or may not have run then."""
         if self._pid != os.getpid():
             self._forget()
         answer: Future[T] = Future()
@@ -155,21 +150,20 @@ class Cluster(redis.Redis):
                 answer.set_exception(error)
 
     def _look(self) -> None:
-        """Refresh the slot map."""
         if self._cluster is not None:
             with suppress(*OUTAGES):
                 self._cluster.nodes_manager.initialize()
 
     def ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The replies to commands of one key each, in order. An error takes the place of its reply."""
+        """The replies to commands of one key each, in order, with errors in their places."""
         return self._within(lambda cluster: Pipeline(cluster).run(commands))
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send one command to the node of its key, or to all nodes if redis-py does so."""
+        """Send one command to the node of its key, or to all nodes like redis-py."""
         return self._within(lambda cluster: cluster.execute_command(*args, **options))  # type: ignore[no-untyped-call]
 
     def owner_url(self, key: str) -> str:
-        """The address of the primary that has a key now. Raises redis.ConnectionError."""
+        """The address of a key's primary. Raises redis.ConnectionError."""
 
         def owner(cluster: RedisCluster) -> ClusterNode:
             cluster.nodes_manager.initialize()
@@ -186,7 +180,7 @@ class Cluster(redis.Redis):
 
 
 class Trips(redis.ConnectionPool):
-    """Replaces a pool of connections: each is a trip to all nodes."""
+    """Replaces a pool of connections."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(protocol=2)
@@ -201,7 +195,7 @@ class Trips(redis.ConnectionPool):
 
 
 class Trip:
-    """Replaces a connection: commands go to the nodes at once, and their replies wait here."""
+    """Replaces a connection: commands go to the nodes at once, and replies wait here."""
 
     def __init__(self, ask: Callable[[Sequence[Sequence[Any]]], list[Any]]) -> None:
         self._ask = ask

@@ -43,11 +43,11 @@ LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
 
 
 class FeedsUnavailableError(Exception):
-    """The feeds server did not answer in time. PostgreSQL must serve the request."""
+    """The feeds server did not answer in time."""
 
 
 class FeedsRefusedError(FeedsUnavailableError):
-    """The feeds server answered with an error: something is wrong with a key or a command."""
+    """The feeds server refused: something is wrong with a key or a command."""
 
 
 feeds_breaker = Breaker(name="feeds", slow_share=math.inf)
@@ -58,11 +58,11 @@ broker_breaker = Breaker(name="broker", failures=BROKER_FAILURES)
 
 
 def client_of(url: str, timeout: float) -> redis.Redis:
-    """A client with its own pool. Each call answers within `timeout` seconds or raises."""
+    """A client with its own pool. Each call answers within `timeout` or raises."""
     if names_cluster(url):
         return Cluster(url, timeout)
-    # RESP2 keeps scores as bytes, which windows compare without parsing a double for each delivery. A connection that
-    # the server closed (after a restart) is replaced once. A time-out is never retried.
+    # RESP2 keeps scores as bytes, so windows need not parse doubles. A connection that the server closed is replaced
+    # once. A time-out is never retried.
     return redis.Redis.from_url(
         url,
         protocol=2,
@@ -75,7 +75,7 @@ def client_of(url: str, timeout: float) -> redis.Redis:
 
 @cache
 def feeds() -> redis.Redis:
-    """The feeds server for pages. Each call answers within `REDIS_TIMEOUT_SECONDS` or raises."""
+    """The feeds server for pages."""
     return client_of(settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS)
 
 
@@ -87,9 +87,7 @@ def feeds_for_tasks() -> redis.Redis:
 
 @contextmanager
 def feeds_errors() -> Iterator[None]:
-    """Turn every error of the feeds server into `FeedsUnavailableError`. While the breaker is open, the body does not
-    run.
-    """
+    """Turn the feeds server's errors into `FeedsUnavailableError`. While the breaker is open, the body does not run."""
     try:
         with feeds_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
             yield
@@ -102,10 +100,9 @@ def feeds_errors() -> Iterator[None]:
 
 
 def drop_ended_sessions(**_: Any) -> None:
-    """Close this thread's sessions that PostgreSQL has ended (it was restarted), so that a request gets a new one.
+    """Close this thread's sessions that PostgreSQL has ended, so that a request gets a new one.
 
-    An idle session has something to read only if the server ended it. Checking that costs 3 µs; Django's health checks
-    cost a round trip.
+    Only such an idle session has something to read. Checking costs 3 µs; Django's health checks cost a round trip.
 
     See docs/decisions.md: PostgreSQL gets a deadline of our own.
     """
@@ -148,9 +145,8 @@ def fetch(
 ) -> list[Any]:
     """The rows of one prepared statement in Django's connection and transaction, converted by `into`.
 
-    Hot paths use it instead of the ORM: planning the verifying query costs more than running it, and pages need no
-    model instances. `on`: the database's alias; only storage.replica names another than the primary. Raises Django's
-    errors. Repeats a statement after a deadlock, unless it is in a transaction, which only the caller can repeat.
+    For hot paths: planning the verifying query costs more than running it. `on`: the database's alias, for
+    storage.replica only. Raises Django's errors. Repeats a statement after a deadlock, unless it is in a transaction.
     """
     wrapper = connections[on]
     wrapper.ensure_connection()
@@ -160,7 +156,7 @@ def fetch(
 
 @dataclass(slots=True)
 class Asked:
-    """Counts of statements by `fetch` and round trips by `pipelined`."""
+    """Counts of `fetch` and `pipelined`."""
 
     statements: int = 0
     round_trips: int = 0
@@ -171,7 +167,7 @@ _asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 @contextmanager
 def count_asked() -> Iterator[Asked]:
-    """Count the requests of the block in its own thread."""
+    """Count the block's requests in its own thread."""
     asked = Asked()
     token = _asked.set(asked)
     try:
@@ -187,8 +183,7 @@ def is_of_another_version(error: Exception) -> bool:
 
 @contextmanager
 def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Callable[[], list[tuple[Any, ...]]]]]:
-    """`fetch` in a thread, for callers with other work meanwhile. Yields a function that starts a statement and returns
-    a function that waits for its rows.
+    """`fetch` in a thread. Yields a function that starts a statement and returns a function that waits for its rows.
 
     The thread uses the caller's session, which runs one statement at a time.
     """
@@ -213,7 +208,7 @@ def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -
             _name_statement(span, query)
         try:
             cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
-        except DeadlockDetected:  # for example with a migration that locks two tables; a lone statement did nothing yet
+        except DeadlockDetected:  # for example with a migration; a lone statement did nothing yet
             if wrapper.in_atomic_block or not wrapper.get_autocommit():
                 raise
             cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
@@ -244,9 +239,9 @@ PLACEHOLDER = re.compile(r"%(?:s|%|\((\w+)\)s)")
 
 @lru_cache(512)
 def numbered(query: str) -> tuple[bytes, list[str]]:
-    """A statement with PostgreSQL's own placeholders ($1, ...), and the names of its parameters.
+    """A statement with PostgreSQL's placeholders ($1, ...), and the names of its parameters.
 
-    Cached, because psycopg converts statements over 4,096 characters at every call: a seventh of a page's CPU time.
+    Cached: psycopg would convert long statements at every call, which cost a seventh of a page's CPU time.
     """
     names: dict[str, int] = {}
     count = itertools.count(1)
@@ -260,7 +255,7 @@ def numbered(query: str) -> tuple[bytes, list[str]]:
 
 
 def database_now() -> datetime:
-    """The time by PostgreSQL's clock. Workers use it, so a machine's wrong clock does not matter."""
+    """The time by PostgreSQL's clock, so that no machine's wrong clock matters."""
     now: datetime = fetch("SELECT clock_timestamp()")[0][0]
     return now
 
@@ -268,9 +263,9 @@ def database_now() -> datetime:
 def stream(
     query: str, params: Sequence[Any] | Mapping[str, Any] = (), *, size: int = 2000
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of one statement through a server-side cursor, `size` at a time, so memory does not grow with their number.
+    """Rows of one statement through a server-side cursor, `size` at a time, with constant memory.
 
-    Only inside a transaction. Read to the end before it ends.
+    Read them to the end, inside a transaction.
     """
     with connections[DEFAULT_DB_ALIAS].chunked_cursor() as cursor:
         cursor.execute(query, params)
@@ -279,10 +274,7 @@ def stream(
 
 
 def id_array(ids: Iterable[int]) -> str:
-    """Ids in PostgreSQL's array notation, for a parameter cast to bigint[].
-
-    psycopg would dump a list element by element in Python.
-    """
+    """Ids in PostgreSQL's array notation, for bigint[]. Faster than psycopg's dump of a list."""
     return f"{{{','.join(map(str, ids))}}}"
 
 
@@ -300,13 +292,12 @@ def script(source: str) -> str:
 def pipelined(
     client: redis.Redis, commands: Iterable[Command | bytes], *, patience_seconds: float | None = None
 ) -> list[Any]:
-    """The replies to commands of one key each, in one round trip. Raises the first error among them.
+    """The replies to commands of one key each, in one round trip. Raises the first error; then it is unknown what was
+    done.
 
-    `patience_seconds` bounds the wait for all replies of one server (TimeoutError). Without it each reply has the
-    client's time-out. A command may be RESP already. After an error it is unknown what was done.
-
-    Scripts that a restarted server does not know are loaded, and everything is sent again. So commands must be
-    idempotent.
+    `patience_seconds` bounds the wait for all replies of one server (TimeoutError), else each reply has the client's
+    time-out. A command may be RESP already. Commands must be idempotent: if a restarted server lacks a script,
+    everything is sent again.
     """
     commands = list(commands)
     if not commands:
@@ -325,7 +316,7 @@ def pipelined(
 
 
 def _name_commands(span: Any, commands: Sequence[Command | bytes]) -> None:
-    """Name a span by the words of its commands, without keys."""
+    """Without keys."""
     words = {str(each[0]) for each in commands if not isinstance(each, bytes)} or {"RESP"}
     span.update_name(f"redis {' '.join(sorted(words))}")
     span.set_attributes({"db.system.name": "redis", "db.operation.batch.size": len(commands)})
@@ -346,7 +337,7 @@ def _packed(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]
 
 
 def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
-    """The replies to commands in one round trip, with errors in their places. A command may be RESP already."""
+    """Like `pipelined`, but errors take the places of their replies."""
     commands = list(commands)
     if not commands:
         return []
@@ -375,9 +366,9 @@ def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
 
 @contextmanager
 def borrowed(client: redis.Redis) -> Iterator[Any]:
-    """A connection of the client's pool, for RESP by hand. A pipeline object costs more CPU per page.
+    """A connection of the client's pool, for RESP by hand: a pipeline object costs more CPU.
 
-    The pool reconnects a closed one. After an error the connection is closed, because replies may still arrive.
+    Closed after an error, because replies may still arrive.
     """
     pool = client.connection_pool
     connection = pool.get_connection()

@@ -1,7 +1,4 @@
-"""Builds missing windows: the first reader who misses one begins it, and a task fills it from a snapshot of PostgreSQL.
-
-storage/window.py says how a window stays exact if its builder dies.
-"""
+"""Builds missing windows: the first reader who misses one begins it, and a task fills it. See storage/window.py."""
 
 import secrets
 from typing import ClassVar, NamedTuple
@@ -25,7 +22,7 @@ class BuiltWindow(Window):
 
 
 class Snapshot(NamedTuple):
-    """The entries of a window, complete above `floor`, and the epoch that they were read for."""
+    """The entries of a window, complete above `floor`."""
 
     epoch: int
     floor: int
@@ -37,11 +34,7 @@ class Snapshot(NamedTuple):
 
 
 def begin(window: BuiltWindow, epoch: int) -> bool:
-    """Begin a missing window; True if a task to fill it is enqueued.
-
-    False if the window is built or being built for this epoch, and if Redis does not answer. Then the next reader
-    tries.
-    """
+    """Begin a missing window; True if a task to fill it is enqueued. Without Redis the next reader tries."""
     token = secrets.token_hex(8)
     try:
         with feeds_errors():
@@ -52,17 +45,11 @@ def begin(window: BuiltWindow, epoch: int) -> bool:
 
 
 def is_under_way(window: Window, token: str) -> bool:
-    """Whether the construction that `token` began still waits for its builder.
-
-    Builders check first, because after a flush most builds in the queue are useless.
-    """
+    """Whether the construction that `token` began still waits. After a flush most builds in the queue do not."""
     return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 
 
 def finish(window: Window, token: str, snapshot: Snapshot) -> bool:
-    """Complete the construction that `token` began, and trim; True if the window is in use now.
-
-    Deliveries made meanwhile are kept.
-    """
+    """Complete the construction that `token` began; True if the window is in use now. Keeps new deliveries."""
     complete = window.complete(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes)
     return bool(pipelined(feeds_for_tasks(), [complete, window.settle(snapshot.cap)])[0])

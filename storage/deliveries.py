@@ -1,9 +1,8 @@
 """Deliveries: a table that is the queue of a fan-out.
 
-The transaction that makes something to deliver inserts a row. The row is deleted when all its windows have it. Celery
-tasks only start the work: lost, doubled, late or reordered messages change nothing, and `sweep` repeats lost ones. A
-claim counts the attempt before the work, so that an attempt that kills the worker counts. After FAN_OUT_ATTEMPTS the
-row is parked until an admin retries it.
+Celery tasks only start the work: lost, doubled, late or reordered messages change nothing, and `sweep` repeats lost
+ones. A claim counts the attempt before the work, so that an attempt that kills the worker counts. After
+FAN_OUT_ATTEMPTS the row is parked until an admin retries it.
 """
 
 import logging
@@ -40,7 +39,7 @@ class DeliveryQuerySet(models.QuerySet[Any]):
     """Reads of a table of deliveries."""
 
     def parked(self) -> Self:
-        """Given up after too many attempts. Pages still show the items."""
+        """Given up after too many attempts."""
         return self.filter(parked_at__isnull=False)
 
     def pending(self) -> Self:
@@ -49,9 +48,9 @@ class DeliveryQuerySet(models.QuerySet[Any]):
 
 
 class AbstractDelivery(models.Model):
-    """Something whose fan-out is not complete. Pages read it from this table, so no page waits for a worker.
+    """Something whose fan-out is not complete. Pages read it here, so no page waits for a worker.
 
-    Each INSERT and ON CONFLICT draws a `revision`. A fan-out deletes only the revision that it worked for.
+    Each INSERT and ON CONFLICT draws a `revision`. A fan-out deletes only its own revision.
     """
 
     task: ClassVar[str]
@@ -88,17 +87,14 @@ class Attempt:
     """Whether the row counts this attempt. It does not count the parts of a split delivery."""
 
     def run(self, work: Callable[[], bool]) -> bool:
-        """Run the work. On an error, record it in the row and return False, so that other deliveries go on.
-
-        An outage of the feeds server does not count as an attempt.
-        """
+        """Run the work. On an error, record it and return False. An outage of Redis does not count as an attempt."""
         try:
             with feeds_errors():
                 return work()
         except FeedsRefusedError as error:
             self._failed(str(error))
         except FeedsUnavailableError as error:
-            # At least 0: an admin may have reset the count meanwhile.
+            # An admin may have reset the count.
             attempts = Greatest(F("attempts") - int(self.is_counted), 0)
             self.row.update(attempts=attempts, sweep_at=Now() + OUTAGE_PAUSE, last_error=str(error))
         except Exception as error:
@@ -120,12 +116,12 @@ class Attempt:
 
 
 def due(model: type[AbstractDelivery]) -> str:
-    """The SQL query of rows that `sweep` would enqueue."""
+    """The SQL query of what `sweep` would enqueue."""
     return f"(SELECT FROM {model._meta.db_table} WHERE sweep_at <= now() AND parked_at IS NULL)"
 
 
 def sweep(model: type[AbstractDelivery]) -> int:
-    """Enqueue due deliveries again (lost by the broker, a dead worker or an outage). Returns their number."""
+    """Enqueue lost deliveries again. Returns their number."""
     meta = model._meta
     query = SWEEP.format(table=meta.db_table, key=meta.pk.column)
     due = fetch(query, {"retry": settings.FAN_OUT_RETRY_AFTER, "count": SWEEP_LENGTH})

@@ -1,7 +1,7 @@
-"""Random numbers from 1 to 2^52 - 1, drawn by PostgreSQL (storage/sql/draws.sql) and only compared for equality.
+"""Random numbers of 52 bits, drawn by PostgreSQL (storage/sql/draws.sql) and only compared for equality.
 
-Epochs of windows, generations of the policy and revisions of deliveries are drawn, because a sequence repeats after a
-failover or restore. A drawn number, and the XOR of two, is exact as a double (a ZSET score).
+Unlike a sequence they do not repeat after a failover or restore. A drawn number, and the XOR of two, is exact as a
+double (a ZSET score).
 
 See docs/decisions.md: Windows are valid for one epoch.
 """

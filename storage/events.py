@@ -1,7 +1,4 @@
-"""Events for open pages: one capped Redis stream.
-
-Each event is one XADD. stream.hub decides which readers may hear of it. The stream is a hint: an open page that asks
-the site again sees what it missed.
+"""Events for open pages: one capped Redis stream, read by stream.hub. A hint: pages that ask see what they missed.
 
 See docs/decisions.md: One event stream, one question for all connections.
 """
@@ -55,14 +52,14 @@ class Withdrawn(msgspec.Struct, tag="withdrawn", frozen=True):
 
 
 class SessionChanged(msgspec.Struct, tag="session", frozen=True):
-    """A live session is new or changed. `was_hidden`: until now only its host saw it."""
+    """A live session is new or changed. `was_hidden`: only its host saw it."""
 
     session: int
     was_hidden: bool = False
 
 
 class Notified(msgspec.Struct, tag="notified", frozen=True):
-    """A user has a notification. `payload` is sent to their pages."""
+    """A user has a notification. `payload` goes to their pages."""
 
     user: int
     payload: dict[str, Any]
@@ -81,13 +78,13 @@ class FiltersChanged(msgspec.Struct, tag="filters", frozen=True):
 
 
 class Revoked(msgspec.Struct, tag="revoked", frozen=True):
-    """A user's session, token, password or account is gone, so connections may have to end."""
+    """A user's session, token, password or account is gone."""
 
     user: int
 
 
 class Gap(msgspec.Struct, tag="gap", frozen=True):
-    """Events before this may be lost: the feeds server did not answer, or came back empty."""
+    """Events before this may be lost."""
 
 
 Event = Published | Edited | Withdrawn | SessionChanged | Notified | ManyNotified | FiltersChanged | Revoked | Gap
@@ -98,7 +95,7 @@ _decode = msgspec.json.Decoder(Event).decode
 
 
 class Position(NamedTuple):
-    """An entry's id in the stream: Redis's clock in milliseconds, and a number within it."""
+    """An entry's id: Redis's clock in milliseconds, and a number."""
 
     milliseconds: int
     number: int
@@ -121,7 +118,7 @@ Entry = tuple[Position, Event | None]
 
 
 class Listener(NamedTuple):
-    """An open connection: its reader, and the item or live session whose page it shows, else 0."""
+    """An open connection: its reader, and the item or session whose page it shows, or 0."""
 
     reader: int
     item: int = 0
@@ -134,7 +131,7 @@ def entry(event: Event) -> Command:
 
 
 def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
-    """Parse an entry's fields. None if another version of the program wrote them."""
+    """The event in an entry. None if another version of the program wrote it."""
     pairs = fields if isinstance(fields, Mapping) else dict(zip(fields[::2], fields[1::2], strict=False))
     with suppress(msgspec.DecodeError, KeyError):
         event: Event = _decode(pairs[FIELD])
@@ -143,11 +140,7 @@ def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
 
 
 def announce(*events: Event) -> None:
-    """Append the events in one round trip, after the commit of what they tell.
-
-    Never fails, and waits for Redis no longer than a page does. If events are lost, a `Gap` follows when the server
-    answers again.
-    """
+    """Append the events, after the commit of what they tell. Never fails. A `Gap` follows for lost events."""
     try:
         with feeds_errors():
             pipelined(feeds(), [entry(event) for event in events])
@@ -158,10 +151,7 @@ def announce(*events: Event) -> None:
 
 
 class Gaps:
-    """Appends a `Gap` for events that this process could not append. Only this process knows of the loss.
-
-    A thread tries once a second until the server takes it.
-    """
+    """Appends a `Gap` for events that this process could not append. A thread tries once a second."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

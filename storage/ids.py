@@ -1,8 +1,8 @@
 """Item ids: 53-bit integers that serve as sort key, ZSET score and cursor.
 
-41 bits are milliseconds since 2000-01-01 UTC (until 2069), 12 bits a sequence. An id is exact as a double and as a
-JavaScript number. PostgreSQL makes the ids of new items (`feedsite_next_id()`, storage/sql/ids.sql). Imports compose
-them from the original time. The sequence and the primary key keep ids unique, not the clock.
+41 bits are milliseconds since 2000-01-01 UTC (until 2069), 12 bits a sequence. Exact as a double and in JavaScript.
+PostgreSQL makes them (storage/sql/ids.sql); imports compose them from the original time. The sequence and the primary
+key keep ids unique, not the clock.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 def compose(moment: datetime, sequence: int) -> int:
-    """The id for a `moment` (aware; precise to the millisecond) and a `sequence` in 0..4095."""
+    """The id for an aware `moment` and a `sequence` in 0..4095."""
     if not 0 <= sequence < 2**SEQUENCE_BITS:
         raise ValueError(f"sequence {sequence} does not fit {SEQUENCE_BITS} bits")
     item_id = ((moment - EPOCH) // MILLISECOND << SEQUENCE_BITS) | sequence

@@ -6,10 +6,7 @@ from django.contrib.postgres import operations
 
 
 class AddIndexConcurrently(operations.AddIndexConcurrently):
-    """Builds an index while its table is written to. For migrations with `atomic = False`, which may run again.
-
-    Keeps a valid index of that name, because an interrupted migration may have built it. Drops an invalid one first.
-    """
+    """For migrations with `atomic = False`, which may run again: keeps a valid index, and replaces an invalid one."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         """Build the index unless a valid one exists."""

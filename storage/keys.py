@@ -6,9 +6,9 @@
 | `outbox:{uid}` | ZSET | window | 1000; 30 days | rebuilt from SQL |
 | `outbox:tag:{id}` | ZSET | window, of a hashtag (relations.models.Tag) | 1000; 30 days unread | rebuilt from SQL |
 | `tail:{uid}` | ZSET | window | 100; 5 minutes | pulled again from SQL |
-| `big_vs:{uid}` | STRING | sources of merged outboxes, by commas | readers who merge outboxes; 30 days | read from SQL
-| | `fans:active:{uid}:{shard}` | SET | follower id, and `complete:{generation}` | big-V only; a day | rebuilt from SQL
-| | `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
+| `big_vs:{uid}` | STRING | sources of merged outboxes, by commas | readers who merge; 30 days | read from SQL |
+| `fans:active:{uid}:{shard}` | SET | follower id, `complete:{generation}` | big-V only; a day | rebuilt from SQL |
+| `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
 | `bf:global:{YYYYMMDD}:{shard}:{nth}` | bitmap | overflow of the filter | 3 a day and shard; 7 days | the same |
 | `bf:over:{YYYYMMDD}:{shard}` | STRING | the overflow was reported | 7 days | reported again |
 | `feed:cache:{uid}` | LIST | item ids | 30 minutes | recalled again |
@@ -30,9 +30,9 @@
 | `live:snapshots:{uid}` | ZSET | digest -> last use, µs since 1970 | 10; 30 minutes | snapshots expire by themselves |
 | `events` | STREAM | `event` -> JSON (storage/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the current slot | one slot | the slot starts again |
-| `credential:{digest}` | STRING | id of its user (a token or session) | 7 days from its last call | counts as an
-attempt | | `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/signing_in) | an hour | read from
-its row | | `cache:1:tags:popular` | STRING | hashtags, each with items (items/popular.py) | 5 minutes | counted again |
+| `credential:{digest}` | STRING | id of its user (a token or session) | 7 days from its last call | an attempt |
+| `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/signing_in) | an hour | read from SQL |
+| `cache:1:tags:popular` | STRING | hashtags, each with items (items/popular.py) | 5 minutes | counted again |
 | `cache:1:tags:days` | STRING | daily uses of popular hashtags (items/trending.py) | 10 minutes | counted again |
 | `cache:1:page:{digest}` | STRING | a page for strangers (items/open_pages.py) | 15 seconds | rendered again |
 | `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | found again |
@@ -66,7 +66,7 @@ def tail(user_id: int) -> str:
 
 
 def merged_outboxes(user_id: int) -> str:
-    """The hint of which outboxes a reader's pages merge."""
+    """The hint of which outboxes a reader merges."""
     return f"big_vs:{user_id}"
 
 
@@ -76,12 +76,12 @@ def active_fans(user_id: int, shard: int) -> str:
 
 
 def impressions(day: date, shard: int) -> str:
-    """The Bloom filter of what one shard of the users was shown on a day (UTC)."""
+    """The Bloom filter of what a shard of users was shown on a day (UTC)."""
     return f"bf:global:{day:%Y%m%d}:{shard}"
 
 
 def further_impressions(key: str, nth: int) -> str:
-    """The nth overflow filter of a day and shard. 0: the first filter itself."""
+    """The nth overflow filter. 0: the filter itself."""
     return f"{key}:{nth}" if nth else key
 
 
@@ -91,12 +91,12 @@ def impressions_over(day: date, shard: int) -> str:
 
 
 def candidates(user_id: int) -> str:
-    """Recalled candidates that the reader was not shown yet."""
+    """Recalled candidates not shown yet."""
     return f"feed:cache:{user_id}"
 
 
 def reasons(user_id: int) -> str:
-    """Why each candidate was recalled. In the candidates' slot, so that both are written or none."""
+    """Why each candidate was recalled. In the candidates' slot, to write both or none."""
     return f"feed:reasons:{{{candidates(user_id)}}}"
 
 
@@ -111,7 +111,7 @@ def reply_views(user_id: int) -> str:
 
 
 def view_times(views_key: str) -> str:
-    """When each entry of a list of views was viewed. The hash tag is the list's key, so both share a slot."""
+    """When each entry of a list of views was viewed. In the list's slot."""
     return f"user:views:times:{{{views_key}}}"
 
 
@@ -125,17 +125,17 @@ def played_recent(user_id: int) -> str:
 
 
 def played_kept() -> str:
-    """Mark of a site with plays, which lives as long as a filter (seen.usage)."""
+    """Mark of a site with plays (seen.usage)."""
     return "played:kept"
 
 
 def played_early(user_id: int) -> str:
-    """Mark that an early merge of a user's plays was requested."""
+    """Mark that an early merge was requested."""
     return f"played:early:{user_id}"
 
 
 def played_users(node: int, shard: int) -> str:
-    """The users of a shard with plays in the hour of a node of the ring."""
+    """The users of a shard with plays in a node's hour."""
     return f"played:user:{node}:{shard}"
 
 
@@ -145,12 +145,12 @@ def issued(user_id: int) -> str:
 
 
 def played_filter(user_id: int, month: int) -> str:
-    """A user's filter of a month, if filters are kept in Redis."""
+    """A user's filter of a month."""
     return f"played:filter:{month}:{user_id}"
 
 
 def played_months() -> str:
-    """The number and bytes of those filters by month."""
+    """Number and bytes of those filters by month."""
     return "played:months"
 
 
@@ -160,17 +160,17 @@ def lineup(user_id: int) -> str:
 
 
 def replays(user_id: int) -> str:
-    """The window of replays by hosts that a reader follows."""
+    """A reader's window of replays."""
     return f"live:replays:{user_id}"
 
 
 def snapshot(user_id: int, digest: str) -> str:
-    """The frozen order of a walk through live sessions. `digest` is of that order."""
+    """The frozen order of a walk through live sessions, by its digest."""
     return f"live:snapshot:{{{user_id}}}:{digest}"
 
 
 def snapshots(user_id: int) -> str:
-    """A reader's snapshots. In the same slot, because one script writes both."""
+    """A reader's snapshots, in their slot, because one script writes both."""
     return f"live:snapshots:{{{user_id}}}"
 
 
@@ -180,27 +180,27 @@ def events() -> str:
 
 
 def rate(scope: str, who: str) -> str:
-    """Counts a caller's calls in the current slot of a rate limit."""
+    """A caller's calls in the current slot of a rate limit."""
     return f"rate:{scope}:{who}"
 
 
 def credential(digest: str) -> str:
-    """Mark of a token or session that was valid (web/rates.py)."""
+    """Mark of a valid token or session (web/rates.py)."""
     return f"credential:{digest}"
 
 
 def cached(name: str, prefix: str, version: int) -> str:
-    """An entry of Django's cache. Another version of its values has another key."""
+    """An entry of Django's cache."""
     return f"cache:{version}:{name}"
 
 
 def session(digest: str) -> str:
-    """The copy of a session's row, in Django's cache."""
+    """The copy of a session's row."""
     return f"session:{digest}"
 
 
 def suggestions(user_id: int, count: int) -> str:
-    """The users suggested to a reader, in Django's cache."""
+    """Users suggested to a reader."""
     return f"suggestions:{user_id}:{count}"
 
 
@@ -220,17 +220,17 @@ def page(digest: str) -> str:
 
 
 def mail_turn() -> str:
-    """Mark that a worker sends letters, in Django's cache."""
+    """Mark that a worker sends letters."""
     return "mail:turn"
 
 
 def late_notice(user_id: int) -> str:
-    """Mark that a task will announce a user's acts, in Django's cache."""
+    """Mark that a task will announce a user's acts."""
     return f"notice:{user_id}"
 
 
 def mail_pause() -> str:
-    """Mark that the mail server is left alone, in Django's cache."""
+    """Mark that the mail server is left alone."""
     return "mail:pause"
 
 

@@ -1,10 +1,10 @@
-"""What the site records about itself, for all processes on all machines."""
+"""What the site records about itself."""
 
 from django.db import models
 
 
 class SiteKey(models.Model):
-    """The fingerprint of the site's secret key (storage.site_key), in one row."""
+    """The fingerprint of the site's secret key (storage.site_key)."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     fingerprint = models.CharField(max_length=64)

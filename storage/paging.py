@@ -1,7 +1,7 @@
-"""Pages of a list: which rows a page reads, and where it ends.
+"""Pages of a list.
 
-A position is an id that falls down the list. A page begins below `last_id`, the last position that the page before
-checked. It reads one row more than it shows, which proves that there is more.
+A page begins below `last_id`, the last position that the page before checked. It reads one row more than it shows,
+which proves that there is more.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ Row = TypeVar("Row")
 
 
 class Part(NamedTuple, Generic[Row]):
-    """The rows of a page. `has_more`: more rows exist, or may exist beyond the bound of the page's work."""
+    """The rows of a page. `has_more`: more rows exist, or may exist beyond the page's bound."""
 
     shown: Sequence[Row]
     last_id: int | None
@@ -21,12 +21,12 @@ class Part(NamedTuple, Generic[Row]):
 
 
 def below(last_id: int | None) -> int:
-    """The position below which a page begins: `last_id`, or the top of the list."""
+    """`last_id`, or the top of the list."""
     return NO_BOUND if last_id is None else last_id
 
 
 def part_of(found: Sequence[Row], limit: int, position: Callable[[Row], int], *, bound: int | None = None) -> Part[Row]:
-    """A page of at most `limit` of the found rows. `bound`: the position at which the search had to stop."""
+    """A page of at most `limit` of the found rows. `bound`: where the search had to stop."""
     shown = found[:limit]
     if bound is not None and len(found) <= limit:
         return Part(shown, bound, has_more=True)
@@ -34,5 +34,5 @@ def part_of(found: Sequence[Row], limit: int, position: Callable[[Row], int], *,
 
 
 def as_text(position: int | None) -> str | None:
-    """A position as the API shows it: in decimal."""
+    """A position as the API shows it."""
     return None if position is None else str(position)

@@ -1,4 +1,4 @@
-"""Sends tasks to the workers. The broker is a hint: PostgreSQL has the work before its task is sent."""
+"""Sends tasks to the workers. The broker is a hint: PostgreSQL has the work first."""
 
 import logging
 from collections.abc import Callable
@@ -27,10 +27,9 @@ def asks(task: str, query: str) -> Callable[[Function], Function]:
 
 
 def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
-    """Send a task by name, to run now or later; False if the broker did not take it.
+    """Send a task by name; False if the broker did not take it.
 
-    The work is already in PostgreSQL, or can be skipped. So a dead broker is only logged. It costs at most one wait in
-    a second and never reaches a user.
+    The work is already in PostgreSQL, or can be skipped. So a dead broker is only logged, and never reaches a user.
     """
     try:
         with broker_breaker.asking():

@@ -1,11 +1,11 @@
 """Beat's scheduler: asks PostgreSQL whether there is work before it sends a periodic task.
 
-Most periodic tasks find nothing to do, and a task costs ten times the CPU of a question. A task with a question
-(`storage.queue.asks`) is sent if its query has a row. It is also sent every `UNASKED_SECONDS`, so that a query that
-misses something only delays the task, and at every period while PostgreSQL does not answer.
+A task costs ten times the CPU of a question. A task with a question (`storage.queue.asks`) is sent if its query has a
+row, every `UNASKED_SECONDS` in any case, and always while PostgreSQL does not answer. So a wrong query only delays a
+task.
 
-Of all machines' beats one works. It holds an advisory lock in the session of its questions, so the lock ends with the
-process. The others wait. While PostgreSQL does not answer, the last holder goes on. Behind a pooler there is no lock.
+One beat of all machines works: it holds an advisory lock in its session. While PostgreSQL does not answer, the last
+holder goes on. Behind a pooler there is no lock.
 
 See docs/decisions.md: Beat asks PostgreSQL before it sends a task.
 See docs/decisions.md: Own code in place of a library.
@@ -32,7 +32,7 @@ TURN_SECONDS = 2.0
 """How often a waiting beat asks for the lock."""
 LOCK = 0x62656174
 """The advisory lock of the working beat."""
-# With these settings PostgreSQL notices within half a minute that a session's machine is gone.
+# PostgreSQL then notices within half a minute that a session's machine is gone.
 TAKE_LOCK = f"""
     SELECT pg_try_advisory_lock({LOCK}), set_config('tcp_keepalives_idle', '10', false),
         set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)
@@ -56,7 +56,7 @@ class Scheduler(PersistentScheduler):
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Send what is due if this beat has the lock. Returns the seconds until the next call."""
+        """Send what is due if this beat has the lock. Returns the seconds to wait."""
         has_turn = settings.POOLED or self._has_lock()
         if has_turn != self.is_at_work:
             self.is_at_work = has_turn
@@ -64,7 +64,7 @@ class Scheduler(PersistentScheduler):
         return float(super().tick(*args, **kwargs)) if has_turn else TURN_SECONDS
 
     def _has_lock(self) -> bool:
-        """Whether this beat has the lock, or had it when PostgreSQL went away. Asks once a session."""
+        """Whether this beat has the lock, or had it when PostgreSQL went away."""
         try:
             if self.lock_session is None or connection.connection is not self.lock_session:
                 is_mine = fetch(TAKE_LOCK)[0][0]
@@ -76,7 +76,7 @@ class Scheduler(PersistentScheduler):
         return self.lock_session is not None
 
     def sync(self) -> None:
-        """Save when tasks were sent. On a full disk beat goes on without, and sends everything once after a restart."""
+        """Save when tasks were sent. On a full disk everything is sent once after a restart."""
         try:
             super().sync()
         except OSError as error:
@@ -93,7 +93,7 @@ class Scheduler(PersistentScheduler):
 
 
 def _holder() -> str:
-    """Where and since when the working beat runs. Empty if unknown."""
+    """Where and since when the working beat runs, if known."""
     try:
         found = fetch(HOLDER)
     except Error:
@@ -103,7 +103,7 @@ def _holder() -> str:
 
 
 def is_wanted(query: str) -> bool:
-    """Whether the query has a row. True on an error, for example before the migration that makes its table."""
+    """Whether the query has a row. True on an error, for example before a migration."""
     try:
         return bool(fetch(f"SELECT EXISTS ({query})")[0][0])
     except Error as error:

@@ -1,14 +1,10 @@
 """Reads that may lag, from a replica of PostgreSQL if the site has one (FEEDSITE_REPLICA_URL).
 
-A replica *proposes*: which items fit a query, whom to follow, what to recommend. The primary verifies and hydrates each
-proposal, so hidden or deleted items never show. Only `lagging` uses the replica; all other reads go to the primary.
+A replica *proposes*, and the primary verifies and hydrates. Only `lagging` uses the replica.
 
-Members see their own writes. After a request that may have written, `note_write` stores the position of the primary's
-log. The member reads the primary until the replica has replayed that position. The notes are in an unlogged table,
-which a crash of PostgreSQL empties, including the row of user 0. A request that finds no row of user 0 writes one,
-which stands for all lost notes.
-
-A replica more than `REPLICA_LAG_SECONDS` behind is not read. If it fails a read, the primary repeats it.
+Members see their own writes: `note_write` stores the position of the primary's log, and the member reads the primary
+until the replica has replayed it. A crash empties the unlogged table of notes. Then the row of user 0 is missing too,
+and the next request writes one that stands for all lost notes.
 
 See docs/decisions.md: Only reads that say so go to a replica.
 """
@@ -61,8 +57,8 @@ SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 # --- How far it is ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a replica has replayed the log: `position` in bytes, `committed` the Unix time of the last replayed
-    commit by the primary's clock, or 0 if there was none since its start.
+    """How far a replica has replayed the log: `position` in bytes, `committed` the last commit's Unix time by the
+    primary's clock, or 0 if there was none since its start.
     """
 
     is_replica: bool
@@ -72,10 +68,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """How far a replica should be. The primary's log was at `position` at the time `now`.
-
-    A replica may be `REPLICA_LAG_SECONDS` behind, but must have everything up to `own`.
-    """
+    """How far a replica should be: within `REPLICA_LAG_SECONDS` of `position` at the time `now`, and at `own`."""
 
     position: int
     now: float
@@ -90,7 +83,7 @@ class Needed:
         return BEHIND if self.lag(standing) > settings.REPLICA_LAG_SECONDS else ""
 
     def lag(self, standing: Standing) -> float:
-        """The most seconds that it may be behind. Includes a pause without writes, while the next write travels.
+        """The most seconds that it may be behind, including a pause without writes.
 
         Infinite if the replica has replayed no commit since its start.
         """
@@ -103,7 +96,7 @@ def _needed(reader_id: int) -> Needed:
     ((position, now, of_all, own),) = fetch(NEEDED, {"reader": reader_id})
     if not reader_id:
         return Needed(position, now, 0)
-    if of_all is None:  # a crash lost the notes: replicas must have the log up to now
+    if of_all is None:  # a crash lost the notes
         ((of_all,),) = fetch(NOTE, [0])
     return Needed(position, now, max(of_all, own or 0))
 
@@ -119,10 +112,10 @@ def is_configured() -> bool:
 
 
 class Router:
-    """Django's router: the replica for reads that may lag, else the primary."""
+    """Reads that may lag go to the replica."""
 
     def db_for_read(self, model: object, *, reader: int | None = None, **hints: Any) -> str:
-        """`reader`: the read may lag but must find this user's writes. 0: of no user."""
+        """`reader`: the read may lag but must find this user's writes. 0: nobody's."""
         if reader is None:
             return PRIMARY
         standing = _standing()  # first, so that the replica is not ahead of the primary's answer
@@ -143,9 +136,9 @@ class Router:
 def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float = 0) -> T:
     """The answer of `read`, called with the alias of the replica or of the primary.
 
-    `reader_id`: the reader whose writes it must find, or None. `read` must only read, and may be called twice: the
-    primary repeats it if the replica fails or takes longer than `seconds` (`REPLICA_TIMEOUT_SECONDS`). On the replica
-    it does not see what its own request wrote.
+    `read` must only read. The primary repeats it if the replica fails or takes longer than `seconds`
+    (`REPLICA_TIMEOUT_SECONDS`). On the replica it finds the earlier writes of `reader_id`, but not those of its own
+    request.
 
     See docs/decisions.md: Only reads that say so go to a replica.
     """
@@ -168,12 +161,9 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
 
 @contextmanager
 def _replica(seconds: float = 0) -> Iterator[None]:
-    """The thread's connection to the replica. Each statement may take `seconds` (`REPLICA_TIMEOUT_SECONDS`).
-
-    An outage trips the breaker. A read that the replica cancelled for its replay does not.
-    """
+    """The thread's connection to the replica. An outage trips the breaker, a read cancelled for the replay does not."""
     wrapper: Any = connections[REPLICA]
-    if seconds:  # such reads are rare: they get a connection of their own
+    if seconds:  # rare: gets its own connection
         wrapper.close()
     wrapper.bound(seconds or settings.REPLICA_TIMEOUT_SECONDS)
     try:
@@ -195,7 +185,7 @@ def _state(error: Error) -> str | None:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def note_write(user_id: int | None) -> None:
-    """Record that `user_id` may have written, after the request's last commit.
+    """Record a possible write, after the request's last commit.
 
     See docs/decisions.md: Only reads that say so go to a replica.
     """
@@ -208,7 +198,7 @@ def note_write(user_id: int | None) -> None:
             connections[PRIMARY].close()
             fetch(NOTE, [user_id])
     except Error as error:
-        # If the primary crashed, the empty table says so. Otherwise they may miss the write for `REPLICA_LAG_SECONDS`.
+        # After a crash the empty table says so. Otherwise the user may miss the write for `REPLICA_LAG_SECONDS`.
         logger.warning("It is not noted that user %s has written: %s", user_id, error)
 
 

@@ -1,5 +1,4 @@
-"""Reads Redis replies in bulk. A fan-out has two for each follower, and redis-py's reading doubles a delivery's CPU
-cost.
+"""Reads Redis replies in bulk. redis-py's reading, one by one, doubles a delivery's CPU cost.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -16,11 +15,10 @@ RECEIVED_BYTES = 2**16
 
 
 def replies(connection: Any) -> Iterator[Any]:
-    """The replies to what was sent by hand on a redis-py connection, without end. Yields error replies, does not raise
-    them.
+    """The replies to what was sent by hand on a connection, without end. Error replies are yielded, not raised.
 
-    Each wait has the connection's time-out. Raises redis.ConnectionError and redis.TimeoutError, and closes the
-    connection then. Read all replies before the connection returns to its pool.
+    Raises redis.ConnectionError and redis.TimeoutError, and closes the connection then. Read all replies before the
+    connection returns to its pool.
     """
     socket = connection._get_socket()
     reader = hiredis.Reader(replyError=DefaultParser.parse_error, protocolError=redis.InvalidResponse)

@@ -1,7 +1,6 @@
 """Checks that all machines have the site's secret key, by its fingerprint in PostgreSQL.
 
-A machine with another key signs everybody out and cannot read second factors, and nothing else shows it. So every
-program, `/readyz` and `doctor` compare it.
+Otherwise a machine signs everybody out and cannot read second factors, and nothing else shows why.
 """
 
 from collections.abc import Iterable
@@ -21,7 +20,7 @@ ADVICE = (
 
 
 class WrongKeyError(Exception):
-    """This process has another secret key than the site."""
+    """This process's secret key is not the site's."""
 
     def __init__(self) -> None:
         super().__init__("is not that of the site")
@@ -33,7 +32,7 @@ def fingerprint(key: str) -> str:
 
 
 def compare(noted: str | None) -> None:
-    """Raise WrongKeyError if the fingerprint is of another key. Fallback keys are accepted."""
+    """Raise WrongKeyError for the fingerprint of another key. Fallback keys are accepted."""
     if noted not in (None, *_fingerprints([settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
         raise WrongKeyError
 
@@ -42,7 +41,7 @@ def compare(noted: str | None) -> None:
 def check() -> None:
     """Compare this process's key with the stored fingerprint. Raises WrongKeyError.
 
-    The first start stores the fingerprint, and so does the first start after a key change.
+    The first start stores it, and the first start after a key change.
     """
     noted = SiteKey.objects.values_list("fingerprint", flat=True).first()
     if noted == fingerprint(settings.SECRET_KEY):
@@ -57,7 +56,7 @@ def check() -> None:
 
 
 def forget() -> None:
-    """Delete the fingerprint. The next program that starts stores its own."""
+    """Delete the fingerprint, so that the next start stores its own."""
     SiteKey.objects.all().delete()
 
 

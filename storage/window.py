@@ -15,20 +15,17 @@ A key without `floor` is no window. Ids are positive, so the negative scores are
 How a window stays exact if its builder dies at any point:
 
 - `begin` comes before the builder's snapshot, and a window under construction takes deliveries. So an item is in the
-  snapshot, or it is committed later and delivered.
-- `complete` needs the token of `begin`. It refuses a window that was dropped, flushed or begun again in between.
-- A server may lack completed deliveries after a restart from a snapshot, a failover or a move of the slot. That is
-  another run, so the window is not used.
+  snapshot or is delivered.
+- `complete` needs the token of `begin`, so it refuses a window that was dropped or begun again.
+- A server may lack deliveries after a restart, a failover or a move of the slot. That is another run, so the window is
+  not used.
 - Trimming raises the floor in the same step.
-- Every step that removes entries at or below the floor also removes `deepen`, because a deepening with an older
-  snapshot may need one of them.
-- `settle` removes what a delivery put below the floor or into a key that is no window. Readers never see it, because
-  they read above the floor.
-- `forget` (lazy delete) is refused for another epoch, or later than `FORGET_SECONDS` after its reading. So a slow
-  reader cannot remove an item that became visible again and was delivered again.
+- Each step that removes entries at or below the floor removes `deepen` too, because a running deepening may need them.
+- `settle` removes what a delivery put below the floor or into a key that is no window.
+- `forget` (lazy delete) is refused for another epoch, or later than `FORGET_SECONDS` after its reading, when an item
+  may have been delivered again.
 
-Windows are in timeline.inbox, timeline.outbox and live.replays. CONTRIBUTING.md lists what a new kind needs under "How
-to add". A change of what a member means raises policy.FORMAT.
+A change of what a member means raises policy.FORMAT.
 
 See docs/decisions.md: Windows are valid for one epoch.
 """
@@ -62,9 +59,8 @@ PIPELINE_LENGTH = 500
 OWN_MEMBERS = 3
 """Members of a complete window that are no entries. An inbox may have two more."""
 
-# A Lua function for the server's run: the time in which one server was the primary of its data. The replication id
-# changes at each restart and failover, also if a former primary returns. A cluster node keeps its id but takes a higher
-# epoch with each slot that moves to it, so a moved window is of another run.
+# A Lua function for the server's run. The replication id changes at each restart and failover. A cluster node keeps its
+# id, but takes a higher epoch with each slot that moves to it.
 RUN = """
     local function run()
         local info = redis.call('INFO', 'replication', 'cluster')
@@ -73,7 +69,7 @@ RUN = """
         return 'run:' .. id .. '.' .. string.match(redis.call('CLUSTER', 'INFO'), 'cluster_my_epoch:(%d+)')
     end
 """
-# ARGV: from (exclusive), TTL in seconds or 0 to keep the old one, then the number of entries for each of KEYS
+# ARGV: from (exclusive), TTL in seconds or 0 to keep it, then the number of entries for each of KEYS
 READING = (
     RUN
     + """
@@ -199,10 +195,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Entries read from a window, newest first, complete above `bound`.
+    """Entries read from a window, newest first, complete above `bound`: the floor, or just below the last entry.
 
-    `bound` is the window's floor, or just below the last entry if more follow. `read_at`: the server's clock in ms. For
-    a missing or unbuilt window `bound` is `INFINITY` and there are no entries.
+    `read_at`: the server's clock in ms. Without a built window `bound` is `INFINITY`.
     """
 
     entries: tuple[int, ...]
@@ -221,7 +216,7 @@ class Slice:
 
     @property
     def is_truncated(self) -> bool:
-        """Whether the slice was full and ends above the window's floor."""
+        """Whether the slice was full above the window's floor."""
         return self.bound > self.floor
 
 
@@ -234,7 +229,7 @@ def to_score(reply: bytes) -> int:
 
 
 def to_number(reply: bytes | None) -> int:
-    """The number of a member with a negative score (`epoch`, `pushes`). 0 if the member is missing."""
+    """The number of a member with a negative score. 0 if missing."""
     return -int(float(reply)) if reply else 0
 
 
@@ -249,7 +244,7 @@ _only_looks: ContextVar[bool] = ContextVar("only_looks", default=False)
 
 @contextmanager
 def only_looking() -> Iterator[None]:
-    """Reading a window in the block does not extend its life."""
+    """Reading windows in the block does not extend their life."""
     token = _only_looks.set(True)
     try:
         yield
@@ -258,11 +253,7 @@ def only_looking() -> Iterator[None]:
 
 
 class Window:
-    """One window of one user.
-
-    Methods named after a command return it for `connections.pipelined`, so that a page costs one round trip. `slice`
-    parses the reply of `reading`.
-    """
+    """One window. Methods named after a command return it for `connections.pipelined`."""
 
     ttl: ClassVar[int] = int(settings.WINDOW_TTL.total_seconds())
     __slots__ = ("key",)
@@ -278,10 +269,7 @@ class Window:
     def readings(
         cls, client: redis.Redis, windows: Sequence["Window"], last_id: int, counts: Sequence[int]
     ) -> list[Command]:
-        """`reading` for many windows in few scripts, because each script has a fixed cost. `slices` parses the replies.
-
-        A cluster gets one script for each window.
-        """
+        """`reading` for many windows in few scripts, because each script has a fixed cost. A cluster needs one each."""
         length = 1 if isinstance(client, Cluster) else READ_MOST
         commands = []
         for first in range(0, len(windows), length):
@@ -302,7 +290,7 @@ class Window:
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int, epoch: int | None = None) -> Slice:
-        """Parse the reply of `reading`. `epoch`: the one that the window must have, or None for any."""
+        """Parse the reply of `reading`, of a window with this epoch or any (None)."""
         if reply is None or (epoch is not None and to_number(reply[1]) != epoch):
             return NO_SLICE
         floor = to_score(reply[0])
@@ -318,30 +306,28 @@ class Window:
         )
 
     def begin(self, token: str, epoch: int) -> Command:
-        """Put the window under construction. Replaces one of another epoch or run.
-
-        Replies 1, or 0 if it is built or being built for this epoch.
-        """
+        """Put the window under construction. Replies 1, or 0 if it is built or being built for this epoch."""
         return ("EVALSHA", BEGIN, 1, self.key, token, epoch)
 
     def complete(self, token: str, epoch: int, floor: int, entries: Iterable[Entry], pushes: int = 0) -> Command:
-        """Finish the construction that `token` began, with the entries of a snapshot, complete above `floor`.
+        """Finish what `token` began with a snapshot's entries, complete above `floor`. `pushes`: the push generation,
+        or 0.
 
-        `pushes`: the push generation, or 0. Replies 1, or 0 if the token is gone.
+        Replies 1, or 0 if the token is gone.
         """
         return ("EVALSHA", COMPLETE, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
 
     def forget(self, members: Sequence[str], read: Slice) -> Command:
-        """Lazy delete of members that `read` returned and the verifying query refused."""
+        """Lazy delete of members that `read` returned."""
         deadline = read.read_at + int(FORGET_SECONDS * 1000)
         return ("EVALSHA", FORGET, 1, self.key, read.epoch, deadline, *members)
 
     def settle(self, cap: int) -> Command:
-        """Remove what does not count and trim to `cap` entries, raising the floor. Deletes a key that is no window."""
+        """Trim to `cap` entries and raise the floor. Deletes a key that is no window."""
         return ("EVALSHA", SETTLE, 1, self.key, cap)
 
     def merge(self, entries: Sequence[Entry], floor: int) -> Command:
-        """Add all entries of one sender above `floor` (0: all), and raise the window's floor to it."""
+        """Add all entries of one sender above `floor` (0: all), and raise the window's floor."""
         return ("EVALSHA", MERGE, 1, self.key, floor, *scored(entries))
 
     def keep(self) -> Command:
@@ -361,9 +347,9 @@ def scored(entries: Iterable[Entry]) -> list[str | int]:
 def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Sequence[int]) -> list[int]:
     """Deliver an entry to many windows. Returns the positions of those that refused it (no window, or below its floor).
 
-    Sends ZSCORE and ZADD for each window, and ZCARD for each `MEASURE_EVERY`th item. This works on a cluster and costs
-    half as much as a script. Windows that refused, or exceed their cap by the slack, are settled in one more round
-    trip. Delivering twice, late or out of order changes nothing.
+    ZSCORE and ZADD for each window work on a cluster and cost half as much as a script. ZCARD for each
+    `MEASURE_EVERY`th item. Windows that refused or are too long are settled in one more round trip. Delivering twice,
+    late or out of order changes nothing.
     """
     score = b"%d" % entry.item_id
     digits = len(score)
@@ -375,7 +361,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     unsettled: list[Command] = []
     with traces.span("redis deliveries"), borrowed(client) as connection:
         answer = connection.replies() if isinstance(connection, Trip) else replies(connection)
-        # Two chunks are under way: the replies to one are parsed while Redis works on the next.
+        # Two chunks are under way: one is parsed while Redis works on the next.
         for first in range(0, len(keys) + PIPELINE_LENGTH, PIPELINE_LENGTH):
             if chunk := keys[first : first + PIPELINE_LENGTH]:
                 connection.send_packed_command([b"".join(map(template, chunk))])
@@ -383,7 +369,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
                 floor, added, length = next(answer), next(answer), next(answer) if measured else 0
                 if added.__class__ is not int or isinstance(floor, Exception) or length.__class__ is not int:
                     raise next(reply for reply in (floor, added, length) if isinstance(reply, Exception))
-                # `is_below` inlined for scores of equal length, because this runs once per follower.
+                # `is_below` inlined, because this runs once per follower.
                 taken = floor is not None and (floor < score if len(floor) == digits else is_below(floor, score))
                 if not taken:
                     refused.append(position)
@@ -395,12 +381,12 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
 
 
 def is_below(floor: bytes, score: bytes) -> bool:
-    """Whether one score's text is less than another's. Ids of our time have equal length."""
+    """Whether one score's text is less than another's. Usually they have equal length."""
     return floor < score if len(floor) == len(score) else to_score(floor) < int(score)
 
 
 def _delivery(score: bytes, member: bytes, *, measured: bool) -> Callable[[bytes], bytes]:
-    """The commands of one delivery, by key. RESP by hand: packing them costs four times what Redis needs."""
+    """The commands of one delivery, by key. Packing them costs four times what Redis needs."""
     form = b"*3\r\n$6\r\nZSCORE\r\n$%d\r\n%b\r\n$5\r\nfloor\r\n*4\r\n$4\r\nZADD\r\n$%d\r\n%b\r\n" + (
         b"$%d\r\n%b\r\n" * 2 % (len(score), score, len(member), member)
     )

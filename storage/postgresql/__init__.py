@@ -1,9 +1,8 @@
 """Bounds the time of statements on the primary, for programs that must answer fast: web, stream and gRPC.
 
-They call `bound` at their start. Workers and management commands wait as long as it takes. PostgreSQL ends a bounded
-statement after `FEEDSITE_DATABASE_TIMEOUT_SECONDS`. A frozen or unreachable server cannot, so the client gives up
-`GRACE_SECONDS` later and closes the connection. Then one thread at a time tries to reconnect, and the others fail at
-once. The error is always django.db.OperationalError or InterfaceError (web.rest.OUTAGES).
+They call `bound` at their start; workers and commands wait as long as it takes. PostgreSQL ends a bounded statement. If
+it is frozen or unreachable, the client gives up `GRACE_SECONDS` later and closes the connection. Then one thread at a
+time tries to reconnect, and the others fail at once. The error is django.db.OperationalError or InterfaceError.
 """
 
 import math
@@ -21,13 +20,13 @@ LONG_SECONDS = 60.0
 
 
 def bound(seconds: float) -> None:
-    """Bound each statement of this process, on connections made from now on."""
+    """Bound this process's statements on connections made from now on."""
     DatabaseWrapper.seconds = seconds
 
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Bound each statement of this process on connections made in the block."""
+    """Bound this process's statements on connections made in the block."""
     before = DatabaseWrapper.seconds
     bound(seconds)
     try:
@@ -37,7 +36,7 @@ def bounded(seconds: float) -> Iterator[None]:
 
 
 def bound_thread_long() -> None:
-    """Bound this thread's statements by `LONG_SECONDS` if the process has a bound. Call it before connecting."""
+    """Before connecting: bound this thread's statements by `LONG_SECONDS` if the process has a bound."""
     wrapper = _wrapper()
     if wrapper.seconds < math.inf:
         wrapper.seconds = LONG_SECONDS
@@ -45,11 +44,7 @@ def bound_thread_long() -> None:
 
 @contextmanager
 def long_statements() -> Iterator[None]:
-    """In the block, this thread's statements may take `LONG_SECONDS` each, if the process has a bound. Not in a
-    transaction.
-
-    The change itself runs under the ordinary bound, so a dead server is noticed fast.
-    """
+    """In the block, this thread's statements may take `LONG_SECONDS`, if they are bounded. Not in a transaction."""
     wrapper = _wrapper()
     if math.isinf(wrapper.seconds):
         yield

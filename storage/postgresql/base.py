@@ -1,7 +1,4 @@
-"""Django's PostgreSQL backend with connections that do not wait forever.
-
-The server enforces its statement timeout, but a frozen server does not. TCP timers do not notice that, nor work on unix
-sockets. So the client has a deadline too.
+"""Django's PostgreSQL backend with a client-side deadline, because a frozen server does not end a statement.
 
 See docs/decisions.md: PostgreSQL gets a deadline of our own.
 See docs/decisions.md: PgBouncer gets no prepared statements.
@@ -76,7 +73,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def probe(parameters: Mapping[str, Any], question: str = "SELECT 1") -> Any:
-    """The first row of the answer, on a new connection with Django's parameters. Raises psycopg.Error."""
+    """The first row of the answer on a new connection. Raises psycopg.Error."""
     impatient = {"connect_timeout": int(PROBE_SECONDS), "tcp_user_timeout": milliseconds(PROBE_SECONDS)}
     with Connection.connect(**{**parameters, **impatient}) as session:
         session.seconds = PROBE_SECONDS
@@ -84,14 +81,12 @@ def probe(parameters: Mapping[str, Any], question: str = "SELECT 1") -> Any:
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """`seconds` bounds a statement (storage.postgresql.bound). A thread's own value overrides the process's."""
+    """`seconds` bounds a statement. A thread's own value overrides the process's."""
 
     seconds: float = math.inf
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Django's parameters with `statement_timeout`. Not behind a pooler, which would keep it for the next client's
-        session.
-        """
+        """With `statement_timeout`, except behind a pooler, which would keep it for the next client."""
         parameters: dict[str, Any] = super().get_connection_params()
         if self.seconds < math.inf and not settings.POOLED:
             said = f"{parameters.get('options', '')} -c statement_timeout={milliseconds(self.seconds)}"
@@ -99,7 +94,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
-        """A new connection. Raises psycopg.OperationalError at once while the server is left alone."""
+        """Raises psycopg.OperationalError at once while the server is left alone."""
         if math.isinf(self.seconds):
             return self._come(super().get_new_connection(conn_params))
         breaker = outage_of(self.alias)
@@ -124,13 +119,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def as_ours(connection: Any) -> Connection:
-    """Change the class of a connection that Django made. Django has no setting for the class."""
+    """Change the class of a connection that Django made, because Django has no setting for it."""
     connection.__class__ = Connection
     return cast("Connection", connection)
 
 
 @cache
 def outage_of(alias: str) -> Breaker:
-    """The breaker of a database. A replica is left alone for longer, because the site works without it."""
+    """The breaker of a database. The site works without a replica, so that one is left alone for longer."""
     name, seconds = ("replica", REPLICA_SECONDS) if alias == REPLICA else ("postgresql", BREAKER_SECONDS)
     return Breaker(seconds, name=name, failures=(psycopg.errors.ConnectionTimeout,), slow_share=math.inf)
