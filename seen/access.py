@@ -1,4 +1,4 @@
-"""Who may act for whom: services act for other users, users for themselves."""
+"""Who may act for whom."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ ACT_FOR_OTHERS = "seen.act_for_others"
 
 
 def may_act_for(caller: User, user_id: int) -> bool:
-    """Whether `caller` may report and ask what this user has seen."""
+    """Whether `caller` may report and ask about this user."""
     return caller.pk == user_id or caller.has_perm(ACT_FOR_OTHERS)
 
 

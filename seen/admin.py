@@ -1,4 +1,4 @@
-"""The played history in the admin: a page of its state, and the records of merges."""
+"""The played history in the admin: its state, and the records of merges."""
 
 import math
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ class MergeRunAdmin(LogAdmin):
 
 # --- The page of its state -------------------------------------------------------------------------------
 class Arc(NamedTuple):
-    """A node of the ring in the drawing: its outline, and the place of its text."""
+    """A node of the ring in the drawing."""
 
     node: Node
     outline: str
@@ -59,7 +59,7 @@ class Arc(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """An hour in the drawing. The full height is 100."""
+    """An hour in the drawing, of 100."""
 
     hour: Hour
     x: float
@@ -68,7 +68,7 @@ class Bar(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A task shard's bar in the drawing, of 100: users who were missed, are being merged, are waiting."""
+    """A task shard's bar in the drawing, of 100."""
 
     task_shard: TaskShard
     left: float

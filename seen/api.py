@@ -1,4 +1,4 @@
-"""The API of the played history: report plays and issued items, and ask what a user has not seen."""
+"""The API of the played history."""
 
 import math
 from typing import Any
@@ -31,7 +31,7 @@ FILTER_BYTES = 256 * 1024
 
 
 class IdsField(serializers.Field[list[int], Any, list[str], Any]):
-    """A list of ids. One field, because a serializer of 10,000 fields costs more than the answer."""
+    """A list of ids, read at once: 10,000 serializer fields would cost more than the answer."""
 
     def __init__(self, *, most: int) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class AskedField(IdsField):
     }
 )
 class PlaysField(serializers.Field[dict[int, list[int]], Any, Any, Any]):
-    """The plays of several users: ids by user. A user may appear again with more ids."""
+    """Ids by user. A user may appear again."""
 
     def to_internal_value(self, data: Any) -> dict[int, list[int]]:
         """Ids by user. Raises ValidationError."""
@@ -123,21 +123,21 @@ class Unseen(msgspec.Struct):
 
 
 class Wait(msgspec.Struct):
-    """A user whose plays were not taken, and when to try again, in seconds."""
+    """A user whose plays were not taken, and the seconds to wait."""
 
     user_id: str
     retry_after: int
 
 
 class Refused(msgspec.Struct):
-    """The plays that were not taken. `unknown`: users who do not exist or are no longer active."""
+    """The plays that were not taken. `unknown`: no such active users."""
 
     refused: list[Wait]
     unknown: list[str]
 
 
 def _whose(request: Request, fields: dict[str, Any]) -> int:
-    """The user of the call. Raises PermissionDenied and NotFound."""
+    """Raises PermissionDenied and NotFound."""
     caller = signed_in(request)
     user_id: int = fields.get("user_id", caller.pk)
     if not may_act_for(caller, user_id):

@@ -37,8 +37,8 @@ FILTERS = 4
 ASKED_AT_ONCE = 1000
 """Ids to look up at once, so that numpy's arrays fit into the CPU cache."""
 
-# The blocks of a string for a user with the hashes `a` and `b`: their starts and their size. `emptiest` returns the
-# fewest bits set in a block, and that block's start.
+# The blocks of a string for a user with the hashes `a` and `b`: their starts and size. `emptiest` returns the bits set
+# in the emptiest block, and its start.
 BLOCKS = f"""
     local function emptiest(key, starts, size)
         local best, fewest
@@ -57,7 +57,7 @@ BLOCKS = f"""
         return starts, size
     end
 """
-# ARGV: hashes of the user, share of bits at which a block is full. The reply begins with whether all blocks are full.
+# ARGV: hashes of the user, share of bits of a full block. Replies whether all blocks are full, then the blocks.
 BITMAP_READ = script(
     BLOCKS
     + """
@@ -70,8 +70,8 @@ BITMAP_READ = script(
     """
 )
 # ARGV: hashes of the user, bytes of a new string, Unix time of its expiry, whether to replace a key of another type,
-# hashes of the items (HASHES numbers of 4 bytes each), share of bits at which a block is full. Replies how many items,
-# from the first on, are in it now. Fewer than all if the blocks are full.
+# hashes of the items (HASHES numbers of 4 bytes each), share of bits of a full block. Replies how many items, from the
+# first on, are in it now.
 BITMAP_ADD = script(
     BLOCKS
     + f"""
@@ -141,13 +141,13 @@ BITMAP_ADD = script(
 
 @dataclass(frozen=True, slots=True)
 class BitmapFilter:
-    """A string of bits in blocks of 4 KB (blocked Bloom filters: Putze, Sanders, Singler 2007), so that a question
-    about any number of a user's items reads `CHOICES` blocks.
+    """A string of bits in blocks of 4 KB (blocked Bloom filters: Putze, Sanders, Singler 2007). A question about a
+    user's items reads `CHOICES` blocks.
 
-    With one block for each user, blocks fill unevenly, and the error rate grows with the eighth power of the fill. So a
-    user has three blocks, and new items go into the emptiest (Azar, Broder, Karlin, Upfal: Balanced allocations, 1994;
-    placed by double hashing: Mitzenmacher, Balanced allocations and double hashing, 2014). A reader asks all three, so
-    each is made for a third of the error rate. Measured errors over the configured 0.001, at 100,000 impressions:
+    Single blocks fill unevenly, and the error rate grows with the eighth power of the fill. So a user has three blocks,
+    and new items go into the emptiest (Azar, Broder, Karlin, Upfal: Balanced allocations, 1994; placed by double
+    hashing: Mitzenmacher, 2014). A reader asks all three, so each has a third of the error rate. Measured errors over
+    the configured 0.001, at 100,000 impressions:
 
     | blocks a user | 100 impressions each | 20 to 1000 each (log-uniform) | bits an item |
     |---|---|---|---|
@@ -155,14 +155,13 @@ class BitmapFilter:
     | 2 | 1.02 | 1.15 | 16.4 |
     | 3 | 1.00 | 1.01 | 17.5 |
 
-    `HASHES` is fixed. The error rate decides the bits for each item:
+    `HASHES` is fixed. The error rate decides the bits:
 
         fill = (error / CHOICES) ** (1 / HASHES),   bits an item = -HASHES / ln(1 - fill)
 
-    A block is full at that share of bits. If all three blocks of a user are full, new items go into the key's next
-    string, and readers ask that too. So a day can hold `FILTERS` times its capacity. More is dropped and may be shown
-    again, because overfull blocks would hide unseen items: 23 % at three times the capacity, and 83 % after seven such
-    days.
+    A block is full at that share of bits. If a user's blocks are full, new items go into the key's next string, and
+    readers ask that too. What exceeds `FILTERS` strings is dropped and may be shown again, because overfull blocks hide
+    unseen items: 23 % at three times the capacity, 83 % after seven such days.
 
     | impressions over capacity | 1 | 2 | 3 |
     |---|---|---|---|
@@ -239,7 +238,7 @@ class BitmapFilter:
         return ("EVALSHA", BITMAP_ADD, 1, further_impressions(key, nth), *block_hashes, *options)
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        """`Filter.fill`, estimated from the number of bits set (Swamidass, Baldi 2007)."""
+        """`Filter.fill`, estimated (Swamidass, Baldi 2007)."""
         names = [further_impressions(key, nth) for key in keys for nth in range(FILTERS)]
         replies = tried(client, [command for name in names for command in (("STRLEN", name), ("BITCOUNT", name))])
         each = [self._fill(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
@@ -254,13 +253,12 @@ class BitmapFilter:
 
 
 def _joined(fills: Sequence[Fill | None]) -> Fill | None:
-    """The members of all filters of a key, with the capacity of the first."""
     first = fills[0]
     return first and Fill(sum(each.members for each in fills if each), first.capacity)
 
 
 def _hits(blocks: NDArray[np.uint8], ids: Sequence[int], seed: int) -> Iterator[int]:
-    """The ids with all bits set in one of the blocks (rows of bits)."""
+    """The ids with all bits set in one of the blocks."""
     first, *others = positions(hashed(ids, seed=seed, hashes=HASHES), blocks.shape[1])
     are_set = blocks.take(first, axis=1)
     for places in others:
@@ -269,7 +267,7 @@ def _hits(blocks: NDArray[np.uint8], ids: Sequence[int], seed: int) -> Iterator[
 
 
 def _user(user_id: int) -> tuple[int, int, int]:
-    """A user's seed for the hashes of items, and two hashes that choose the blocks."""
+    """A user's seed for hashes of items, and two hashes that choose the blocks."""
     seed = splitmix64(user_id)
     place = splitmix64(seed)
     return seed, place & 2**32 - 1, place >> 32

@@ -1,7 +1,6 @@
 """Bloom filters in Redis of which user was shown which item, many users to a key.
 
-Two kinds with one interface (`Filter`): `ModuleFilter` if the server has BF.* (RedisBloom, valkey-bloom), else
-`BitmapFilter`. discover.impressions decides the keys.
+`ModuleFilter` if the server has BF.* (RedisBloom, valkey-bloom), else `BitmapFilter`.
 
 See docs/decisions.md: Bloom filters work without Redis modules.
 """
@@ -18,7 +17,7 @@ PIPELINE_LENGTH = 500
 
 
 class Addition(NamedTuple):
-    """Items that a user was shown. A new key expires at `expires_at` (Unix time)."""
+    """Items that a user was shown. `expires_at` (Unix time) is for a new key."""
 
     key: str
     user_id: int
@@ -27,7 +26,7 @@ class Addition(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The known items, and keys with something that this kind of filter cannot read."""
+    """The known items, and keys that this kind of filter cannot read."""
 
     item_ids: set[int]
     foreign_keys: set[str]
@@ -41,10 +40,9 @@ class Fill(NamedTuple):
 
 
 class Filter(Protocol):
-    """Filters of one kind. The first write makes one for `capacity` members at an error rate of `error`.
+    """Filters of one kind. The first write makes one for `capacity` members at the error rate `error`.
 
-    An existing key keeps its capacity when settings change. Members beyond it go into further filters, so that the
-    error rate holds. Raises redis-py's errors.
+    Further members go into further filters, so that the error rate holds. Raises redis-py's errors.
     """
 
     @property
@@ -54,30 +52,27 @@ class Filter(Protocol):
 
     @property
     def error(self) -> float:
-        """The error rate of a new filter, from 0 to 1."""
+        """The error rate of a new filter."""
         ...
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """Which of `ids` were added for the user to any of the keys.
-
-        One round trip, and one more for each further filter that the user needs.
-        """
+        """Which of `ids` were added for the user to any of the keys. One round trip for each level of filters."""
         ...
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """Add items. Repeating it changes nothing. One round trip for each `PIPELINE_LENGTH` additions and filter.
+        """Add items; repeating it changes nothing.
 
-        Returns additions whose key holds something else. `replace` makes such keys new instead.
+        Returns additions to foreign keys. `replace` makes such keys new instead.
         """
         ...
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        """How full each key is. None if it is missing or holds something else. One round trip."""
+        """How full each key is. None if missing or foreign."""
         ...
 
 
 def is_foreign(reply: Any) -> bool:
-    """Whether a command failed because the key holds something else. Raises other errors."""
+    """Whether a command failed because the key is not of this kind. Raises other errors."""
     if not isinstance(reply, redis.ResponseError):
         return False
     if str(reply).startswith("WRONGTYPE"):
@@ -86,14 +81,14 @@ def is_foreign(reply: Any) -> bool:
 
 
 def sent(client: redis.Redis, commands: Sequence[Command]) -> Iterator[Any]:
-    """The replies to commands, `PIPELINE_LENGTH` a round trip. None for a foreign key. Raises other errors."""
+    """The replies to commands. None for a foreign key. Raises other errors."""
     for first in range(0, len(commands), PIPELINE_LENGTH):
         for reply in tried(client, commands[first : first + PIPELINE_LENGTH]):
             yield None if is_foreign(reply) else reply
 
 
 def has_module(client: redis.Redis) -> bool:
-    """Whether the server has BF.*. False if the question is not allowed.
+    """Whether the server has BF.*, and tells it.
 
     See docs/decisions.md: Bloom filters work without Redis modules.
     """
@@ -102,5 +97,5 @@ def has_module(client: redis.Redis) -> bool:
 
 
 def is_module_missing(error: redis.ResponseError) -> bool:
-    """Whether a command failed because the server does not know BF.*."""
+    """Whether the server does not know BF.*."""
     return "unknown" in str(error).lower() and "command" in str(error).lower()

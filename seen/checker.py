@@ -1,4 +1,4 @@
-"""Which items a user has not seen: not played within three months, nor among the last ones issued."""
+"""Which items a user has not seen."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,15 +13,13 @@ from seen.store import store
 
 
 def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]:
-    """The ids in `item_ids` that the user has not seen, in order.
+    """The ids in `item_ids` that the user has not seen, in order: not played within three months, nor issued lately.
 
-    Never returns an item with an acknowledged play of the last three months. Omits at most `PLAYED_ERROR_RATE` of the
-    others by mistake. One round trip to Redis and one read of the store; 10,000 ids take some milliseconds. Reads at
-    most `PLAYED_WAITING_CAP` waiting plays; if more wait, it asks for each id. Raises PlayedUnavailableError and
-    StoreUnavailableError.
+    Never returns a played item. Omits at most `PLAYED_ERROR_RATE` of the others. One round trip to Redis and one read
+    of the store. If too many plays wait, it asks for each id. Raises PlayedUnavailableError and StoreUnavailableError.
 
-    Reads Redis first, because a merge writes the filter before it removes plays from Redis. The same holds for plays
-    before a migration (seen.migration.old), which cost one more round trip for users not yet migrated.
+    Reads Redis first, because a merge writes the filter before it removes plays from Redis. So do old plays
+    (seen.migration.old), with one more round trip.
     """
     if not item_ids:
         return []

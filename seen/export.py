@@ -17,7 +17,7 @@ from seen.store import store
 
 
 class PlayRow(msgspec.Struct):
-    """A played item. Without a time if it is from before the migration (seen.migration.old)."""
+    """A played item. Without a time if it is an old play (seen.migration.old)."""
 
     item_id: str
     played_at: datetime | None
@@ -30,7 +30,7 @@ class IssuedRow(msgspec.Struct):
 
 
 class MonthRow(msgspec.Struct):
-    """About how many different items the user played in a month, and when that is deleted."""
+    """About how many items the user played in a month, and when that is deleted."""
 
     month: str
     items: int
@@ -46,7 +46,7 @@ class Kept(NamedTuple):
 
 
 def files(reader: User, *, now: datetime) -> list[ExportFile]:
-    """The export's files: plays, issued items, and counts by month."""
+    """The export's files."""
     trouble = ""
     try:
         kept = _kept(reader.pk, now)

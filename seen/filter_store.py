@@ -1,10 +1,7 @@
-"""The interface of the disk stores of month filters: keys, errors and expiry.
+"""The interface of the disk stores of month filters.
 
-A store promises that no other writer changes a filter between its read and its write. LMDB has one writer at a time on
-the machine; a server compares with what was read, and the change is repeated if it differs. When `update` returns, the
-filters are on disk.
-
-A filter expires at a time of the wall clock, so a change of the site's time zone leaves no entry behind.
+No other writer changes a filter between a store's read and write. When `update` returns, the filters are on disk. A
+filter expires at a time of the wall clock, so a change of the site's time zone leaves no entry behind.
 """
 
 from calendar import monthrange
@@ -33,7 +30,7 @@ class StoreUnavailableError(Exception):
 
 
 class StoreRefusedError(StoreUnavailableError):
-    """The store answered with an error: something is wrong with a key or a command."""
+    """The store refused: something is wrong with a key or a command."""
 
 
 class FilterKey(NamedTuple):
@@ -55,15 +52,15 @@ Change = Callable[[FilterKey, bytes | None], bytes | None]
 
 
 def month_of(moment: datetime) -> int:
-    """The month of a moment, in months since the year 0."""
+    """A moment's month, in months since the year 0."""
     return moment.year * 12 + moment.month - 1
 
 
 def expiry(key: FilterKey) -> int:
-    """When a filter expires: in the sixth month after its own, between 00:00 and 05:00.
+    """When a filter expires: in the sixth month after its own, between 00:00 and 05:00, by the site's `clock`.
 
-    In seconds since 1970 of the site's wall clock (`clock`), so it does not change with the site's zone. Derived from
-    user and month, so that it is the same at each write and spread evenly. Source: the deduplication article, 3.4.
+    Derived from user and month, so that it is always the same, and spread evenly. Source: the deduplication article,
+    3.4.
     """
     if key.month < FIRST_MONTH:
         return NEVER
@@ -76,38 +73,36 @@ def expiry(key: FilterKey) -> int:
 
 
 def clock(now: datetime) -> int:
-    """The site's wall clock: seconds since 1970 as if it were UTC."""
+    """The site's wall clock, in seconds since 1970 as if it were UTC."""
     return int(now.astimezone(settings.SITE_ZONE).replace(tzinfo=UTC).timestamp())
 
 
 def expires_at(key: FilterKey) -> datetime:
-    """The moment when a filter expires, in UTC. A time that clocks skip uses the offset before the change. Of a
-    repeated one the first counts.
-    """
+    """The moment when a filter expires. A skipped time uses the offset before the change, a repeated one the first."""
     shown = datetime.fromtimestamp(expiry(key), UTC).replace(tzinfo=settings.SITE_ZONE)
     return shown.astimezone(UTC)
 
 
 class FilterStore(Protocol):
-    """The interface of the stores. All methods raise StoreUnavailableError."""
+    """A store. All methods raise StoreUnavailableError."""
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
         """The filters, in order. One call."""
         ...
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """`read` for requests: a server has `PLAYED_TIMEOUT_SECONDS`, and is left alone for a while after a failure."""
+        """`read` for requests, with a short time-out and a breaker."""
         ...
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """Write what `change` returns for each filter (None: no filter), in the order of the keys.
+        """Write what `change` returns (None: no filter), in the order of the keys.
 
         `change` may be called more than once for a key.
         """
         ...
 
     def purge(self, *, now: datetime, limit: int) -> int:
-        """Remove at most `limit` expired filters; returns how many. Servers do it themselves."""
+        """Remove at most `limit` expired filters; returns how many."""
         ...
 
     def stats(self) -> dict[int, MonthStats]:
@@ -119,11 +114,11 @@ class FilterStore(Protocol):
         ...
 
     def holds_any(self) -> bool:
-        """Whether anything was ever stored. For requests, like `read_briefly`."""
+        """Whether anything was ever stored. For requests."""
         ...
 
     def clear(self, month: int) -> Iterator[int]:
-        """Remove all keys of a shelf in batches. Yields the size of each batch."""
+        """Remove all keys of a shelf, yielding the size of each batch."""
         ...
 
 

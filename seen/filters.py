@@ -1,7 +1,7 @@
 """One user's month of plays as bytes: a Bloom filter that grows with them.
 
-The same plays in the same order give the same bytes on every machine. Numbers are little-endian. A filter is a head,
-the heads of its parts, and the bits of its parts:
+The same plays in the same order give the same bytes everywhere. Little-endian: a head, the heads of the parts, their
+bits:
 
 | at | bytes | meaning |
 |---|---|---|
@@ -17,10 +17,9 @@ the heads of its parts, and the bits of its parts:
 | 29 + 16 i | 3 | 0 |
 | 16 + 16 p | m / 8, for each part in order | bit b is bit b % 8 of byte b // 8 |
 
-An id sets the bits `h(j) * m >> 32` of a part for j = 0 ... k - 1. seen.hashing describes the 32-bit hashes h(j). A new
-id goes into the last part, unless a part already knows it. When the last part is full, another one is added with twice
-its capacity and half its error rate, so that all parts together stay below twice the rate of the first (Almeida,
-Baquero, Preguica, Hutchison: Scalable Bloom filters, 2007).
+An id sets the bits `h(j) * m >> 32` of a part for j = 0 ... k - 1 (seen.hashing). A new id goes into the last part.
+When it is full, another one is added with twice its capacity and half its error rate, so that all parts together stay
+below twice the first rate (Almeida, Baquero, Preguica, Hutchison: Scalable Bloom filters, 2007).
 """
 
 import logging
@@ -61,7 +60,7 @@ def id_numbers(ids: Sequence[int]) -> Ids:
 
 
 class Hashes:
-    """The 32-bit hashes of ids under a seed, computed row by row. All filters of a user share them."""
+    """The 32-bit hashes of ids under a seed, computed when needed."""
 
     def __init__(self, ids: Ids, seed: int) -> None:
         self.seed = seed
@@ -71,7 +70,7 @@ class Hashes:
         self._at_once = 8 if len(ids) <= FEW else 1
 
     def row(self, number: int) -> Ids:
-        """The hashes of all ids by one function. Cached."""
+        """The hashes of all ids by one function."""
         while len(self._rows) <= number:
             first = len(self._rows) // 2 + 1
             steps = np.arange(first, first + self._at_once, dtype=np.uint64) * np.uint64(GOLDEN)
@@ -93,16 +92,13 @@ class Part:
 
     @classmethod
     def empty(cls, capacity: int, error: float) -> "Part":
-        """As few bits as possible for this capacity and error rate."""
+        """With as few bits as possible."""
         size = math.ceil(capacity * -math.log(error) / math.log(2) ** 2 / 64) * 64
         hashes = max(round(size / capacity * math.log(2)), 1)
         return cls(size, capacity, 0, hashes, np.zeros(size // 8, dtype=np.uint8))
 
     def known(self, hashes: Hashes, among: Places) -> Places:
-        """Which of the places `among` have all bits set. Each hash halves the unknown ids, or better.
-
-        The cost grows with the ids, not with the size of the part.
-        """
+        """Which of the places `among` have all bits set. The cost grows with the ids, not with the part."""
         for number in range(self.hashes):
             row = hashes.row(number)
             asked = row if len(among) == len(row) else row.take(among)
@@ -116,7 +112,7 @@ class Part:
 
     def add(self, ids: Ids, seed: int) -> None:
         """Add ids. Raises ValueError if the filter is read-only."""
-        if not self.bits.flags.writeable:  # numpy does not check, and would write into the bytes read
+        if not self.bits.flags.writeable:  # numpy would write into the bytes read
             raise ValueError("this filter is read-only")
         hashes = Hashes(ids, seed)
         places = positions(np.concatenate([hashes.row(number) for number in range(self.hashes)]), self.size)
@@ -125,10 +121,7 @@ class Part:
 
 
 class MonthFilter:
-    """The plays of one user in one month. `known` never misses an added id, and is wrong for others at the error rate.
-
-    The first part is made for last month's number of plays. A full filter gets another part, as described above.
-    """
+    """One user's plays in one month. `known` never misses an added id, and is wrong for others at the error rate."""
 
     def __init__(self, seed: int, parts: list[Part]) -> None:
         self.seed = seed
@@ -136,13 +129,13 @@ class MonthFilter:
 
     @classmethod
     def empty(cls, user_id: int, *, expected: int, error: float) -> "MonthFilter":
-        """For about `expected` ids. Wrong answers stay below `error` for any number of ids."""
+        """For about `expected` ids. The error rate holds for any number."""
         first = Part.empty(max(expected, LEAST), error * (1 - TIGHTENING))
         return cls(splitmix64(user_id), [first])
 
     @property
     def count(self) -> int:
-        """Ids added, without those that it already seemed to know."""
+        """Ids added, without those that seemed known."""
         return sum(part.count for part in self.parts)
 
     def known(self, ids: Ids) -> Mask:
@@ -150,7 +143,7 @@ class MonthFilter:
         return known([self], ids)
 
     def add(self, ids: Ids) -> int:
-        """Add ids; returns how many were new. Repeating it changes nothing."""
+        """Add ids; returns how many were new."""
         new = np.unique(ids[~self.known(ids)])
         left = new
         while len(left):
@@ -206,14 +199,11 @@ class MonthFilter:
 
     @staticmethod
     def _error(part: Part) -> float:
-        """The error rate of a part, from its size."""
         return math.exp(-part.size / part.capacity * math.log(2) ** 2)
 
 
 def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
-    """A user's filter for reading, or None. Bad bytes are logged and count as none: some items may be recommended
-    again, but an error would stop all recommendations.
-    """
+    """A user's filter, or None. Bad bytes are only logged: some items may be recommended again."""
     try:
         return MonthFilter.from_bytes(data) if data is not None else None
     except BadFilterError as error:
@@ -222,7 +212,7 @@ def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
 
 
 def known(filters: Iterable[MonthFilter], ids: Ids) -> Mask:
-    """Which ids were added to some filter, and a few others by mistake. Filters of one user hash the ids once."""
+    """Which ids were added to some filter, and a few others by mistake."""
     mask = np.zeros(len(ids), dtype=bool)
     left = np.arange(len(ids))
     hashes = Hashes(ids, 0)

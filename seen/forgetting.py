@@ -23,10 +23,9 @@ def deleted(user_ids: Sequence[int]) -> list[int]:
 
 
 def forget(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Delete everything stored about these users. Returns how much it was; 0 if nothing is left.
+    """Delete everything stored about these users; 0 if nothing is left.
 
-    Impressions stay in shared filters, and expire within a week (discover.impressions). Raises PlayedUnavailableError
-    and StoreUnavailableError.
+    Shared filters of impressions expire within a week. Raises PlayedUnavailableError and StoreUnavailableError.
     """
     with played.errors():
         taken = played.forget(user_ids) + old.forget(user_ids)

@@ -36,9 +36,8 @@ LOCK_BYTES = 64 * (READERS + 2)
 class LmdbStore:
     """Filters in one file that the processes of a machine share.
 
-    Three tables: `filters` (month, user -> bytes), `expiry` (`expiry`, month, user -> nothing) and `months` (month ->
-    number and bytes of filters). A finished transaction is on disk. Only the process that opened an environment may use
-    it.
+    Tables: `filters` (month, user -> bytes), `expiry` (`expiry`, month, user -> nothing), `months` (month -> number and
+    bytes). Only the process that opened an environment may use it.
     """
 
     _FILTER = struct.Struct(">IQ")
@@ -57,13 +56,11 @@ class LmdbStore:
             return [transaction.get(self._FILTER.pack(key.month, key.user_id), db=filters) for key in keys]
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """Same as `read`: a local file needs no time-out."""
+        """Same as `read`."""
         return self.read(keys)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """Computes the changes before the write transaction, which blocks others. Repeats those that another writer
-        overtook.
-        """
+        """Computes the changes before the write transaction, which blocks others, and repeats outdated ones."""
         read = self.read(keys)
         changed = [change(key, old) for key, old in zip(keys, read, strict=True)]
         with self._transaction(write=True) as (transaction, (filters, expiries, months)):
@@ -113,7 +110,7 @@ class LmdbStore:
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:
-        """Whether the file has a filter. Does not create the file."""
+        """Whether the file has a filter."""
         # Opening creates the file, which a site without plays does not need.
         return (self.folder / "data.mdb").exists() and any(stats.filters for stats in self._counts().values())
 
@@ -172,11 +169,7 @@ class LmdbStore:
             return self._opened[1], self._opened[2]
 
     def _reserve_locks(self) -> None:
-        """Allocate LMDB's table of readers on disk. Otherwise a process that writes there dies by SIGBUS on a full
-        disk.
-
-        Raises OSError on a full disk.
-        """
+        """Allocate LMDB's table of readers, because writing to it on a full disk ends in SIGBUS. Raises OSError."""
         file = os.open(self.folder / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(file, 0, LOCK_BYTES)

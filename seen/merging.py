@@ -1,15 +1,12 @@
 """Merges plays from Redis into the month filters on disk, every hour.
 
 A merge may die at any point, run twice, late, or beside another one, and no play is lost:
-- Plays leave Redis only after the store has them on disk, and only as they were read. A play repeated meanwhile stays.
-- Adding to a filter twice changes nothing, and the store loses no change.
+- Plays leave Redis only after the store has them, and only as they were read. A play repeated meanwhile stays.
+- Adding to a filter twice changes nothing.
 - A user's mark leaves the ring after their plays, and is set again if new plays came in between.
 
-Plays are merged in parts of `PART`, oldest first, so that no command blocks Redis for long. A run merges a bounded
-number of parts. The rest, and users who fill half of their room within an hour, get tasks of their own (`merge_early`).
-One user's bad plays or filters do not stop other users.
-
-During a migration the same write adds the user's old plays (seen.migration.old), and then marks them as migrated.
+A run merges at most `rounds()` parts of `PART` plays of a user, so that no command blocks Redis for long. Tasks of
+their own merge the rest, and users who fill half of their room (`merge_early`).
 
 Source: the deduplication article, 3.2.2.
 
@@ -53,7 +50,7 @@ OF_ONE_USER = (ValueError, ArithmeticError, PlayedRefusedError, StoreRefusedErro
 Mark = tuple[int, int]
 """A shard, and a user marked on it."""
 
-# KEYS: recent plays; ARGV: ids and scores as they were read. Replies how many plays are left.
+# KEYS: recent plays; ARGV: ids and scores as read. Replies how many plays are left.
 FORGET = script(
     """
     for n = 1, #ARGV, 2 do
@@ -65,12 +62,12 @@ FORGET = script(
 
 
 class BadPlaysError(Exception):
-    """One user's plays or filters cannot be merged. The message names the user."""
+    """One user's plays or filters cannot be merged."""
 
 
 @dataclass(slots=True)
 class Merged:
-    """The result of a merge: merged users and plays, failed users, and the first failure."""
+    """The result of a merge. `failed`: users."""
 
     users: int = 0
     plays: int = 0
@@ -79,7 +76,7 @@ class Merged:
 
 
 def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
-    """Merge one task's shards on the node of the last hour, and record the result. Raises the first failure."""
+    """Merge one task's shards of the last hour, and record the result. Raises the first failure."""
     node, begin = node_before(now), time.monotonic()
     merged = merge_shards(node, shards_of_task(task_shard), now=now)
     seconds = time.monotonic() - begin
@@ -104,10 +101,7 @@ def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
 
 
 def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
-    """Merge all users marked on these shards of a node.
-
-    Users whose filters cannot be read or written are left to the next pass. The others are merged anyway.
-    """
+    """Merge all users marked on these shards of a node. Failed ones are left to the next pass."""
     merged = Merged()
     try:
         for marked in _marked(node, shards):
@@ -134,10 +128,7 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
 
 
 def merge_early(user_id: int, *, now: datetime) -> int:
-    """Merge one user's plays before their hour is over; returns how many. The hour's merge removes the mark.
-
-    If many are left, sends another task, unless nothing could be merged. Raises like `merge_users`.
-    """
+    """Merge one user's plays before their hour is over; returns how many. Sends another task if many are left."""
     with errors():
         pipelined(client(), [("DEL", keys.played_early(user_id))])
     plays = merge_users([user_id], now=now)
@@ -152,8 +143,7 @@ def merge_early(user_id: int, *, now: datetime) -> int:
 def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
     """Write these users' plays to their filters and remove them from Redis; returns how many.
 
-    Merges at most `rounds()` parts of one user. More can wait only if the bound was not in force before. Deletes
-    everything of deleted accounts.
+    Deletes everything of deleted accounts.
     """
     plays = 0
     left = list(user_ids)
@@ -169,12 +159,12 @@ def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
 
 
 def rounds() -> int:
-    """The number of parts for the most plays that may wait, plus one for plays that come meanwhile."""
+    """Parts for the most plays that may wait, and one for new plays."""
     return -(-int(settings.PLAYED_WAITING_CAP) // PART) + 1
 
 
 def _merge_part(user_ids: Sequence[int], now: datetime) -> dict[int, int]:
-    """Merge each user's oldest plays, at most `PART`. Returns the number by user."""
+    """Merge each user's oldest plays. Returns the number by user."""
     with errors():
         before = old.unmigrated(user_ids, now=now)
         replies = pipelined(
@@ -214,15 +204,12 @@ def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, Ids]:
 
 
 def _error() -> float:
-    """The error rate of one filter. The four filters asked together stay within `PLAYED_ERROR_RATE`."""
+    """The error rate of one filter. Four are asked together."""
     return float(settings.PLAYED_ERROR_RATE) / MONTHS
 
 
 def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Ids]) -> dict[FilterKey, int]:
-    """The expected plays of a month: as many as last month, or twice the first batch if that is more.
-
-    Plus migrated plays, whose number is known.
-    """
+    """The expected plays of a month: last month's number, or twice the first batch, plus migrated plays."""
     before = store().read([FilterKey(key.user_id, key.month - 1) for key in months]) if months else []
     filters = (readable(key.user_id, data) for key, data in zip(months, before, strict=True))
     counts = (found.count if found else 0 for found in filters)
@@ -233,7 +220,7 @@ def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Id
 
 
 def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
-    """The marked users in chunks. One round trip scans all shards."""
+    """The marked users in chunks."""
     cursors: dict[int, Any] = dict.fromkeys(shards, 0)
     waiting: set[Mark] = set()
     while cursors:
@@ -253,8 +240,7 @@ def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
 def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
     """Remove marks. A user who has plays again is marked on the current node.
 
-    A play before the count is counted. A later play sets its own mark afterwards, so the removal cannot hit that mark.
-    The same holds for histories of a migration.
+    A play before the count is counted. A later play sets its mark after the removal. So do histories of a migration.
     """
     by_shard: dict[int, list[int]] = {}
     for shard, user_id in marked:
@@ -277,7 +263,7 @@ def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
 
 
 def mark_strays(*, now: datetime) -> int:
-    """Mark all users with plays, in case a merge died after removing a mark. Returns their number."""
+    """Mark all users with plays, in case a merge died without their mark. Returns their number."""
     cursor: Any = 0
     marked = 0
     pattern = keys.played_recent(0)[:-1] + "*"
@@ -293,10 +279,7 @@ def mark_strays(*, now: datetime) -> int:
 
 
 def purge(*, now: datetime) -> int:
-    """Remove expired filters in small batches, because others wait to write meanwhile. Returns how many.
-
-    Only in the idle hours of the site's zone.
-    """
+    """In the idle hours, remove expired filters in small batches, because others wait to write. Returns how many."""
     purged = 0
     while now.astimezone(settings.SITE_ZONE).hour < IDLE_HOURS:
         found = store().purge(now=now, limit=PURGED_AT_ONCE)

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_noop
 
 
 class MergeRun(models.Model):
-    """One task's merge, for operators only. Not recorded if the task found no user and did not fail."""
+    """One task's merge, for operators. Not recorded if it found no user."""
 
     node = models.PositiveSmallIntegerField(_("node"))
     task_shard = models.PositiveSmallIntegerField(_("task shard"))
@@ -28,7 +28,7 @@ class MergeRun(models.Model):
 
 
 class PlayedHistory(MergeRun):
-    """The page of the played history in the admin, with its own permission."""
+    """The page in the admin, with its own permission."""
 
     class Meta:
         proxy = True

@@ -43,11 +43,10 @@ MODULE_ADD = script(
 
 @dataclass(frozen=True, slots=True)
 class ModuleFilter:
-    """BF.* of the server, with members `{user}:{item}`. A full key grows by filters of twice the size and half the
-    error.
+    """BF.* of the server, with members `{user}:{item}`.
 
-    RedisBloom makes the first for half the requested rate, to stay below it in all. So it is asked for twice the rate,
-    and a full key has the configured error, like a bitmap. valkey-bloom makes the first for the rate itself.
+    RedisBloom makes the first filter for half the requested error, so it is asked for twice the rate. valkey-bloom
+    makes it for the rate itself.
     """
 
     capacity: int
@@ -55,7 +54,7 @@ class ModuleFilter:
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
         """`Filter.known`."""
-        # RESP by hand, with the members packed once for all keys: packing costs more than the question.
+        # RESP by hand, because packing the members for each key costs more than the question.
         user = f"{user_id}:"
         tail = "".join([f"${len(user) + len(item)}\r\n{user}{item}\r\n" for item in map(str, ids)]).encode()
         heads = [b"*%d\r\n$10\r\nBF.MEXISTS\r\n$%d\r\n%b\r\n" % (len(ids) + 2, len(key), key.encode()) for key in keys]
@@ -91,6 +90,6 @@ class ModuleFilter:
         if is_foreign(reply):
             return None
         facts = dict(zip(reply[::2], reply[1::2], strict=True))
-        # Each further filter is twice as large as the one before, so this gives the first one's capacity.
+        # Each further filter is twice as large as the one before.
         grown = 2 ** facts[b"Number of filters"] - 1
         return Fill(facts[b"Number of items inserted"], facts[b"Capacity"] // grown)

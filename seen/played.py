@@ -1,14 +1,10 @@
 """Plays that no filter has yet, and the items issued last, in a Redis that must not lose data.
 
-A play is acknowledged when Redis has it. A user's plays wait in a ZSET for a merge (seen.merging), and the user is
-marked on the ring. Plays are written before the mark, so a merge that finds the mark finds the plays.
+A user's plays wait in a ZSET for a merge (seen.merging). They are written before the user's mark on the ring, so a
+merge that finds the mark finds the plays.
 
 At most `PLAYED_WAITING_CAP` plays of a user wait (the deduplication article, 3.3, allows 10,000 within an hour). From
-half of it on an early merge is requested. A batch that does not fit is refused as a whole. One script counts and adds,
-so concurrent calls cannot exceed the bound.
-
-Requests wait 0.5 s. One thread at a time asks a server that fails or is slow, so it cannot block all threads. Merges
-wait longer, without this breaker.
+half of it on an early merge is requested. A batch that does not fit is refused as a whole.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +37,7 @@ AT_ONCE = 1_000
 """Plays of one user to ask for or list per command."""
 
 # KEYS[1]: recent plays; ARGV: the most that may wait, then score and id in turn. Replies how many wait now, or -1 if
-# they do not fit and none was taken.
+# none was taken.
 TAKE = script(
     """
     local key = KEYS[1]
@@ -55,15 +51,15 @@ TAKE = script(
 
 
 class PlayedUnavailableError(Exception):
-    """The plays' server did not answer. Nothing was acknowledged."""
+    """The plays' server did not answer."""
 
 
 class PlayedRefusedError(PlayedUnavailableError):
-    """The plays' server answered with an error: something is wrong with a key or a command."""
+    """The plays' server refused: something is wrong with a key or a command."""
 
 
 class PlaysFullError(Exception):
-    """Too many plays of a user wait. Nothing was acknowledged. Merging makes room."""
+    """Too many plays of a user wait."""
 
 
 class Play(NamedTuple):
@@ -75,10 +71,7 @@ class Play(NamedTuple):
 
 
 class Recent(NamedTuple):
-    """A user's plays that may be in no filter, and the items issued last.
-
-    `is_whole` is false if more plays wait than allowed: an older version or a higher bound left them.
-    """
+    """A user's waiting plays, and the items issued last. `is_whole`: no more plays wait than allowed."""
 
     played: list[int]
     issued: list[int]
@@ -92,15 +85,12 @@ _client = cache(client_of)
 
 
 def client() -> redis.Redis:
-    """The server for workers and commands, with a longer time-out."""
+    """The server for workers and commands."""
     return _client(settings.PLAYED_URL, TIMEOUT_SECONDS)
 
 
 def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
-    """Replies in one round trip. For a request within `PLAYED_TIMEOUT_SECONDS` and the breaker.
-
-    Raises PlayedUnavailableError.
-    """
+    """Replies in one round trip; for a request within `PLAYED_TIMEOUT_SECONDS`. Raises PlayedUnavailableError."""
     with errors():
         if not is_request:
             return pipelined(client(), commands)
@@ -123,23 +113,21 @@ def errors() -> Iterator[None]:
 
 
 def is_marked() -> bool:
-    """Whether any user played something within the life of a filter. Raises PlayedUnavailableError."""
+    """Whether any user played something in the last months. Raises PlayedUnavailableError."""
     (found,) = _ask([("EXISTS", keys.played_kept())])
     return bool(found)
 
 
 def record(plays: Iterable[Play], *, now: datetime) -> None:
-    """`take`, but raises PlaysFullError if a user's plays do not fit. Other users' plays are kept."""
+    """`take`, but raises PlaysFullError if a user's plays do not fit."""
     if full := take(plays, now=now):
         raise PlaysFullError(f"{settings.PLAYED_WAITING_CAP} plays of user {full[0]} wait")
 
 
 def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
-    """Take plays in one round trip. Then they are in every answer. Returns users whose plays did not fit: none were
-    taken.
+    """Take plays; then all answers know them. Returns users whose plays did not fit, of whom none were taken.
 
-    A second round trip requests early merges of users who fill half of their room. During a migration a third one
-    writes to the old server too (seen.migration.old). A caller may repeat it: each play counts once. Raises
+    Repeating it changes nothing. During a migration writes to the old server too (seen.migration.old). Raises
     PlayedUnavailableError.
     """
     by_user: dict[int, list[int]] = {}
@@ -163,15 +151,12 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
 
 
 def is_crowded(size: int) -> bool:
-    """Whether this many plays of one user need a merge before their hour is over."""
+    """Whether this many plays of one user need an early merge."""
     return size >= int(settings.PLAYED_WAITING_CAP) // 2
 
 
 def ask_early(user_ids: Sequence[int], *, is_request: bool = True) -> None:
-    """Enqueue early merges, at most one per user in `EARLY_SECONDS`. One round trip.
-
-    If the broker refuses, a later call enqueues again. Raises PlayedUnavailableError.
-    """
+    """Enqueue early merges, at most one per user in `EARLY_SECONDS`. Raises PlayedUnavailableError."""
     if not user_ids:
         return
     commands: list[Command] = [
@@ -193,10 +178,7 @@ def marks(user_ids: Iterable[int], *, now: datetime) -> list[Command]:
 
 
 def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True) -> None:
-    """Remember issued items: (user id, item ids) with the last issued at the end.
-
-    One round trip. Raises PlayedUnavailableError.
-    """
+    """Remember issued items: (user id, item ids), the last one at the end. Raises PlayedUnavailableError."""
     seconds = int(ISSUED_LIFE.total_seconds())
     commands: list[Command] = []
     for user_id, item_ids in pages:
@@ -210,17 +192,14 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True
 
 
 def recent(user_id: int) -> Recent:
-    """The plays that wait for a merge, up to the bound, and the issued items. One round trip.
-
-    Raises PlayedUnavailableError.
-    """
+    """The waiting plays, up to the bound, and the issued items. Raises PlayedUnavailableError."""
     most = settings.PLAYED_WAITING_CAP
     played, issued = _ask([("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)])
     return Recent(list(map(int, played)), list(map(int, issued)), len(played) <= most)
 
 
 def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
-    """The ids in `item_ids` with waiting plays, even beyond the bound. Raises PlayedUnavailableError."""
+    """The ids with waiting plays, even beyond the bound. Raises PlayedUnavailableError."""
     key = keys.played_recent(user_id)
     parts = [item_ids[first : first + AT_ONCE] for first in range(0, len(item_ids), AT_ONCE)]
     replies = _ask([("ZMSCORE", key, *part) for part in parts])
@@ -229,13 +208,10 @@ def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
 
 
 def dated(user_id: int) -> list[Play]:
-    """All plays that wait for a merge, the oldest first. A round trip for each `AT_ONCE`.
-
-    Raises PlayedUnavailableError.
-    """
+    """All waiting plays, the oldest first. Raises PlayedUnavailableError."""
     found: dict[bytes, bytes] = {}
     cursor: Any = 0
-    while True:  # ZSCAN ends, and returns everything that is there from its start to its end
+    while True:  # ZSCAN returns everything that is there from its start to its end
         ((cursor, reply),) = _ask([("ZSCAN", keys.played_recent(user_id), cursor, "COUNT", AT_ONCE)])
         found.update(zip(reply[::2], reply[1::2], strict=True))
         if int(cursor) == 0:
@@ -245,7 +221,7 @@ def dated(user_id: int) -> list[Play]:
 
 
 def forget(user_ids: Sequence[int]) -> int:
-    """Delete users' waiting plays, issued items and marks. Returns how many there were."""
+    """Delete users' waiting plays, issued items and marks; returns how many."""
     commands: list[Command] = []
     for user_id in user_ids:
         commands += [("UNLINK", keys.played_recent(user_id)), ("UNLINK", keys.issued(user_id))]

@@ -13,7 +13,7 @@ from seen import export, forgetting
 
 @receiver(account_purged)
 def forget_plays(sender: type[User], user: User, **kwargs: Any) -> int:
-    """Delete a deleted account's plays. Returns how many entries there were."""
+    """Returns how many entries there were."""
     return forgetting.forget([user.pk], now=timezone.now())
 
 

@@ -33,7 +33,7 @@ ATTEMPTS = 20
 TIMEOUT_SECONDS = 5.0
 """How long workers and commands wait for a server."""
 
-# KEYS: filter; ARGV: digest of what was read (empty: nothing), the new value (empty: none), Unix time of the expiry
+# KEYS: filter; ARGV: digest of what was read (or empty), the new value (or empty), Unix time of the expiry
 REPLACE = script(
     """
     local old = redis.call('GET', KEYS[1])
@@ -56,7 +56,6 @@ breaker = Breaker(name="filters")
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Turn every error of a server into `StoreUnavailableError`."""
     try:
         yield
     except redis.OutOfMemoryError as error:  # not about this key or command
@@ -86,7 +85,7 @@ class RedisStore:
             return pipelined(self._request_client, commands, patience_seconds=self._patience)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """`FilterStore.update`, with at most `ATTEMPTS` tries for keys that others change."""
+        """`FilterStore.update`, with at most `ATTEMPTS` tries."""
         left = list(keys)
         for _ in range(ATTEMPTS):
             if not left:
@@ -109,7 +108,7 @@ class RedisStore:
         return 0
 
     def stats(self) -> dict[int, MonthStats]:
-        """Counted beside the filters, so approximate after a failure. Without expired months."""
+        """Counted beside the filters, so approximate after a failure."""
         end = month_of(datetime.now(UTC)) - KEPT_MONTHS
         return {month: one for month, one in self._counts().items() if one.filters and month >= end}
 

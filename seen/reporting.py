@@ -13,8 +13,7 @@ SCOPE = "played_ids"
 def report(plays: Mapping[int, Sequence[int]], *, now: datetime) -> dict[int, float]:
     """Take plays of now, ids by user. Returns the seconds to wait for users whose plays were not taken.
 
-    Refuses a user whose rate is used up, or whose plays do not fit. Refused plays cost nothing of the rate and do not
-    stop other users. At most four round trips. Raises PlayedUnavailableError; then nothing is acknowledged.
+    Refused plays cost nothing of the rate. Raises PlayedUnavailableError; then nothing is acknowledged.
     """
     costs = {str(user_id): len(ids) for user_id, ids in plays.items()}
     waits = {int(who): wait for who, wait in rates.hit_each(SCOPE, costs).items()}

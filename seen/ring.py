@@ -1,7 +1,7 @@
 """The ring: six nodes of an hour each, with sharded sets of users who played something.
 
-A play marks its user on the current hour's node. The hourly task works on the previous node, where no mark is added.
-The hour's second pass gets users whom it missed, and the rest wait one lap.
+The hourly task works on the previous node, where no mark is added. A second pass gets users whom it missed, and the
+rest wait one lap.
 
 Source: the deduplication article, 3.2.2 and 3.3.
 """
@@ -17,12 +17,12 @@ HOUR_SECONDS = 3600
 
 
 def node_of(moment: datetime) -> int:
-    """The node that plays of this moment are marked on."""
+    """The node for plays of this moment."""
     return int(moment.timestamp()) // HOUR_SECONDS % NODES
 
 
 def node_before(moment: datetime) -> int:
-    """The node of the last hour, to be merged now."""
+    """The node to merge now."""
     return (node_of(moment) - 1) % NODES
 
 
@@ -32,6 +32,6 @@ def shard_of(user_id: int) -> int:
 
 
 def shards_of_task(task_shard: int) -> range:
-    """The shards of one task. The tasks together have each shard once."""
+    """The shards of one task."""
     shards, tasks = settings.PLAYED_SHARDS, settings.PLAYED_TASK_SHARDS
     return range(shards * task_shard // tasks, shards * (task_shard + 1) // tasks)

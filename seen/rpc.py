@@ -1,10 +1,7 @@
-"""The played history over gRPC (seen/seen.proto), for ranking services in any language.
+"""The played history over gRPC (seen/seen.proto): the same as `POST /api/v1/seen/*`, for ranking services.
 
-The same functions as `POST /api/v1/seen/*`, with the same tokens, rates and limits. A process of its own (`manage.py
-played_grpc`) with a pool of threads, because PostgreSQL, Redis and LMDB block. Health and reflection are the standard
-services. Health is checked every two seconds, for the whole server ("") and for the service.
-
-Ids are fixed64, because numpy reads 10,000 of them in 3 µs.
+A process of its own (`manage.py played_grpc`) with threads, because PostgreSQL, Redis and LMDB block. Health and
+reflection are the standard services. Ids are fixed64, because numpy reads 10,000 of them in 3 µs.
 """
 
 import logging
@@ -85,7 +82,7 @@ Response = TypeVar("Response")
 
 
 class RefusedError(Exception):
-    """Why a call is refused. `retry_after` in seconds, if it may be repeated."""
+    """Why a call is refused. `retry_after` in seconds."""
 
     def __init__(self, code: grpc.StatusCode, detail: str, retry_after: float = 0) -> None:
         super().__init__(detail)
@@ -135,7 +132,7 @@ def _of_one(most: int, work: Callable[[int, Ids], Response]) -> Callable[[OfOne,
 
 def _filtered(user_id: int, ids: Ids) -> FilterResponse:
     left = unseen_ids(user_id, ids, now=timezone.now())
-    # Built from bytes (field 1, packed), because 10,000 single numbers would take a millisecond.
+    # Built from bytes (field 1, packed): 10,000 single numbers would take a millisecond.
     packed = left.astype("<u8").tobytes()
     answer: FilterResponse = FilterResponse.FromString(b"\x0a" + _varint(len(packed)) + packed)
     return answer
@@ -153,7 +150,7 @@ def _recorded(user_id: int, ids: Ids) -> RecordPlaysResponse:
 
 
 def _batch(request: RecordBatchRequest, caller: User) -> RecordBatchResponse:
-    """Checks everything before taking anything. Raises RefusedError."""
+    """Checks everything before taking anything."""
     plays: dict[int, list[int]] = {}
     if not 1 <= len(request.plays) <= USERS:
         raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"From 1 to {USERS} users, not {len(request.plays)}.")
@@ -178,7 +175,7 @@ def _issued(user_id: int, ids: Ids) -> RecordIssuedResponse:
 
 
 def _varint(number: int) -> bytes:
-    """A length in protobuf's format: seven bits a byte, the lowest first."""
+    """A length in protobuf's format."""
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)
@@ -189,7 +186,7 @@ def _varint(number: int) -> bytes:
 
 # --- Around every call -----------------------------------------------------------------------------------
 def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Request, User], Response]) -> Response:
-    """The answer of `work`, or a status that says why there is none."""
+    """The answer of `work`, or a status."""
     began = time.perf_counter()
     method = request.DESCRIPTOR.name.removesuffix("Request")
     code = grpc.StatusCode.OK
@@ -223,14 +220,14 @@ def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Req
 
 
 def check_time(context: grpc.ServicerContext) -> None:
-    """Raise RefusedError if the caller no longer waits, or too little time is left."""
+    """Raise RefusedError if the caller does not wait long enough."""
     left = context.time_remaining()
     if not context.is_active() or (left is not None and left < LEAST_SECONDS):
         raise RefusedError(grpc.StatusCode.DEADLINE_EXCEEDED, "Too little time is left to begin.")
 
 
 def _caller(context: grpc.ServicerContext) -> User:
-    """The user of the call's token. Counts the call first. Raises RefusedError."""
+    """The user of the call's token. Counts the call first."""
     given = [value for name, value in context.invocation_metadata() if name == "authorization"]
     words = given[0].split() if len(given) == 1 else []
     is_token = len(words) == 2 and words[0].lower() == "token"
@@ -253,13 +250,13 @@ def _let_wait(seconds: float | None) -> None:
 
 
 def _address(context: grpc.ServicerContext) -> str:
-    """The peer's address for the rates. gRPC writes `ipv4:192.0.2.1:50000` or `ipv6:[::1]:50000`."""
+    """The peer's address. gRPC writes `ipv4:192.0.2.1:50000` or `ipv6:[::1]:50000`."""
     kind, _, place = unquote(context.peer()).partition(":")
     return rates.customer(place.rpartition(":")[0].strip("[]")) if kind in ("ipv4", "ipv6") else kind
 
 
 def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
-    """The user and ids of a call, if the caller may ask for them. Raises RefusedError."""
+    """The user and ids of a call, if the caller may ask."""
     user_id = request.user_id or caller.pk
     ids: Ids = np.array(request.ids, dtype=np.uint64)
     if not 1 <= len(ids) <= most:
@@ -273,10 +270,10 @@ def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
 
 # --- The server ------------------------------------------------------------------------------------------
 class Server:
-    """gRPC on one port, with health and reflection. Open the disk store in the process that starts it."""
+    """gRPC on one port, with health and reflection."""
 
     def __init__(self, address: str, *, threads: int) -> None:
-        """Raises RuntimeError if it cannot listen on `address` (host:port; port 0 is any)."""
+        """Raises RuntimeError if it cannot listen on `address` (host:port)."""
         # Watchers of health do not hold a thread.
         self._health = HealthServicer(experimental_non_blocking=True)
         self._state: dict[str, str] = {}
@@ -301,7 +298,7 @@ class Server:
     def stop(self, grace: float) -> None:
         """Take no new calls, and wait for running ones for at most `grace` seconds.
 
-        Watchers of health are told first, because their calls have no end of their own.
+        Watchers of health are told first, because their calls do not end by themselves.
         """
         self._stopping.set()
         self._health.enter_graceful_shutdown()
@@ -309,7 +306,7 @@ class Server:
         self._watch.join()
 
     def _look_again(self) -> None:
-        """Check until `stop`, whatever a check raises."""
+        """Until `stop`, whatever a check raises."""
         while not self._stopping.wait(LOOK_SECONDS):
             try:
                 self._look()
@@ -318,7 +315,7 @@ class Server:
                 self._tell(is_serving=False)
 
     def _look(self) -> None:
-        """Check whether calls can be served, and set the health."""
+        """Check the servers, and set the health."""
         states = health.probed(
             {
                 "postgresql": health.postgresql_check(),

@@ -1,4 +1,4 @@
-"""The state of the played history, in parts that seen.status fills."""
+"""The state of the played history, as seen.status collects it."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -20,7 +20,7 @@ class NodeState(StrEnum):
 
 
 class Node(msgspec.Struct):
-    """A node of the ring. `hour`: the start of the last hour whose plays were marked on it."""
+    """A node of the ring. `hour`: of its last marks."""
 
     number: int
     state: NodeState
@@ -39,10 +39,7 @@ class Run(msgspec.Struct):
 
 
 class TaskShard(msgspec.Struct):
-    """A part of the ring that one task merges.
-
-    `first` and `second`: its last merges in the first and second half of an hour. A pass without users leaves none.
-    """
+    """A part of the ring that one task merges. `first` and `second`: its last merges in each half of an hour."""
 
     number: int
     current: int
@@ -60,7 +57,7 @@ class TaskShard(msgspec.Struct):
 
 
 class Hour(msgspec.Struct):
-    """The merges within an hour, usually of plays of the hour before."""
+    """The merges within an hour."""
 
     hour: datetime
     users: int = 0
@@ -103,7 +100,7 @@ class Month(msgspec.Struct):
 
 
 class Room(msgspec.Struct):
-    """The LMDB file, its limit, and the free space on its disk, in bytes."""
+    """The LMDB file, its limit, and its disk's free space, in bytes."""
 
     used: int
     most: int
@@ -124,14 +121,14 @@ class Moving(msgspec.Struct):
 
 
 class Problem(msgspec.Struct):
-    """A problem: its name for machines, and a sentence for people."""
+    """A name for machines, and a sentence for people."""
 
     name: str
     text: str
 
 
 class Status(msgspec.Struct):
-    """The state of the played history at a moment."""
+    """The state of the played history."""
 
     at: datetime
     problems: list[Problem]

@@ -1,8 +1,7 @@
 """Collects the state of the played history: users waiting on the ring, merges, filters, and problems.
 
-Makes 7 round trips to Redis (30,000 counts for 5,000 shards take 0.15 s), 4 reads of the store and 4 queries, whatever
-they hold. A server that does not answer is a problem; the rest is still shown. A user waits on the node of every hour
-in which they played, so a user may be counted twice.
+Makes 7 round trips to Redis (30,000 counts for 5,000 shards take 0.15 s), 4 reads of the store and 4 queries. A server
+that does not answer is a problem. A user waits on the node of every hour in which they played, so may be counted twice.
 
 Computed when the page is opened, because it is needed when beat and workers are down.
 """

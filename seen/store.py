@@ -1,4 +1,4 @@
-"""The disk store of month filters from the settings: LMDB beside the site, or a server."""
+"""The disk store of month filters from the settings."""
 
 from django.conf import settings
 

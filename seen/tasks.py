@@ -9,14 +9,14 @@ from storage.connections import database_now
 
 @shared_task(name="seen.merge_plays")
 def merge_plays() -> None:
-    """Runs twice an hour. The second pass gets what the first missed."""
+    """Twice an hour, because the second pass gets what the first missed."""
     for task_shard in range(settings.PLAYED_TASK_SHARDS):
         merge_task_shard.delay(task_shard)
 
 
 @shared_task(name="seen.merge_task_shard")
 def merge_task_shard(task_shard: int) -> None:
-    """Merge the plays of one part of the ring."""
+    """Merge one part of the ring."""
     merging.merge_task_shard(task_shard, now=database_now())
 
 

@@ -1,8 +1,6 @@
 """Whether this site keeps a played history, so that Discover can use it without a setting.
 
-It does if something was played within the life of a filter (a mark in Redis, written by seen.played), if the store has
-filters, or if an old Redis is being migrated. A process asks once in `ASKED_EVERY_SECONDS`, in one thread. Without a
-history that is one round trip a minute, and creates no store file.
+A process asks once in `ASKED_EVERY_SECONDS`, in one thread. Creates no store file.
 """
 
 import threading
@@ -21,7 +19,7 @@ ASKED_EVERY_SECONDS = 60.0
 
 
 class Usage:
-    """This process's last answer, and when to ask again."""
+    """This process's last answer."""
 
     def __init__(self) -> None:
         self._asking = threading.Lock()

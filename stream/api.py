@@ -1,7 +1,4 @@
-"""Live updates over HTTP: the view that decides who may listen.
-
-Runs in a thread like all views, so authentication, rates and errors are the same. Then the stream process takes over.
-"""
+"""Live updates over HTTP: the view that decides who may listen. Then the stream process takes over."""
 
 from collections.abc import Callable
 from typing import Any
@@ -54,7 +51,7 @@ Answer = Callable[[Any, str], tuple[Any, bytes]]
 
 
 class Admission(HttpResponse):
-    """Tells the stream process to open a connection. No other process sends it."""
+    """Tells the stream process to open a connection."""
 
     def __init__(
         self,
@@ -76,7 +73,7 @@ class Admission(HttpResponse):
 
 
 class StreamView(ApiView):
-    """Decides who may listen. Only the stream process (feedsite.asgi) can then open the connection."""
+    """Decides who may listen. Only the stream process (feedsite.asgi) opens the connection."""
 
     authentication_classes = [*ApiView.authentication_classes, TicketAuthentication]
 
@@ -115,15 +112,14 @@ class StreamView(ApiView):
 
 
 def own_origin(request: Request) -> str:
-    """The request's scheme and host, as browsers write an origin."""
+    """The request's origin, as browsers write it."""
     return f"{request.scheme}://{request.get_host()}"
 
 
 def origin_of(ticket: Ticket | None, reader: User) -> str:
     """The ticket's origin, whose pages may read the reader's stream.
 
-    Empty if the ticket is another user's, or the origin is not this site's (FEEDSITE_STREAM_ORIGINS, else any host of
-    FEEDSITE_ALLOWED_HOSTS).
+    Empty if the ticket is another user's, or the origin is not this site's.
     """
     if ticket is None or ticket.user_id != reader.pk:
         return ""
@@ -136,7 +132,7 @@ def origin_of(ticket: Ticket | None, reader: User) -> str:
 
 
 def last_event_id(request: Request) -> Position | None:
-    """The event after which to resume, or None. Raises ValidationError."""
+    """The event after which to resume. Raises ValidationError."""
     text = once(request.GET, "last_event_id")
     text = request.headers.get("Last-Event-ID") or text
     try:

@@ -20,14 +20,14 @@ def pause(failures: int) -> float:
 
 
 class Attempts:
-    """Waits longer after each failure. Logs only the first failure, and the recovery."""
+    """Waits longer after each failure. Logs the first failure, and the recovery."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._failures = 0
 
     async def failed(self, error: Exception) -> None:
-        """Wait for the next attempt. Logs the first failure."""
+        """Wait for the next attempt."""
         if not self._failures:
             logger.warning("%s does not answer: %s", self._name, error)
         await asyncio.sleep(pause(self._failures))
@@ -45,7 +45,7 @@ UNWELL_SECONDS = 15.0
 
 
 class Rest:
-    """Pauses work that failed. The pause grows with each failure."""
+    """Pauses work after each failure, longer each time."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -60,11 +60,11 @@ class Rest:
 
     @property
     def is_unwell(self) -> bool:
-        """Whether the last failure is at most `UNWELL_SECONDS` old."""
+        """Whether the work failed within `UNWELL_SECONDS`."""
         return time.monotonic() < self._failed_at + UNWELL_SECONDS
 
     def failed(self) -> bool:
-        """Start a pause. True if this is the first failure in a row."""
+        """Start a pause. True for the first failure in a row."""
         self._failed_at = time.monotonic()
         self._until = self._failed_at + pause(self._failures)
         self._failures += 1

@@ -28,7 +28,7 @@ class TooManyError(Exception):
 
 
 class Connection:
-    """One open connection. `put` never waits. `serve` writes the messages until either side closes."""
+    """One open connection. `put` never waits. `serve` writes until either side closes."""
 
     __slots__ = (
         "_is_closed",
@@ -57,7 +57,7 @@ class Connection:
         self._task: asyncio.Task[Any] | None = None
 
     def put(self, message: bytes) -> None:
-        """Queue a message unless it is empty. Closes the connection if `BACKLOG` messages are unwritten."""
+        """Queue a message unless it is empty. Closes the connection if too many wait."""
         if not message:
             return
         if len(self._pending) >= BACKLOG:
@@ -73,7 +73,7 @@ class Connection:
         self._pending.extendleft(reversed([one for one in messages if one]))
 
     def close(self, code: int = GONE) -> None:
-        """Close it, even during a write that the client does not take. The first code counts."""
+        """Close it, even during a write. The first code counts."""
         if not self._is_closed:
             self.code = code
         self._is_closed = True

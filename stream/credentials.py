@@ -1,7 +1,4 @@
-"""Ends connections whose session, token, password or account is gone.
-
-After a revocation PostgreSQL must confirm a connection within 0.6 s, or it ends too. Its client reconnects by itself.
-"""
+"""Ends connections whose session, token, password or account is gone. Clients reconnect by themselves."""
 
 import asyncio
 import logging
@@ -24,11 +21,10 @@ ASK_SECONDS = 0.6
 
 
 async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connection]) -> None:
-    """End connections of users with a revocation, unless PostgreSQL confirms them.
+    """After a revocation, end these connections of the user, except those that PostgreSQL confirms.
 
-    A connection that has only a ticket ends too, because its session is unknown and may be the revoked one. A reader
-    who may listen reconnects at once. All end if the question fails or takes longer than `ASK_SECONDS`, because the
-    stream tells of a revocation only once.
+    One with only a ticket ends too, because its session is unknown. All end if the question fails or takes longer than
+    `ASK_SECONDS`, because the stream tells of a revocation only once.
     """
     if not connections:
         return
@@ -45,7 +41,7 @@ async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connect
 
 
 async def end_lapsed(threads: ThreadPoolExecutor, connections: Iterable[Connection]) -> None:
-    """End connections that are no longer valid, revoked or not. None if PostgreSQL does not answer."""
+    """End connections that are no longer valid. None if PostgreSQL does not answer."""
     asked = list(connections)
     try:
         held = await in_thread(threads, partial(standing, [each.grant for each in asked]))

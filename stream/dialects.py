@@ -1,4 +1,4 @@
-"""Dialects: turn events into the bytes of one kind of connection, the site's own or another protocol's.
+"""Dialects: turn events into the bytes of one kind of connection.
 
 See docs/decisions.md: Apps hear the same bytes.
 """

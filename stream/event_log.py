@@ -1,7 +1,7 @@
 """Reads the stream of events in batches, from a known position.
 
-After a failed read, or if the server comes back empty or with another clock, events may be lost. Then the log appends a
-`Gap`, which reaches every connection, also those that resume later.
+If events may be lost (a failed read, a server that comes back empty or with another clock), it appends a `Gap`, which
+reaches every connection, also those that resume later.
 
 See docs/decisions.md: One event stream, one question for all connections.
 """
@@ -33,7 +33,7 @@ OUTAGES_OF_REDIS = (redis.RedisError, OSError)
 
 
 class EventLog:
-    """One process's position in the stream. Methods raise `OUTAGES_OF_REDIS` unless they say otherwise."""
+    """One process's position in the stream. Methods raise `OUTAGES_OF_REDIS`."""
 
     def __init__(self) -> None:
         self.position: Position | None = None
@@ -47,7 +47,6 @@ class EventLog:
         self._commands = _client(url, settings.REDIS_TIMEOUT_SECONDS)
 
     async def _find(self) -> None:
-        """In a cluster: connect to the node that has the stream now."""
         feeds = feeds_for_tasks()
         if not isinstance(feeds, Cluster):
             return
@@ -59,10 +58,9 @@ class EventLog:
                 await client.aclose()
 
     async def join(self) -> Position | None:
-        """Find the position to read from, if it is unknown. Returns the position of a loss that no entry tells of, or
-        None.
+        """Find the position to read from. Appends a `Gap` if events may be lost.
 
-        If events may be lost, appends a `Gap` for all connections that resume.
+        Returns the position of a loss that no entry tells of, or None.
         """
         if self._is_joined:
             return None
@@ -92,16 +90,16 @@ class EventLog:
         return None
 
     def leave(self, *, has_lost: bool = False) -> None:
-        """Join again before the next read, because the stream may be trimmed or events lost until then."""
+        """Join again before the next read: the stream may be trimmed, or events lost."""
         self._is_joined = False
         self._may_have_lost = self._may_have_lost or has_lost
 
     def stay(self) -> None:
-        """Take `leave` back: the stream cannot have been trimmed since."""
+        """Take `leave` back."""
         self._is_joined = True
 
     async def read(self, asked_at: float) -> list[Entry]:
-        """The next batch, at least `GATHER_SECONDS` after `asked_at`. Empty if nothing happened for a while."""
+        """The next batch, at least `GATHER_SECONDS` after `asked_at`. Maybe empty."""
         try:
             found = await self._reader.xread(
                 {keys.events(): str(self.position)}, block=int(BLOCK_SECONDS * 1000), count=BATCH
@@ -117,11 +115,11 @@ class EventLog:
         return entries
 
     async def ahead(self, after: Position) -> list[Entry]:
-        """At most a batch of events after a position, without waiting. Does not move the position."""
+        """At most a batch of events after a position. Does not wait or move the position."""
         return _parsed(await self._commands.xread({keys.events(): str(after)}, count=BATCH))
 
     async def missed(self, since: Position, upto: Position) -> list[Entry] | None:
-        """The events after `since` up to `upto`. None if the stream lacks some, there are too many, or Redis fails."""
+        """The events after `since` up to `upto`. None if some are missing, too many, or Redis fails."""
         try:
             async with self._commands.pipeline(transaction=False) as pipeline:
                 pipeline.xrange(keys.events(), count=1)
@@ -130,15 +128,13 @@ class EventLog:
                 first, last, found = await pipeline.execute()
         except OUTAGES_OF_REDIS:
             return None
-        # Complete if an older entry is still there. A position after the newest entry is of another stream, which was
-        # lost.
+        # Complete if an older entry is still there. A position after the newest is of another stream, which was lost.
         if not first or not Position.parse(first[0][0]) <= since <= Position.parse(last[0][0]) or len(found) > REPLAY:
             return None
         return _parsed(found)
 
 
 def _some_node(url: str) -> str:
-    """The address itself, or that of one node of the cluster."""
     if not names_cluster(url):
         return url
     address = parse(url)
@@ -156,7 +152,7 @@ def _client(url: str, timeout: float) -> redis.asyncio.Redis:
 
 
 def _parsed(found: Any) -> list[Entry]:
-    """Parse a reply of XRANGE, or of XREAD for one stream."""
+    """Parse a reply of XRANGE or XREAD."""
     if found and isinstance(found[0][0], bytes) and found[0][0] == keys.events().encode():
         found = found[0][1]
     return [(Position.parse(position), event_of(fields)) for position, fields in found or []]

@@ -1,13 +1,9 @@
-"""The open connections of one process.
+"""The open connections of one process: reads events (stream.event_log), ends connections that may no longer listen
+(stream.credentials), and has events written to the others (stream.telling).
 
-The hub reads events (stream.event_log), ends connections that may no longer listen (stream.credentials), and has the
-events written to the others (stream.telling). Events within `GATHER_SECONDS` form one batch and one query, however many
-connections there are. A connection opened during a batch gets it in its replay.
-
-Redis or PostgreSQL may be down for any time: connections stay open, and nothing is lost that the stream still holds. If
-something may be lost, pages are told to ask the site (`reset`). Apps' protocol has no such message, so their
-connections end, and they ask when they reconnect. After another error a task is logged, counted and goes on. An error
-in one dialect does not affect the others.
+Events within `GATHER_SECONDS` form one batch and one query. A connection opened during a batch gets it in its replay.
+While Redis or PostgreSQL are down, connections stay open. If something may be lost, pages are told to ask the site
+(`reset`). Apps' protocol has no such message, so their connections end. After another error a task goes on.
 
 See docs/decisions.md: One event stream, one question for all connections.
 See docs/decisions.md: Imports point down.
@@ -52,14 +48,11 @@ AGAIN_SECONDS = 0.1
 
 
 class StoppingError(Exception):
-    """The process is stopping and opens no more connections."""
+    """The process is stopping."""
 
 
 async def end_all(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks until all have ended.
-
-    Before Python 3.12 `asyncio.wait_for`, which redis-py uses, may drop a cancellation.
-    """
+    """Cancel tasks until all have ended. Before Python 3.12 `asyncio.wait_for` may drop a cancellation."""
     running = set(tasks)
     while running:
         for task in running:
@@ -68,7 +61,7 @@ async def end_all(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 class Hub:
-    """The connections of one process and their events. All but the queries runs on the loop of `start`."""
+    """The connections of one process. All but the queries runs on the loop of `start`."""
 
     def __init__(self) -> None:
         self.connections: set[Connection] = set()
@@ -99,18 +92,17 @@ class Hub:
 
     @property
     def position(self) -> Position | None:
-        """Everything up to here was written, or is being written. None until Redis has answered."""
+        """Everything up to here was or is being written. None until Redis has answered."""
         return self._log.position
 
     @property
     def is_well(self) -> bool:
-        """Whether all tasks run, their last turns had no error, and no dialect failed lately. Ignores outages."""
+        """Whether all tasks run without errors, and no dialect failed lately. Ignores outages."""
         if not self._teller.is_well:
             return False
         return bool(self._tasks) and not self._failing and not any(task.done() for task in self._tasks)
 
     async def _supervise(self, name: str, turn: Callable[[], Awaitable[None]]) -> None:
-        """Run a task's turns forever. After an error pause before the next one."""
         failures = 0
         while True:
             try:
@@ -128,7 +120,7 @@ class Hub:
     async def has_begun(self) -> None:
         """Wait until the position in the stream is known, or Redis has failed.
 
-        A connection opened earlier would miss events silently, because a reset follows only a failure of Redis.
+        Only after a failure does a reset follow, so an earlier connection would miss events silently.
         """
         await self._has_tried.wait()
 
@@ -142,7 +134,7 @@ class Hub:
         self._opening.shutdown(wait=False, cancel_futures=True)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run a part of opening a connection in a thread. Raises StoppingError if the process stops first."""
+        """Run a call in a thread. Raises StoppingError if the process stops first."""
         if self._is_stopping:
             raise StoppingError
         try:
@@ -164,17 +156,17 @@ class Hub:
     async def open(
         self, asked_at: float, grant: Grant, listener: Hearer, dialect: Dialect, since: Position | None = None
     ) -> Connection:
-        """A connection that first writes what happened after `since`, or a reset if that is unknown.
+        """A connection that first writes what happened after `since`, or a reset.
 
-        `asked_at`: when the check of the grant began, at most `WAIT_SECONDS` ago. Raises TooManyError, Django's
-        outages, and TimeoutError if a revocation came meanwhile.
+        `asked_at`: when the check of the grant began. Raises TooManyError, Django's outages, and TimeoutError if a
+        revocation came meanwhile.
         """
         self.check_room(grant.user_id)
         if self._revoked.get(grant.user_id, 0.0) > asked_at:
             raise TimeoutError("What the connection rests on may have been revoked meanwhile")
         connection = Connection(grant, listener, dialect)
         self._of_user[grant.user_id] = self._of_user.get(grant.user_id, 0) + 1
-        # From here on it also gets batches, which wait behind the replay.
+        # From here on it gets batches too, which wait behind the replay.
         self.connections.add(connection)
         metrics.stream_connections.set(len(self.connections))
         upto = self.position
@@ -186,7 +178,7 @@ class Hub:
             self.leave(connection)
             raise
         if missed is None:
-            # A reset covers everything. A `since` from another server's clock must not make the connection wait.
+            # A reset covers everything. A `since` from another server's clock must not block later events.
             missed, connection.after = [dialect.reset(upto)] if dialect.reset else [], upto or OLDEST
         connection.put_first(missed)
         return connection
@@ -205,7 +197,7 @@ class Hub:
     async def _replay(
         self, connection: Connection, since: Position | None, upto: Position | None
     ) -> list[bytes] | None:
-        """The events that the connection missed. None if unknown. Raises Django's outages."""
+        """The events that the connection missed. None if unknown."""
         if not since or not upto:
             return None
         if await self.in_thread(partial(rates.hit, "resume", str(connection.grant.user_id))) is not None:
@@ -226,7 +218,6 @@ class Hub:
 
     # --- Events --------------------------------------------------------------------------------------------
     async def _listen(self) -> None:
-        """Read and write one batch."""
         try:
             try:
                 lost = await self._log.join()
@@ -251,7 +242,7 @@ class Hub:
                 self._log.stay()
 
     def _joined(self, lost: Position | None) -> None:
-        """Begin at the log's position. Tell all connections of a loss that no entry tells of."""
+        """Begin at the log's position. Tell all of a loss that no entry tells of."""
         self.written = self.written or self._log.position
         if lost is not None:
             self.written = lost
@@ -260,7 +251,7 @@ class Hub:
                 connection.after = lost
 
     async def _write(self, entries: list[Entry]) -> None:
-        """End connections with revocations, then write the batch to the others."""
+        """End connections with revocations first."""
         await self._end_revoked(entries)
         self._log.position = entries[-1][0]
         self._asked_at = time.monotonic()
@@ -274,7 +265,7 @@ class Hub:
         self.written = self.position
 
     async def _look_ahead(self, telling: asyncio.Future[None], place: Position) -> None:
-        """While a batch waits, end connections that later entries revoke. The next batch handles them again."""
+        """While a batch waits, end connections that later entries revoke."""
         while not (await asyncio.wait([telling], timeout=LOOK_SECONDS))[0]:
             try:
                 entries = await self._log.ahead(place)
@@ -285,7 +276,7 @@ class Hub:
                 await self._end_revoked(entries)
 
     async def _end_revoked(self, entries: list[Entry]) -> None:
-        """End connections that these entries revoke, and refuse ones being opened for the same users."""
+        """End connections that these entries revoke, and stop new ones of the same users."""
         users = {event.user for _, event in entries if isinstance(event, Revoked)}
         if not users:
             return
@@ -296,7 +287,6 @@ class Hub:
 
     # --- Time ----------------------------------------------------------------------------------------------
     async def _beat(self) -> None:
-        """Write a heartbeat to quiet connections."""
         await asyncio.sleep(1)
         now = time.monotonic()
         for connection in self.connections:
@@ -310,12 +300,10 @@ class Hub:
         return connection.dialect.heartbeat(connection.listener, None if is_past else self.written, quiet)
 
     async def _recheck(self) -> None:
-        """End connections that are no longer valid."""
         await asyncio.sleep(settings.STREAM_RECHECK_SECONDS)
         await end_lapsed(self._opening, self.connections)
 
     async def _note_presence(self) -> None:
-        """Mark all users with an open stream as seen."""
         await asyncio.sleep(settings.LAST_SEEN_INTERVAL.total_seconds())
         users = sorted(self._of_user)
         for first in range(0, len(users), PRESENT):

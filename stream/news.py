@@ -1,7 +1,7 @@
 """The messages for each connected reader from a batch of events: one query for the batch and all readers.
 
-Events do not come from windows. So the query reads the items as they are now, with the rules of pages. A reader who saw
-an item before and may not see it now gets `delete`. Nobody hears of an item that they could never see.
+The query reads items as they are now, with the rules of pages. A reader who may no longer see an item gets `delete`.
+Nobody hears of an item that they could never see.
 
 See docs/decisions.md: One event stream, one question for all connections.
 """
@@ -32,11 +32,10 @@ from stream.dialects import Dialect, Message
 from timeline.rules import shown
 from timeline.senders import LIST
 
-# `i` has each item of the batch as it is now, and again as it was before a change or withdrawal, so that the same rules
-# say who sees it and who saw it. The rules run only for `connected`, the readers with the batch's senders whom they
-# follow: each reader's follows, at most FOLLOW_CAP, are read once a batch. `IS TRUE` makes PostgreSQL look ids up in a
-# hash. Items of members of exclusive lists are sent too, marked, for the pages of lists. If an item has a hashtag that
-# somebody has followed (`tagged`), each reader's hashtags, at most relations.tags.TAGS, are read in the same way.
+# `i` has each item as it is now, and again as it was before a change, so that the same rules say who sees and who saw
+# it. The rules run only for `connected`, the readers with the batch's senders whom they follow: each reader's follows
+# (at most FOLLOW_CAP) and hashtags (at most relations.tags.TAGS) are read once a batch. `IS TRUE` makes PostgreSQL look
+# ids up in a hash. Items of members of exclusive lists are sent too, marked, for the pages of lists.
 EVENTS = """
     i AS MATERIALIZED (
         SELECT event.place, event.before IS NOT NULL AS before, stated.*
@@ -86,7 +85,7 @@ AUDIENCE = f"""
 
 
 class _Told(NamedTuple):
-    """A row of `AUDIENCE`: an event's place in the batch, and a reader who sees the item now, or saw it before."""
+    """A row of `AUDIENCE`: an event's place in the batch, and a reader who sees or saw the item."""
 
     place: int
     before: bool
@@ -98,9 +97,7 @@ class _Told(NamedTuple):
 
 
 class ItemNews(msgspec.Struct, omit_defaults=True):
-    """The data of `item`, `edit` and `delete`. `reply_to`: only for a new reply. `exclusive`: a new item in lists only,
-    of a member of the reader's exclusive list.
-    """
+    """The data of `item`, `edit` and `delete`. `reply_to`: of a new reply. `exclusive`: of a new item in lists only."""
 
     id: str
     reply_to: str | None = None
@@ -119,7 +116,7 @@ def message(name: str, position: Position | None, data: Any) -> bytes:
 
 
 def reset(position: Position | None) -> bytes:
-    """The event that tells a page to ask the site what happened up to here."""
+    """Tells a page to ask the site what happened up to here."""
     return message(RESET, position, {})
 
 
@@ -129,7 +126,7 @@ def heartbeat(_listener: Listener, position: Position | None, _quiet: float) -> 
 
 
 def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Message]:
-    """The messages and their listeners, in the order of the entries. At most one query for items and one for sessions.
+    """The messages and their listeners, in order. At most one query for items and one for sessions.
 
     Raises Django's database errors.
     """
@@ -186,7 +183,6 @@ def _item_news(
 
 
 def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, list[tuple[Listener, Any]]]:
-    """Who hears of a live session and what, by the event's place."""
     changes = [(place, event) for place, (_, event) in enumerate(entries) if isinstance(event, SessionChanged)]
     told: dict[int, list[tuple[Listener, Any]]] = {}
     for place, listener, news in sessions.audience(everyone, changes) if changes else ():
@@ -195,9 +191,7 @@ def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, li
 
 
 def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str | None]]:
-    """The places, items and former visibilities for `EVENTS`: each item as it is now and, if it was published before
-    its event, as it was then.
-    """
+    """The parameters of `EVENTS`: each item as it is now and, if it was published before, as it was."""
     asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
     return asked + [
         (place, event.item, event.visibility_before) for place, event in items if not isinstance(event, Published)
@@ -207,8 +201,8 @@ def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str
 def audience(
     listeners: set[Listener], items: Sequence[tuple[int, ItemEvent]]
 ) -> tuple[dict[tuple[int, bool], set[Listener]], dict[int, int], dict[int, set[Listener]]]:
-    """Who sees each item, by (place of the event, whether before it). Also the parents of replies, and the listeners
-    whose home lacks the item, by place.
+    """Who sees each item, by (place of the event, whether before it). By place, also what replies reply to, and the
+    listeners whose home lacks the item.
     """
     asked = asked_of(items)
     watching = [listener for listener in listeners if listener.item]

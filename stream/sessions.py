@@ -1,8 +1,7 @@
 """Who hears that a live session changed: one query for a batch of changes and all connections.
 
-Followers hear of it on every page, by the rules of the feed; readers on the session's page, by the rules of that page.
-A message has the state as it is now, so a late batch may repeat it. When a session is hidden, readers who saw it hear
-`gone` once, and nothing after it.
+Followers hear it on every page, others on the session's page. A message has the present state. When a session is
+hidden, those who saw it hear `gone` once.
 
 See docs/decisions.md: Imports point down.
 """
@@ -21,7 +20,7 @@ GONE = "gone"
 """The state sent for a hidden session to those who saw it before."""
 
 
-# As in stream.news, the rules run only for readers with the batch's hosts whom they follow.
+# Only for readers with the batch's hosts whom they follow, as in stream.news.
 AUDIENCE = f"""
     WITH e AS MATERIALIZED (
         SELECT event.place, l.id, l.host_id, l.state, l.version, {hidden("l")} AS is_hidden,
@@ -50,7 +49,7 @@ AUDIENCE = f"""
 
 
 class _Told(NamedTuple):
-    """A row of `AUDIENCE`: the change's place in the batch, a reader who hears of it, and the session as it is now."""
+    """A row of `AUDIENCE`."""
 
     place: int
     reader: int
@@ -64,7 +63,7 @@ class _Told(NamedTuple):
 
 
 class SessionNews(msgspec.Struct):
-    """The data of `live`. A page with an older version loads the session again."""
+    """The data of `live`. A page with an older version loads the session."""
 
     id: str
     state: str
@@ -74,7 +73,7 @@ class SessionNews(msgspec.Struct):
 def audience(
     listeners: Iterable[Listener], changes: Sequence[tuple[int, SessionChanged]]
 ) -> list[tuple[int, Listener, Any]]:
-    """The place of each change, a listener, and the news. Raises Django's database errors."""
+    """Each change's place, listeners and news. Raises Django's database errors."""
     by_reader: dict[int, list[Listener]] = {}
     for listener in listeners:
         by_reader.setdefault(listener.reader, []).append(listener)

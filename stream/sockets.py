@@ -1,7 +1,6 @@
-"""Open WebSockets: writes events as messages, and answers the client's messages.
+"""Open WebSockets: writes events, and answers the client's messages.
 
-The process's server speaks the protocol (ASGI's `websocket`). The site's own view decides who may open a socket: its
-request has `is_socket`, and its `Admission` has the function that answers messages.
+A view decides who may open a socket: its request has `is_socket`, and its `Admission` a function that answers messages.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -39,7 +38,7 @@ END_SECONDS = 1.0
 
 
 def request_of(scope: Message) -> ASGIRequest:
-    """The request that opens a stream or socket, for the views. It has no body."""
+    """The request that opens a stream or socket, without a body."""
     headers = [
         (name, readable(value.decode("latin-1")).encode("latin-1") if name == b"content-type" else value)
         for name, value in scope["headers"]
@@ -70,7 +69,7 @@ async def converse(
     receive: Receive,
     send: Send,
 ) -> None:
-    """Keep a socket open until either side closes it. A refused one gets an HTTP response."""
+    """Keep a socket open until either side closes it, or refuse it over HTTP."""
     if isinstance(opened, HttpResponseBase):
         await respond(send, opened, "websocket.http.response")
         return
@@ -97,12 +96,11 @@ async def _write(send: Send, parts: Sequence[bytes]) -> None:
 
 
 def _end(connection: Connection, hearing: asyncio.Future[int]) -> None:
-    """Close a connection with the code of its client's end."""
     connection.close(GONE if hearing.cancelled() or hearing.exception() else hearing.result())
 
 
 async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive: Receive) -> int:
-    """Answer the client's messages until it leaves, sends too much, or an error. Returns the close code."""
+    """Answer messages until the client leaves, sends too much, or an error. Returns the close code."""
     began, said = time.monotonic(), 0
     while (message := await receive())["type"] == "websocket.receive":
         if time.monotonic() > began + SECONDS:

@@ -1,4 +1,4 @@
-"""Writes a batch of events to open connections. Each dialect makes its own messages, and fails alone.
+"""Writes a batch of events to open connections. Each dialect works, and fails, alone.
 
 See docs/decisions.md: Apps hear the same bytes.
 """
@@ -32,7 +32,7 @@ SPREAD_SECONDS = 5.0
 
 
 class Teller:
-    """Writes to a set of connections that the hub maintains."""
+    """Writes to the hub's connections."""
 
     def __init__(self, connections: set[Connection]) -> None:
         self._connections = connections
@@ -50,17 +50,17 @@ class Teller:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def tell(self, entries: list[Entry]) -> None:
-        """Write a batch. The dialects work at the same time."""
+        """Write a batch."""
         groups = _by_dialect(self._connections)
         await asyncio.gather(*(self._tell(dialect, some, entries) for dialect, some in groups.items()))
 
     def tell_loss(self, upto: Position) -> None:
-        """Tell all connections that events up to here may be lost."""
+        """Tell all that events up to here may be lost."""
         for dialect, some in _by_dialect(self._connections).items():
             _lose(dialect, some, upto)
 
     def tell_missed(self, upto: Position) -> None:
-        """After a dialect's pause, tell its connections of events that it skipped."""
+        """After a dialect's pause, tell its connections of skipped events."""
         for dialect, rest in self._rests.items():
             if rest.has_missed and rest.is_over:
                 rest.has_missed = False
@@ -72,8 +72,8 @@ class Teller:
     async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
         """Write a batch to one dialect's connections. Waits for PostgreSQL as long as it takes.
 
-        An error affects only this dialect: its connections must ask the site, and it pauses. The same happens after
-        `ALONE` outages in a row of this query while PostgreSQL answers another.
+        After an error the dialect pauses, and its connections must ask the site. So they do after `ALONE` outages of
+        this query while PostgreSQL answers another.
         """
         upto = entries[-1][0]
         rest = self._rests.get(dialect)
@@ -110,7 +110,6 @@ class Teller:
             return False
 
     def _failed(self, dialect: Dialect, connections: list[Connection], upto: Position, error: Exception) -> None:
-        """Start a pause, and tell the dialect's connections of the loss."""
         if self._rests.setdefault(dialect, Rest()).failed():
             logger.error("The messages of the dialect %r failed; it goes on", dialect.name, exc_info=error)
         metrics.stream_failures.labels(dialect.name).inc()
@@ -135,7 +134,7 @@ def _by_dialect(connections: Iterable[Connection]) -> dict[Dialect, list[Connect
 
 
 def _lose(dialect: Dialect, connections: list[Connection], upto: Position) -> None:
-    """Tell one dialect's connections of a loss. Connections that end for it do so within `SPREAD_SECONDS`."""
+    """Tell connections of a loss. Those that must end do so within `SPREAD_SECONDS`."""
     if dialect.reset is not None:
         _deliver(connections, [(None, upto, dialect.reset(upto))])
         return

@@ -1,4 +1,4 @@
-"""Runs queries in threads, beside the loop that serves all connections."""
+"""Runs queries in threads, beside the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def in_thread(executor: ThreadPoolExecutor, call: Callable[[], T]) -> T:
-    """The result of a call in a thread. Drops ended database sessions first."""
+    """The result of a call in a thread, without ended database sessions."""
 
     def run() -> T:
         close_old_connections()

@@ -1,7 +1,4 @@
-"""The audience of timelines other than home: all public posts, a hashtag, or a list.
-
-One query for a batch of events and all watchers, by the rules of those pages. Like stream.news it says who sees an item
-now, and who saw it before its change or withdrawal.
+"""The audience of timelines other than home: all public posts, a hashtag, or a list. Works like stream.news.
 
 See docs/decisions.md: Apps hear the same bytes.
 """
@@ -37,7 +34,7 @@ AUDIENCE = f"""
 
 
 class Watch(NamedTuple):
-    """A reader who watches a hashtag (canonical), one of their lists, or without both all public posts."""
+    """A reader who watches a hashtag (canonical), a list, or without both all public posts."""
 
     reader: int
     tag: str = ""
@@ -45,7 +42,7 @@ class Watch(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row of `AUDIENCE`: `Seen`, but with the watch's number, from 1."""
+    """`watch`: the watch's number, from 1."""
 
     place: int
     before: bool
@@ -54,7 +51,7 @@ class _Row(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A watcher who sees the item of an event, or saw it before."""
+    """A watcher who sees or saw the item of an event."""
 
     place: int
     """The event's place in the batch."""
@@ -64,7 +61,7 @@ class Seen(NamedTuple):
 
 
 def audience(watches: Iterable[Watch], items: Sequence[tuple[int, ItemEvent]]) -> list[Seen]:
-    """The watchers of these events' items. Events come with their places. Raises Django's database errors."""
+    """The watchers of these events' items. Raises Django's database errors."""
     every = list(watches)
     if not every or not items:
         return []

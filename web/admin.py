@@ -1,4 +1,4 @@
-"""Common parts of the rooms' admins: read-only lists, and actions that confirm first and report what they did."""
+"""Common parts of the rooms' admins: read-only lists, and actions that confirm first."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
@@ -27,18 +27,18 @@ Count = Callable[[int], str]
 
 
 def counted(words: Count, count: int) -> str:
-    """The sentence with its number, in singular or plural."""
+    """The sentence with its number."""
     return words(count) % {"count": number_format(count, force_grouping=True)}
 
 
 def pointing(rows: QuerySet[Any], field: str) -> Coalesce:
-    """How many `rows` refer to the listed row by `field`."""
+    """How many `rows` refer to the listed row."""
     counts = rows.filter(**{field: OuterRef("pk")}).order_by().values(field).values(count=CountOf("pk"))
     return Coalesce(Subquery(counts, output_field=IntegerField()), 0)
 
 
 def is_list(request: HttpRequest) -> bool:
-    """Whether a search is that of a shown list, whose page can show messages. Actions and autocomplete search too."""
+    """Whether a search is that of a shown list, which can show messages, not of an action or autocomplete."""
     match = request.resolver_match
     return request.method == "GET" and match is not None and str(match.url_name).endswith("_changelist")
 
@@ -64,7 +64,7 @@ class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic
         css: ClassVar[dict[str, list[str]]] = {"all": ["feedsite/admin.css"]}
 
     def wants_proof(self, request: HttpRequest) -> bool:
-        """Whether the request is so dangerous that the user must confirm their identity (accounts.site.AdminSite)."""
+        """Whether the request is so dangerous that the user must confirm who they are (accounts.site.AdminSite)."""
         return False
 
 
@@ -102,7 +102,7 @@ def ask(
     lines: Sequence[str],
     fields: Iterable[tuple[str, Any]],
 ) -> TemplateResponse:
-    """The page that names the action and its rows (`lines`). It posts `fields` and `confirmed`."""
+    """The page that confirms an action on `lines`. It posts `fields` and `confirmed`."""
     context = site.each_context(request) | {
         "title": title,
         "opts": opts,
@@ -116,13 +116,13 @@ def ask(
 
 
 class ActingAdmin(QuickListAdmin):
-    """Lists with actions that change row by row, log each change and report the result."""
+    """Lists with actions that change row by row, log and report."""
 
     at_once = 1000
     """The most rows that one action changes."""
 
     def chosen(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
-        """The chosen rows in the order of their keys. If there are too many: none, and an error message."""
+        """The chosen rows in order. If too many, none and an error message."""
         rows = list(queryset.order_by("pk")[: self.at_once + 1])
         if len(rows) <= self.at_once:
             return rows
@@ -141,7 +141,7 @@ class ActingAdmin(QuickListAdmin):
         button: str,
         name: Callable[[Any], str] = str,
     ) -> TemplateResponse:
-        """Ask before `action` changes these rows. The request comes again with `confirmed`."""
+        """Ask before `action` changes these rows."""
         fields = [("action", action), *((ACTION_CHECKBOX_NAME, row.pk) for row in rows)]
         lines = [name(row) for row in rows]
         return ask(
@@ -149,7 +149,7 @@ class ActingAdmin(QuickListAdmin):
         )
 
     def able(self, request: HttpRequest, rows: Sequence[Any], may: Callable[[Any], bool], *, left: Count) -> list[Any]:
-        """The rows that the action can change. Reports how many others there are, and why (`left`)."""
+        """The rows that the action can change. Reports the others (`left`)."""
         able = [row for row in rows if may(row)]
         if len(able) < len(rows):
             self.message_user(request, counted(left, len(rows) - len(able)), messages.WARNING)
@@ -165,10 +165,7 @@ class ActingAdmin(QuickListAdmin):
         done: Count,
         left: Count,
     ) -> None:
-        """Change each row, and report how many changed (`done`) and how many did not and why (`left`).
-
-        `logged` is an English text for the admin's log. History pages translate it.
-        """
+        """Change each row, and report the changed (`done`) and unchanged (`left`) ones. `logged` is English."""
         changed = unchanged = 0
         for row in rows:
             if verb(row):
@@ -191,7 +188,7 @@ class Deciding:
 
 
 class ModeratedAdmin(Deciding, ActingAdmin):
-    """Rows that moderators can act on without a report (moderation.by_hand), from the list and from each page."""
+    """Rows that moderators can act on without a report (moderation.by_hand)."""
 
     change_form_template = "admin/moderated.html"
     moderated_as: str
@@ -211,7 +208,7 @@ class ModeratedAdmin(Deciding, ActingAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The page of a row, with a link for moderators."""
+        """With a link for moderators."""
         context = extra_context or {}
         if self.has_decide_permission(request):
             context = context | {"moderate": self._moderate_address(object_id)}

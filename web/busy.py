@@ -1,7 +1,5 @@
 """The answer to a shed request (runtime/shedding.py): 503 with Retry-After, without middleware, query or session.
 
-API or page, like other outages, and with the security headers.
-
 See docs/decisions.md: Requests queue in the site, not in granian.
 """
 
@@ -18,7 +16,7 @@ answered = HeadersMiddleware(unavailable)
 
 
 def refused(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The WSGI application for shed requests. Does not read their bodies."""
+    """The WSGI application for shed requests."""
     if content_type := environ.get("CONTENT_TYPE"):
         environ["CONTENT_TYPE"] = readable(content_type)
     response = answered(WSGIRequest(environ))

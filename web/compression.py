@@ -27,8 +27,8 @@ def takes_gzip(request: HttpRequest) -> bool:
 
 
 def compressed(content: bytes) -> bytes:
-    """Gzipped content. A file name of random length in the header hides the exact length, which would let listeners
-    guess secrets in the answer (BREACH).
+    """Gzipped content. A file name of random length hides the exact length, from which listeners could guess secrets
+    (BREACH).
     """
     buffer = io.BytesIO()
     name = "a" * secrets.randbelow(PADDING_BYTES)
@@ -38,15 +38,13 @@ def compressed(content: bytes) -> bytes:
 
 
 class CompressionMiddleware:
-    """Compresses answers, except streams, short ones, and ones with secrets: pages with `no-store`, and API replies to
-    changes.
-    """
+    """Compresses answers without secrets: not pages with `no-store`, and not API replies to changes."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Compress the answer if it may be compressed."""
+        """Compress the answer if possible."""
         response = self.get_response(request)
         if not isinstance(response, HttpResponse) or not may_compress(request, response):
             return response
@@ -59,7 +57,7 @@ class CompressionMiddleware:
 
 
 def may_compress(request: HttpRequest, response: HttpResponse) -> bool:
-    """Whether compressing pays off and the answer has no secrets."""
+    """Whether it pays off, and the answer has no secrets."""
     kind = response.headers.get("Content-Type", "").partition(";")[0]
     if kind == DATA:
         is_open = request.method in READING

@@ -4,9 +4,8 @@ from django.utils.http import parse_header_parameters
 
 
 def readable(content_type: str) -> str:
-    """A content type, without its parameters if Django cannot read them.
-
-    A parameter in an unknown encoding (`a/b; x*=none''c`) raises ValueError before any view or middleware runs.
+    """Removes parameters that Django cannot read: an unknown encoding (`a/b; x*=none''c`) raises ValueError before any
+    view or middleware runs.
     """
     if "*" not in content_type:  # only parameters with an asterisk name an encoding
         return content_type

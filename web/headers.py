@@ -1,7 +1,6 @@
 """Security headers of every answer, such as Content-Security-Policy.
 
-Not django-csp, because the policy depends on the answer, not on the view. Pages get a policy with a nonce. Everything
-else (JSON, files, archives) may do nothing. If the stream process has its own port (`up`), pages may connect to it.
+Not django-csp, because the policy depends on the answer: pages get a nonce, everything else may do nothing.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -55,7 +54,7 @@ NOT_MODIFIED = 304
 
 
 class Nonce:
-    """A page's nonce for its scripts and styles, made when a template first uses it."""
+    """A page's nonce for scripts and styles, made at its first use."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -74,9 +73,8 @@ class Nonce:
 
 
 class HeadersMiddleware:
-    """The first middleware, so that static files and errors get the headers too. Headers set by a view stay.
-
-    Except that an answer with a cookie is never `public`, so that no shared cache keeps it.
+    """The first middleware, so that static files and errors get the headers. A view's own headers stay, but an answer
+    with a cookie is never `public`.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -87,7 +85,7 @@ class HeadersMiddleware:
         request.csp_nonce = nonce = Nonce()  # type: ignore[attr-defined]
         response = self.get_response(request)
         is_page = response.get("Content-Type", "").startswith("text/html")
-        if response.status_code != NOT_MODIFIED:  # the browser keeps the page's old policy, which has its nonce
+        if response.status_code != NOT_MODIFIED:  # the browser keeps the page's old policy with its nonce
             response.headers.setdefault("Content-Security-Policy", policy(request, nonce) if is_page else NO_PAGE)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
@@ -97,10 +95,9 @@ class HeadersMiddleware:
 
 
 def policy(request: HttpRequest, nonce: Nonce) -> str:
-    """The Content-Security-Policy of a page: loads from the site itself, and runs scripts with the nonce.
+    """A page loads from the site, and runs scripts with the nonce. Django's admin has no nonces, but script files.
 
-    Django's admin has no nonces: its scripts are files of the site. `https:` pictures are covers of live sessions on
-    other sites. Their servers see readers' IP addresses, but not the page.
+    `https:` pictures are covers of live sessions. Their servers see readers' IP addresses, but not the page.
     """
     own = f"'nonce-{nonce}'" if nonce else ""
     match = request.resolver_match
@@ -126,7 +123,7 @@ def policy(request: HttpRequest, nonce: Nonce) -> str:
 
 
 def stream_origin(request: HttpRequest) -> str:
-    """The origin of the stream process if it has another port than the site."""
+    """The stream process's origin, if it has its own port."""
     if not (settings.STREAM and settings.STREAM_PORT):
         return ""
     try:
@@ -138,5 +135,5 @@ def stream_origin(request: HttpRequest) -> str:
 
 
 def nonce(request: HttpRequest) -> dict[str, object]:
-    """For every template: the nonce, under the name that Django 6 uses."""
+    """For every template: the nonce, under Django 6's name."""
     return {"csp_nonce": getattr(request, "csp_nonce", "")}

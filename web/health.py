@@ -1,7 +1,5 @@
 """Probes: is the process alive (`/healthz`), can it serve pages (`/readyz`), and its metrics (`/metrics`).
 
-Probes use the machine's address, so any Host is accepted.
-
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -36,7 +34,7 @@ SHARED_SECONDS = 1.0
 
 
 class ProbeMiddleware:
-    """Answers probes before anything checks the Host. A stranger's `/metrics` goes on and gets 404."""
+    """Answers probes for any Host, because they use the machine's address. Strangers get no `/metrics`."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -61,7 +59,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """The state of each server and of this process as JSON. 503 if one is not ok."""
+    """The state of each server and of this process. 503 if one is not ok."""
     servers = latest.states()
     ready = all(state == "ok" for state in servers.values())
     return JsonResponse({"ready": ready, "servers": servers}, status=200 if ready else 503)
@@ -74,10 +72,9 @@ PROBES = {
 
 
 class Latest:
-    """The states of the servers and of this process, at most `SHARED_SECONDS` plus one check old.
+    """The states of the servers and of this process, shared for `SHARED_SECONDS`.
 
-    A process checks once at a time, however many ask. So callers cannot make it open endless connections and threads,
-    and a frozen server holds only one of its threads.
+    One thread checks at a time, so callers cannot open endless connections, and a frozen server holds one thread.
     """
 
     def __init__(self) -> None:
@@ -88,7 +85,7 @@ class Latest:
 
     def states(self) -> dict[str, str]:
         """The states by name, refreshed if they are old."""
-        # While another thread checks, its last result is good enough. Only the first check has none.
+        # While another thread checks, its last result is good enough.
         if time.monotonic() >= self._fresh_until and self._looking.acquire(blocking=not self._states):
             try:
                 if time.monotonic() >= self._fresh_until:
@@ -100,7 +97,7 @@ class Latest:
         return self._states
 
     def _own_states(self, postgresql: str) -> dict[str, str]:
-        """This process's faults by name; empty if it can serve pages. Compares the key until it was right once."""
+        """This process's faults by name. Compares the key until it was right once."""
         found = {}
         if not self._has_right_key and postgresql == "ok":
             found = {name: state for name, state in probed({"secret key": key_check()}).items() if state != "ok"}
@@ -115,10 +112,7 @@ latest = Latest()
 
 
 def server_states() -> dict[str, str]:
-    """`ok` or the fault of each server, within `DEADLINE_SECONDS`.
-
-    Only the kind of an error, because this page is public and messages name hosts and users.
-    """
+    """`ok` or the fault of each server, within `DEADLINE_SECONDS`. No messages: the page is public."""
     return probed(
         {
             "postgresql": postgresql_check(),
@@ -130,13 +124,13 @@ def server_states() -> dict[str, str]:
 
 
 def key_check() -> Callable[[], object]:
-    """A check that this process has the site's secret key."""
+    """A check of the secret key."""
     parameters: dict[str, Any] = connection.get_connection_params()
     return lambda: site_key.compare(*probe(parameters, site_key.QUESTION))
 
 
 def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
-    """The result of each check. They run at the same time. An exception is a failure."""
+    """The result of each check, made at the same time."""
     states: dict[str, str] = {}
 
     def probe(name: str, check: Callable[[], object]) -> None:
@@ -149,7 +143,7 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
         else:
             states[name] = "ok"
 
-    # Nobody waits for these threads to end: a frozen server may hold its own for seconds.
+    # Nobody waits for these threads: a frozen server may hold them for seconds.
     probes = [threading.Thread(target=probe, args=item, daemon=True) for item in checks.items()]
     until = time.monotonic() + DEADLINE_SECONDS
     for thread in probes:
@@ -160,7 +154,7 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
 
 
 class ReadOnlyError(Exception):
-    """PostgreSQL answers but takes no writes: a standby, or a switchover."""
+    """PostgreSQL takes no writes: a standby, or a switchover."""
 
 
 def postgresql_check() -> Callable[[], object]:
@@ -177,9 +171,7 @@ def postgresql_check() -> Callable[[], object]:
 
 
 def ping(url: str) -> None:
-    """Raises redis-py's errors. A cluster is ok while one of its named nodes answers, because PostgreSQL serves the
-    pages that miss a node.
-    """
+    """Raises redis-py's errors. A cluster is ok while one of its named nodes answers: PostgreSQL serves the rest."""
     if names_cluster(url):
         address = parse(url)
         nodes = [address.url_of(*node) for node in address.nodes]

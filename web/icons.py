@@ -1,4 +1,4 @@
-"""The icons of pages: symbols of static/feedsite/icons.svg in the colour of the text."""
+"""The icons of pages, from static/feedsite/icons.svg."""
 
 import re
 from functools import cache
@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 @cache
 def icon(name: str) -> str:
-    """An icon. Hidden from screen readers, because a word stands beside it."""
+    """Hidden from screen readers, because a word stands beside it."""
     address = static("feedsite/icons.svg")
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', address, name)
 

@@ -7,7 +7,7 @@ from django.utils.translation import get_language, get_language_bidi, to_locale
 
 
 class Language(NamedTuple):
-    """A language to switch to: Django's code, the HTML tag and its own name."""
+    """A language to switch to: Django's code, HTML's tag, its own name."""
 
     code: str
     tag: str
@@ -30,10 +30,10 @@ def direction() -> str:
 
 
 def other_languages() -> list[Language]:
-    """The languages that the page is not in, by their own names."""
+    """The languages that the page is not in."""
     return [Language(code, tag_of(code), name) for code, name in settings.LANGUAGES if code != get_language()]
 
 
 def default_choices() -> list[tuple[str, str]]:
-    """The choices for a site's default language. The first is the default without a choice."""
+    """The choices for a site's default language, first no choice."""
     return [("" if code == settings.LANGUAGE_CODE else code, name) for code, name in settings.LANGUAGES]

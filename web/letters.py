@@ -1,7 +1,4 @@
-"""Characters by Unicode properties: visible ones, letters of words, scripts without spaces, whole characters.
-
-The library `regex` knows the properties and grapheme clusters. The classes here are parts of patterns for `compiled`.
-"""
+"""Characters by Unicode properties, as parts of patterns for `compiled`."""
 
 import re
 import unicodedata
@@ -59,10 +56,10 @@ def is_blank(text: str) -> bool:
 
 
 def beginning(text: str, most: int) -> str:
-    """The first `most` characters of a text, or fewer if they would end inside a grapheme cluster."""
+    """At most `most` characters of a text, without splitting a grapheme cluster."""
     if len(text) <= most:
         return text
-    part = text[: most + 1]  # the border depends on the next character
+    part = text[: most + 1]  # a border depends on the next character
     if part.isascii():
         return part[:most]
     end = 0
@@ -74,10 +71,8 @@ def beginning(text: str, most: int) -> str:
 
 
 def stream_safe(text: str) -> str:
-    """`text` with at most `MARKS` combining marks in a row. No script writes more on one letter.
-
-    Pass only this text to normalisation, which sorts the marks of a letter in quadratic time (Unicode Standard Annex
-    #15, Stream-Safe Text Format).
+    """`text` with at most `MARKS` combining marks in a row, because normalisation sorts them in quadratic time (Unicode
+    Standard Annex #15, Stream-Safe Text Format).
 
     See docs/decisions.md: Phrases are found by one automaton.
     """
@@ -93,10 +88,10 @@ def stream_safe(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """`text` for comparisons in filters and search: what looks the same is the same.
+    """`text` for comparisons in filters and search.
 
-    Removes case, width, invisible characters, accents of Latin and Greek letters, points of Hebrew and Arabic, strokes
-    (ł is l) and the dots of ё. Has one apostrophe, one quotation mark and one hyphen.
+    Without case, width, invisible characters, accents of Latin and Greek letters, points of Hebrew and Arabic, strokes
+    (ł is l) and the dots of ё. With one apostrophe, one quotation mark and one hyphen.
     """
     if text.isascii():
         return text.lower().replace("`", "'")
@@ -115,7 +110,7 @@ _STROKED = compiled(r"[\p{Latin}--\p{ASCII}]")
 
 @lru_cache(4_096)
 def _base(letter: str) -> str:
-    """The Latin letter under a stroke, from its Unicode name."""
+    """The Latin letter under a stroke."""
     name, _, stroke = unicodedata.name(letter, "").partition(" WITH ")
     if not stroke:
         return letter

@@ -1,6 +1,4 @@
-"""The OpenAPI schema of the API.
-
-Outgoing bodies are msgspec structs, which describe themselves. Incoming bodies are DRF serializers.
+"""The OpenAPI schema of the API, from msgspec structs (outgoing) and DRF serializers (incoming).
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -101,7 +99,7 @@ class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
         return str(self.target.__name__)
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        """The struct's JSON schema. Structs inside it become components."""
+        """The struct's schema. Structs inside become components."""
         _, components = msgspec.json.schema_components([self.target], ref_template=REFERENCE)
         own: dict[str, Any] = components.pop(self.target.__name__)
         for name, schema in components.items():
@@ -137,7 +135,7 @@ class IdShape(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
 
 
 def empty_is_absent(result: Any, **options: Any) -> Any:
-    """Mark that an integer in a query may be empty, which means absent."""
+    """Mark that an integer in a query may be empty."""
     for methods in result["paths"].values():
         for operation in methods.values():
             for parameter in operation.get("parameters", ()):
@@ -190,7 +188,7 @@ class Schema(AutoSchema):
 
 @cache
 def document() -> bytes:
-    """The schema as JSON, cached because all callers get the same."""
+    """The schema as JSON, the same for all callers."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     rendered: bytes = OpenApiJsonRenderer().render(schema, renderer_context={})
     return rendered

@@ -1,4 +1,4 @@
-"""Errors outside views: JSON for the APIs, pages elsewhere. An outage of a server is a 503, never a 500."""
+"""Errors outside views: JSON for the APIs, pages elsewhere. Outages are a 503, never a 500."""
 
 import logging
 import sys
@@ -21,13 +21,13 @@ logger = logging.getLogger(__name__)
 
 
 class OutageMiddleware:
-    """Answers 503 if a server does not answer. The admin's pages may run longer statements."""
+    """503 if a server does not answer. The admin's pages may run longer statements."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request, with longer statements for the admin."""
+        """Answer the request."""
         if request.path_info.startswith(f"/{settings.ADMIN_PATH}"):
             with long_statements():
                 return self.get_response(request)
@@ -43,7 +43,7 @@ class OutageMiddleware:
 
 
 def _view(request: HttpRequest) -> type[ApiView] | None:
-    """The API view of the address. None for pages and unknown addresses."""
+    """The API view of the address, if any."""
     try:
         found = resolve(request.path_info, getattr(request, "urlconf", None))
     except Resolver404:
@@ -57,7 +57,6 @@ def _is_api(request: HttpRequest) -> bool:
 
 
 def _problem(request: HttpRequest, status: int, detail: str) -> HttpResponse:
-    """An error in the format of the address's API."""
     return FeedResponse((_view(request) or ApiView).problem(detail), status=status)
 
 
@@ -66,7 +65,7 @@ READ_ONLY_SECONDS = 60
 
 
 def unavailable(request: HttpRequest, why: str = "") -> HttpResponse:
-    """A 503 with Retry-After that needs no server of ours. `why`: the site is read-only."""
+    """A 503 that needs no server. `why`: the site is read-only."""
     if _is_api(request):
         detail = f"The site can be read, and takes no changes for now: {why}" if why else OutageError.default_detail
         response = _problem(request, 503, detail)
@@ -84,7 +83,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """400 as JSON or a page."""
     if _is_api(request):
         return _problem(request, 400, "The request cannot be read.")
-    # No context processors, because they might read the unreadable request again.
+    # No context processors: they might read the unreadable request.
     frame = {"user": request.user if is_user_known(request) else None}
     return HttpResponse(loader.get_template("400.html").render(nonce(request) | theme(request) | frame), status=400)
 
@@ -104,7 +103,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def wrong_method(request: HttpRequest, response: HttpResponseNotAllowed) -> HttpResponse:
-    """405 as a page, for the address of a form that somebody opens. Names the allowed methods."""
+    """405, for the address of a form that somebody opens."""
     if _is_api(request):
         return response
     page = loader.get_template("405.html").render(nonce(request), request)
@@ -112,7 +111,7 @@ def wrong_method(request: HttpRequest, response: HttpResponseNotAllowed) -> Http
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500, or 503 if the error being handled is an outage in a middleware."""
+    """500, or 503 if an outage in a middleware caused it."""
     if isinstance(sys.exc_info()[1], OUTAGES):
         return unavailable(request)
     if _is_api(request):

@@ -1,7 +1,4 @@
-"""What all pages share: reading requests, and answering with a whole page or a part.
-
-Everything works without JavaScript. For htmx the same address answers with the part that changes.
-"""
+"""What all pages share. Everything works without JavaScript; for htmx an address answers with the part that changes."""
 
 import contextlib
 import math
@@ -61,7 +58,7 @@ def fetches_ahead(request: HttpRequest) -> bool:
 
 
 def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
-    """The ids in a comma-separated parameter, or an empty list. Raises ParameterError, also for more than `most`."""
+    """The ids in a comma-separated parameter, at most `most`. Raises ParameterError."""
     text = once(request.GET, name)
     named = text.split(",", most) if text else []
     ids = [number for number in map(parse_id, named) if number is not None]
@@ -71,20 +68,20 @@ def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
 
 
 def next_page(request: HttpRequest) -> str:
-    """The address on this site that the request names as `next`. Empty if there is none, or it is the page itself."""
+    """The `next` address of the request, if it is another page of this site, else ""."""
     target = request.POST.get("next") or request.GET.get("next") or ""
     return target if is_local(target) and target != request.path else ""
 
 
 def is_local(address: str) -> bool:
-    """Whether an address is a path on this site: starts with exactly one slash, at most `NEXT_LENGTH` characters."""
+    """Whether an address is a path on this site: exactly one slash first, at most `NEXT_LENGTH` characters."""
     if not LOCAL_ADDRESS.match(address) or len(address) > NEXT_LENGTH:
         return False
     return url_has_allowed_host_and_scheme(address, allowed_hosts=None)
 
 
 def came_from(request: HttpRequest) -> str:
-    """Where a stranger goes after signing in: this page, or the one before a page that signs in. Empty for home."""
+    """Where a stranger goes after signing in. Empty for home."""
     match = request.resolver_match
     if match is None or match.url_name == "first-admin":
         return ""
@@ -93,12 +90,12 @@ def came_from(request: HttpRequest) -> str:
 
 
 def go_on(request: HttpRequest, otherwise: str, *args: Any) -> HttpResponseRedirect:
-    """Redirect after an act: to `next`, else to the page named `otherwise`. The only place that follows `next`."""
+    """Redirect to `next`, else to the page named `otherwise`. The only place that follows `next`."""
     return HttpResponseRedirect(next_page(request) or reverse(otherwise, args=args))
 
 
 def go_to(request: PageRequest, address: str) -> HttpResponse:
-    """Redirect to an address of this site. For htmx the whole page goes there."""
+    """Redirect to an address of this site, as a whole page."""
     if wants_part(request):
         return HttpResponseClientRedirect(address)
     return HttpResponseRedirect(address)
@@ -114,8 +111,8 @@ def show(
 ) -> HttpResponse:
     """The page, or its `part` if htmx asks for it.
 
-    `address` in templates is the page that the reader is on, even if the part comes from another address. Forms return
-    there. Only the reader's browser keeps the page, and revalidates it. Going back in the history stays instant.
+    In templates `address` is the page that the reader is on, where forms return to. The browser keeps the page but
+    revalidates it. Going back in the history stays instant.
     """
     page = request.htmx.current_url_abs_path if wants_part(request) else None
     context = {"address": page or request.get_full_path()} | (context or {})
@@ -130,7 +127,7 @@ LONGEST_IN_SECONDS = 120
 
 
 def too_many(request: HttpRequest, seconds: float, *, is_member: bool = False) -> HttpResponse:
-    """429 as a page of the site. Makes no query: no context processors, and no reader unless a view has read them.
+    """429 as a page, without a query: no context processors, and no reader unless a view has read them.
 
     `is_member`: the reader is a member, but unknown which.
     """
@@ -141,18 +138,18 @@ def too_many(request: HttpRequest, seconds: float, *, is_member: bool = False) -
 
 
 def stream(request: HttpRequest) -> dict[str, Any]:
-    """For every template: the address of the event stream, or nothing."""
+    """For every template: the address of the event stream."""
     return {"stream": "/api/v1/stream" if settings.STREAM else ""}
 
 
 def page_name(request: HttpRequest) -> dict[str, Any]:
-    """For every template: the page's URL name, or nothing."""
+    """For every template: the page's URL name."""
     match = request.resolver_match
     return {"page_name": (match and match.url_name) or ""}
 
 
 def theme(request: HttpRequest) -> dict[str, Any]:
-    """For every template: this browser's chosen theme, or nothing for the system's."""
+    """For every template: this browser's chosen theme."""
     kept = request.COOKIES.get(THEME_COOKIE, "")
     return {"theme": kept if kept in THEMES else ""}
 
@@ -168,12 +165,11 @@ def has_keys(request: HttpRequest) -> bool:
 
 
 def set_keys_cookie(response: HttpResponse, *, has_keys: bool) -> None:
-    """Save in this browser whether its reader uses single-key shortcuts."""
+    """Save whether this browser's reader uses single keys."""
     _set_cookie(response, KEYS_COOKIE, "" if has_keys else KEYS_OFF, is_for_scripts=True)
 
 
 def _set_cookie(response: HttpResponse, name: str, value: str, *, is_for_scripts: bool) -> None:
-    """Save a choice in this browser; "" deletes it."""
     if not value:
         response.delete_cookie(name, samesite="Lax")
         return
@@ -182,24 +178,23 @@ def _set_cookie(response: HttpResponse, name: str, value: str, *, is_for_scripts
 
 
 class RateMiddleware:
-    """Counts each request for a page before all other work, like the API counts its own.
+    """Counts each request for a page before all other work, unknown paths too.
 
-    The rate is the one named by `limited`, else `read` or `write`; by reader, or by address for strangers. Unknown
-    paths count too. Probes, `uncounted` views and the API do not. If an address has used up its attempts, the pages of
-    `ENTRANCES` ignore the browser's session, so that an ended session does not lock a user out. A session that an
-    answer begins is marked (web.rates).
+    The rate is the one named by `limited`, else `read` or `write`; by reader, or by address for strangers. The API
+    counts its own calls. If an address has used up its attempts, the pages of `ENTRANCES` ignore the browser's session,
+    so that an ended session locks nobody out. A session that an answer begins is marked (web.rates).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request, unless its address or session calls too often."""
+        """Answer the request, unless its caller calls too often."""
         scope = self._scope(request)
         if scope:
             call = rates.Call(scope, rates.address(request), credential=rates.session_credential(request.COOKIES))
             if call.wait is not None and self._name(request) in ENTRANCES:
-                # Others' guesses have used up this address, and the browser's session may have ended.
+                # Others' guesses have used up this address.
                 request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
                 call = rates.Call(scope, rates.address(request))
             if call.wait is not None:
@@ -217,19 +212,18 @@ class RateMiddleware:
         return response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
-        """429 for a user who calls too often; None lets the view run."""
+        """429 for a user who calls too often."""
         wait = self._prove(request, request.user.pk) if hasattr(request, "unproven") else None
         return too_many(request, wait) if wait is not None else None
 
     @staticmethod
     def _prove(request: HttpRequest, user: int | None) -> float | None:
-        """Tell the request's call once whose session it was."""
+        """Tell the call once whose session it was."""
         call: rates.Call | None = request.__dict__.pop("unproven", None)
         return call.prove(user) if call is not None else None
 
     @staticmethod
     def _name(request: HttpRequest) -> str | None:
-        """The name of the page's route; None for unknown addresses."""
         with contextlib.suppress(Resolver404):
             return resolve(request.path_info, getattr(request, "urlconf", None)).url_name
         return None
@@ -253,7 +247,7 @@ View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 
 
 def limited(scope: str) -> Callable[[View[P]], View[P]]:
-    """Make RateMiddleware count POSTs to a page in the rate `scope`, together with the API's."""
+    """Make RateMiddleware count POSTs to a page in the rate `scope`."""
 
     def decorate(view: View[P]) -> View[P]:
         view.rates = {"POST": scope}  # type: ignore[attr-defined]
@@ -263,10 +257,9 @@ def limited(scope: str) -> Callable[[View[P]], View[P]]:
 
 
 def keeps_opener(view: View[P]) -> View[P]:
-    """Let the window that opened this page keep its reference to it. Apps in browsers get their code in this way.
+    """Let the window that opened this page keep its reference. Apps in browsers get their code so.
 
-    Every page on the way to the code needs it. The opener can close the window and navigate it, but read nothing. The
-    page is never in a frame (web.headers).
+    Every page on the way to the code needs it. The opener can close or navigate the window, but read nothing.
     """
 
     @wraps(view)
@@ -279,6 +272,6 @@ def keeps_opener(view: View[P]) -> View[P]:
 
 
 def uncounted(view: View[P]) -> View[P]:
-    """Make RateMiddleware skip a view that is as cheap as a static file. Its user is not read either."""
+    """Make RateMiddleware skip a view that is as cheap as a static file."""
     view.is_uncounted = True  # type: ignore[attr-defined]
     return view

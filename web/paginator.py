@@ -1,4 +1,4 @@
-"""Pages of the admin's lists. Their cost does not grow with the tables.
+"""Pages of the admin's lists, with a cost that does not grow with the tables.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -16,8 +16,7 @@ EXACT_UP_TO = 10_000
 class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
     """Counts and lists at most `exact_up_to` rows.
 
-    `is_capped`: more rows match. `is_estimated`: the count is PostgreSQL's estimate. Read `count` first. Pages show
-    both.
+    `is_capped`: more rows match. `is_estimated`: the count is an estimate. Both are set by `count`.
     """
 
     is_capped = False
@@ -30,27 +29,27 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
 
     @cached_property
     def count(self) -> int:
-        """The number of rows, at most `exact_up_to`. For a whole larger table PostgreSQL's estimate."""
+        """The number of rows, at most `exact_up_to`, or PostgreSQL's estimate for a larger table."""
         rows: Any = self.object_list
         if not rows.query.where:
             estimate = self._estimate(rows)
             if estimate > self.exact_up_to:
                 self.is_estimated = True
                 return estimate
-        # Without the counts of each row. One row more proves that there are more.
+        # One row more proves that there are more.
         found = int(rows.order_by().values("pk")[: self.exact_up_to + 1].count())
         self.is_capped = found > self.exact_up_to
         return min(found, self.exact_up_to)
 
     @cached_property
     def num_pages(self) -> int:
-        """The number of pages of the first `exact_up_to` rows."""
+        """The number of listed pages."""
         listed = -(-self.exact_up_to // self.per_page)
         return min(int(super().num_pages), listed)
 
     @staticmethod
     def _estimate(rows: Any) -> int:
-        """PostgreSQL's estimate from the last ANALYZE. Negative if there was none."""
+        """From the last ANALYZE. Negative if there was none."""
         with connections[rows.db].cursor() as cursor:
             cursor.execute(
                 "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass", [rows.model._meta.db_table]

@@ -1,8 +1,7 @@
 """The client's address and scheme, from the header of the proxy in front.
 
-If `settings.PROXY` says that a proxy sets it on every request, the site trusts one header: `Forwarded` (RFC 7239).
-Headers with hyphens (X-Forwarded-For, X-Real-IP) cannot be trusted: in WSGI `X-Forwarded-For` and `X_Forwarded_For`
-have one key, granian keeps the last of them, and Caddy passes both on.
+With `settings.PROXY` the site trusts one header: `Forwarded` (RFC 7239). Headers with hyphens cannot be trusted: in
+WSGI `X-Forwarded-For` and `X_Forwarded_For` have one key, granian keeps the last of them, and Caddy passes both on.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -20,10 +19,7 @@ SCHEME = "feedsite.scheme"
 
 
 class ProxyMiddleware:
-    """Writes the client's address and scheme into `request.META`: `REMOTE_ADDR` and `SCHEME`.
-
-    A request without the header did not come through the proxy (a probe). Its peer is the client.
-    """
+    """Writes the client's address and scheme into `request.META`. A request without the header is a probe."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -38,9 +34,9 @@ class ProxyMiddleware:
 
 
 def parse(header: str) -> tuple[str, str]:
-    """The client's IP address and scheme in the last element, which the proxy wrote. Empty if missing or no address.
+    """The client's IP address and scheme in the last element, which the proxy wrote, or empty.
 
-    Accepts IPv6 addresses without brackets too, because some proxies write them so.
+    Accepts IPv6 addresses without brackets, as some proxies write them.
     """
     element = header.rpartition(",")[2]
     pairs = (part.partition("=") for part in element.split(";"))

@@ -1,14 +1,13 @@
 """Rate limits: one counter for each caller and scope, on the cache server.
 
 A slot begins with its first call and lasts for the rate's period. One Lua script counts and sets the expiry, so
-concurrent calls cannot exceed the limit. Around the edge of two slots up to twice the limit can pass in a short time.
-runtime/rate_table.py has the rates. `FEEDSITE_RATES` replaces single ones, `FEEDSITE_RATE_SCALE` multiplies all.
+concurrent calls cannot exceed the limit. At the edge of two slots up to twice the limit may pass. runtime/rate_table.py
+has the rates.
 
-A request is counted first (`Call`), before PostgreSQL says whose token or session it carries. A credential that was
-valid leaves a mark with its user, so the user's own counter is used. A credential without a mark counts as an attempt
-of its address (scope `attempt`), which is taken back if it proves valid. So an address that tries bad tokens is refused
-without a query, while users with marked credentials behind it go on. A mark is no proof: PostgreSQL still checks the
-credential.
+A request is counted (`Call`) before PostgreSQL says whose token or session it carries. A valid credential leaves a mark
+with its user, whose counter is then used. Without a mark it counts as an attempt of its address (scope `attempt`),
+which is taken back if it proves valid. So an address with bad tokens is refused without a query, and users with marks
+behind it go on.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -60,8 +59,8 @@ ATTEMPT = "attempt"
 MARK_SECONDS = 7 * 86_400
 """How long a mark lasts after the credential's last call."""
 
-# Returns the milliseconds to wait (0: may pass), the slot's calls, and its remaining milliseconds. A counter without an
-# expiry (PTTL < 0) gets one.
+# Returns the milliseconds to wait (0: may pass), the slot's calls, and its remaining milliseconds. Repairs a counter
+# without an expiry.
 _COUNT = """
 local function count(key, most, period, cost)
     local calls = redis.call('INCRBY', key, cost)
@@ -76,20 +75,18 @@ local function count(key, most, period, cost)
 end
 """
 COUNT = script(f"{_COUNT} return count(KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
-# The slot may be a later one with fewer calls. A negative counter would let more calls pass than the limit.
+# A later slot may have fewer calls. A negative counter would let too many pass.
 GIVE_BACK = script("""
 local counted = tonumber(redis.call('GET', KEYS[1]) or 0)
 return counted > 0 and redis.call('DECRBY', KEYS[1], math.min(counted, tonumber(ARGV[1])))
 """)
-# Counts for the user in the mark KEYS[1], in the counter with the prefix ARGV[2]. Without a mark counts an attempt,
-# KEYS[2].
+# Counts for the user in the mark KEYS[1], in the counter with the prefix ARGV[2], else an attempt, KEYS[2].
 COUNT_CREDENTIAL = script(f"""{_COUNT}
 local user = redis.call('GETEX', KEYS[1], 'PX', ARGV[1])
 if user then return {{user, count(ARGV[2] .. user, ARGV[3], ARGV[4], 1)}} end
 return {{'', count(KEYS[2], ARGV[5], ARGV[6], 1)}}
 """)
-# The credential is valid: write the mark KEYS[1], take back the attempt KEYS[2], and count the call for the user,
-# KEYS[3].
+# Writes the mark KEYS[1], takes back the attempt KEYS[2], and counts the call for the user, KEYS[3].
 VOUCH = script(f"""{_COUNT}
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 if ARGV[5] == '1' and tonumber(redis.call('GET', KEYS[2]) or 0) > 0 then redis.call('DECR', KEYS[2]) end
@@ -98,7 +95,7 @@ return count(KEYS[3], ARGV[3], ARGV[4], 1)
 
 
 class OwnSlots:
-    """One process's counters in memory. If they are full, the slots that end first are dropped."""
+    """One process's counters. If full, it drops those that end first."""
 
     def __init__(self, size: int = OWN_SLOTS) -> None:
         self._size = size
@@ -106,7 +103,7 @@ class OwnSlots:
         self._slots: dict[str, tuple[int, float]] = {}
 
     def count(self, key: str, calls: int, seconds: int) -> float | None:
-        """Count a call for `key`; None if it may pass, else the seconds until the slot ends."""
+        """Count a call; None if it may pass, else the seconds to wait."""
         now = time.monotonic()
         with self._lock:
             counted, end = self._slots.get(key, (0, 0.0))
@@ -141,7 +138,7 @@ class Slot(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A counted call. Without the cache server it has no slot."""
+    """A counted call. No slot without the cache server."""
 
     wait: float | None = None
     """Seconds to wait; None if the call may pass."""
@@ -161,22 +158,22 @@ def _client() -> redis.Redis:
 
 
 def limit(scope: str) -> tuple[int, int]:
-    """The scaled number of calls that `scope` allows, and its period in seconds."""
+    """The scaled number of calls, and the period in seconds."""
     calls, seconds = parse_rate(settings.RATES[scope])
     return max(1, math.floor(calls * settings.RATE_SCALE)), seconds
 
 
 def hit(scope: str, who: str, cost: int = 1) -> float | None:
-    """Count one call as `cost` calls; None if it may pass, else the seconds to wait. A refused call of more than one
-    costs nothing.
+    """Count one call as `cost` calls; None if it may pass, else the seconds to wait. Refused costs above 1 are taken
+    back.
 
-    Without the cache server calls pass uncounted, except `GUARDED` scopes, which each process counts itself.
+    Without the cache server only `GUARDED` scopes are counted, by each process.
     """
     return hit_each(scope, {who: cost}).get(who)
 
 
 def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
-    """`hit` for several callers in one round trip. Returns the seconds to wait of the refused ones."""
+    """`hit` for several callers in one round trip. Returns the seconds to wait of refused ones."""
     found = zip(costs, _count_each(scope, costs), strict=True)
     return {who: counted.wait for who, counted in found if counted.wait is not None}
 
@@ -191,7 +188,7 @@ def _count_each(scope: str, costs: Mapping[str, int]) -> list[Counted]:
 
 
 def give_back_each(scope: str, costs: Mapping[str, int]) -> None:
-    """Take back counts of `hit_each` for calls that were refused for another reason. No counter falls below zero."""
+    """Take back counts of calls that were refused for another reason."""
     _ask_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()])
 
 
@@ -228,9 +225,9 @@ class Call:
         return min(self.slots, key=lambda slot: (slot.remaining, -slot.ends), default=None)
 
     def prove(self, user: int | None) -> float | None:
-        """Tell the call which user PostgreSQL found for the credential, or None.
+        """Tell which user PostgreSQL found for the credential, or None.
 
-        Returns None if the call may go on, else the seconds to wait. Asks the cache server only if the mark was wrong.
+        Returns None if the call may go on, else the seconds to wait.
         """
         if not self._credential:
             return None
@@ -249,8 +246,8 @@ class Call:
         return self._noted(Counted.of(self._scope, answer)) if answer is not None else None
 
     def as_attempt(self) -> float | None:
-        """Count the call as an attempt of its address instead of the user's, if the credential does not open it. So an
-        app with few scopes cannot use up its user's calls.
+        """The credential does not open the address: count an attempt of the caller's address instead of the user's
+        call, so that a restricted app cannot use up its user's calls.
 
         Returns None if the call may go on, else the seconds to wait.
         """
@@ -260,7 +257,7 @@ class Call:
         return self._count(ATTEMPT, self._address)
 
     def as_stranger(self) -> float | None:
-        """Count the call for its address instead of the user, if it has a credential but gets a stranger's answer.
+        """The answer is a stranger's despite the credential: count for the address instead of the user.
 
         Returns None if the call may go on, else the seconds to wait.
         """
@@ -290,18 +287,15 @@ class Call:
 
 
 class Claimed:
-    """An authenticator of the API whose requests are counted before it asks PostgreSQL."""
+    """An API authenticator whose requests are counted before it asks PostgreSQL."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """The request's credential for this authenticator, and the user's id if it is proven without a query.
-
-        Empty and None if there is none.
-        """
+        """The request's credential, and the user's id if proven without a query. Else empty and None."""
         raise NotImplementedError
 
 
 def mark(credential: str, user: int) -> None:
-    """Mark a credential that the site has just issued."""
+    """Mark a credential that was just issued."""
     _ask("SET", _mark(credential), user, "PX", MARK_SECONDS * 1000)
 
 
@@ -311,7 +305,7 @@ def token_credential(token: str) -> str:
 
 
 def session_credential(cookies: Mapping[str, str]) -> str:
-    """The session in the cookies as the credential of a `Call`; empty without one."""
+    """The session in the cookies as a credential, or empty."""
     key = cookies.get(settings.SESSION_COOKIE_NAME, "")
     return key and f"session {key}"
 
@@ -322,12 +316,10 @@ def _limit_ms(scope: str) -> tuple[int, int]:
 
 
 def _hit_own(scope: str, who: str) -> float | None:
-    """`hit` in this process alone."""
     return own.count(_counter(scope, who), *limit(scope)) if scope in GUARDED else None
 
 
 def _ask(*command: Any) -> Any:
-    """The cache server's answer; None on an error."""
     answers = _ask_all([command])
     return None if answers is None else answers[0]
 
@@ -359,13 +351,13 @@ def _digest(text: str) -> str:
 
 
 def address(request: HttpRequest) -> str:
-    """The caller's IP address (web.proxy), or the /64 of an IPv6 address, which belongs to one customer."""
+    """The caller's IP address (web.proxy), or the /64 of an IPv6 address, which is one customer's."""
     return customer(request.META.get("REMOTE_ADDR", ""))
 
 
 @lru_cache(4096)
 def network(address: str) -> str:
-    """The /24 of an IPv4 address, the /48 of an IPv6 one. Other text stays as it is."""
+    """The /24 of an IPv4 address, the /48 of an IPv6 one. Keeps other text."""
     try:
         found = ipaddress.ip_interface(address)
     except ValueError:
@@ -375,7 +367,7 @@ def network(address: str) -> str:
 
 @lru_cache(4096)
 def customer(text: str) -> str:
-    """An IPv4 address, or the /64 of an IPv6 one. Other text stays as it is."""
+    """An IPv4 address, or the /64 of an IPv6 one. Keeps other text."""
     try:
         found = ipaddress.ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Records every request: its id, its time, and a line of the access log."""
+"""Records every request: id, time, and a line of the access log."""
 
 import logging
 import time
@@ -29,13 +29,13 @@ _children: dict[tuple[str, str, int], Any] = {}
 
 
 class RequestMiddleware:
-    """The outermost middleware, so that it also records what other middleware answers."""
+    """The outermost middleware, to record all answers."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Give the request an id, count, time and log it."""
+        """Give it an id, count, time and log it."""
         began = time.perf_counter()
         about = logs.chosen_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         logs.request_id.set(about)
@@ -58,15 +58,15 @@ class RequestMiddleware:
 
 @receiver(request_finished)
 def let_go(**kwargs: Any) -> None:
-    """Runs here, not in the middleware, because Django may log errors after it."""
+    """Not in the middleware, because Django may log errors later."""
     logs.request_id.set("")
 
 
 def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
-    """Count an answered request, and log it if the access log is on."""
+    """Count an answered request, and log it."""
     route, method, status = route_of(request), method_of(request), response.status_code
     child = _children.get((route, method, status))
-    if child is None:  # labels are cached, because looking them up costs more than counting
+    if child is None:  # looking labels up costs more than counting
         child = _children[route, method, status] = metrics.http_seconds.labels(route, method, str(status))
     child.observe(seconds)
     if status >= 500 and route != READINESS:
@@ -85,7 +85,7 @@ def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> No
 
 
 def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
-    """Whether the user may have changed something in PostgreSQL that they look for next."""
+    """Whether the user may have changed something that they look for next."""
     if request.method in READING or response.status_code == OUTAGE:
         return False
     view = getattr(getattr(request.resolver_match, "func", None), "cls", None)
@@ -93,7 +93,7 @@ def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
 
 
 def route_of(request: HttpRequest) -> str:
-    """The matched URL pattern, without names, ids or search words."""
+    """The matched URL pattern, without names or ids."""
     match = getattr(request, "resolver_match", None)
     if match is None:
         return settings.STATIC_URL if request.path_info.startswith(settings.STATIC_URL) else NOWHERE
@@ -104,12 +104,12 @@ def route_of(request: HttpRequest) -> str:
 
 
 def method_of(request: HttpRequest) -> str:
-    """The method, or `other`, because callers may invent methods."""
+    """The method, or `other`: callers may invent methods."""
     return request.method if request.method in METHODS else "other"
 
 
 def known_user(request: HttpRequest) -> int | None:
-    """The id of the request's user, if a view has read them. Makes no query."""
+    """The id of the request's user, if a view has read them."""
     return request.user.pk if is_user_known(request) else None
 
 

@@ -1,7 +1,4 @@
-"""The base of the REST API: fields, positions, errors, rates, and fast answers by msgspec.
-
-web/strict_json.py reads JSON bodies. Every answer is JSON. The caller's fault is a 4xx, an outage of a server a 503.
-"""
+"""The base of the REST API: fields, positions, errors, rates, and fast answers. JSON bodies: web/strict_json.py."""
 
 import logging
 import re
@@ -60,7 +57,7 @@ NO_UTF8 = "The request cannot be read: it is not UTF-8."
 
 
 class ConflictError(exceptions.APIException):
-    """The request is valid but conflicts with the present state."""
+    """The request conflicts with the present state."""
 
     status_code = HTTPStatus.CONFLICT
     default_detail = "Conflict."
@@ -78,21 +75,21 @@ class OutageError(exceptions.APIException):
 
 # --- Bodies ----------------------------------------------------------------------------------------------
 class StrictFormParser(FormParser):
-    """Forms without files. Always UTF-8, whatever charset the Content-Type names."""
+    """Forms without files, always UTF-8."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """The fields. Raises ParseError if they are not UTF-8."""
+        """Raises ParseError if the fields are not UTF-8."""
         data = stream.read()
         check_encoding(data)
         return QueryDict(data, encoding="utf-8")
 
 
 class FilesParser(MultiPartParser):
-    """Forms with files, for the methods in a view's `takes_files`. Fields are UTF-8."""
+    """Forms with files, for the methods in `takes_files`, always UTF-8."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """The fields and files. Raises ParseError if a field is not UTF-8."""
-        # Django's parser replaces broken bytes by U+FFFD. Latin-1 keeps them all.
+        """Raises ParseError if a field is not UTF-8."""
+        # Django's parser would replace broken bytes. Latin-1 keeps them.
         read = super().parse(stream, media_type, {**(parser_context or {}), "encoding": "latin-1"})
         fields = QueryDict(mutable=True)
         try:
@@ -107,7 +104,7 @@ class FilesParser(MultiPartParser):
 
 
 def check_encoding(form: bytes) -> None:
-    """Raise ParseError if a form without files is not UTF-8."""
+    """Raise ParseError if a form is not UTF-8."""
     try:
         (unquote_to_bytes(form) if b"%" in form else form).decode()
     except UnicodeDecodeError:
@@ -115,7 +112,6 @@ def check_encoding(form: bytes) -> None:
 
 
 def _as_utf8(text: str) -> str:
-    """Decode text whose bytes were read as Latin-1."""
     try:
         return text.encode("latin-1").decode()
     except UnicodeDecodeError:
@@ -123,7 +119,7 @@ def _as_utf8(text: str) -> str:
 
 
 class OnlyJSON(DefaultContentNegotiation):
-    """Ignores the Accept header: always the view's first renderer."""
+    """Ignores the Accept header."""
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> tuple[Any, str]:
         """The first renderer."""
@@ -131,7 +127,7 @@ class OnlyJSON(DefaultContentNegotiation):
 
 
 class TextField(serializers.CharField):
-    """Text that was sent as text. DRF's field accepts numbers too."""
+    """Only text. DRF's field accepts numbers too."""
 
     def to_internal_value(self, data: Any) -> str:
         """Raises ValidationError."""
@@ -141,7 +137,7 @@ class TextField(serializers.CharField):
 
 
 class ObjectField(serializers.DictField):
-    """A JSON object of any shape. StrictJSONParser bounds its depth, size and strings."""
+    """A JSON object of any shape, bounded by StrictJSONParser."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(child=serializers.JSONField(), **kwargs)
@@ -154,7 +150,7 @@ class ObjectField(serializers.DictField):
 
 
 class FlagField(serializers.BooleanField):
-    """True or false. DRF's field accepts "yes" and 1 too."""
+    """Only true or false. DRF's field accepts "yes" and 1 too."""
 
     def to_internal_value(self, data: Any) -> bool:
         """Raises ValidationError."""
@@ -164,7 +160,7 @@ class FlagField(serializers.BooleanField):
 
 
 class NumberField(serializers.IntegerField):
-    """A whole number that was sent as one. DRF's field accepts text too."""
+    """Only a whole number. DRF's field accepts text too."""
 
     def to_internal_value(self, data: Any) -> int:
         """Raises ValidationError."""
@@ -204,7 +200,7 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Reads a body and refuses unknown fields, because an ignored field is a caller's mistake."""
+    """Reads a body and refuses unknown fields, because an ignored field is a mistake."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Raises ValidationError for unknown fields."""
@@ -215,7 +211,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 def body(request: Request, serializer: type[StrictSerializer], **options: Any) -> dict[str, Any]:
-    """The validated fields of the request's body. Raises ValidationError."""
+    """The validated fields of the body. Raises ValidationError."""
     reader = serializer(data=request.data, **options)
     reader.is_valid(raise_exception=True)
     fields: dict[str, Any] = reader.validated_data
@@ -229,7 +225,7 @@ def invalid(error: DjangoValidationError) -> serializers.ValidationError:
 
 # --- Parameters ----------------------------------------------------------------------------------------
 class ParameterError(BadRequest):
-    """A repeated or invalid parameter. Pages answer 400; the API names the parameter and the reason."""
+    """A repeated or invalid parameter: 400."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}")
@@ -237,14 +233,14 @@ class ParameterError(BadRequest):
 
 
 def parse_id(text: str) -> int | None:
-    """The id in a decimal text as the API writes it, or None."""
+    """The id in a text as the API writes it, or None."""
     if not NUMBER.fullmatch(text) or int(text) > MAX_POSITION:
         return None
     return int(text)
 
 
 def once(query: QueryDict, name: str) -> str:
-    """A parameter of a query or form; "" if missing. Raises ParameterError if repeated."""
+    """A parameter, or "". Raises ParameterError if repeated."""
     values = query.getlist(name)
     if len(values) > 1:
         raise ParameterError(name, "Give it once.")
@@ -262,18 +258,18 @@ def _number(request: HttpRequest, name: str, rule: str) -> int | None:
 
 
 def position(request: HttpRequest, name: str = "last_id") -> int | None:
-    """The position in a list from the query, or None. Its item may be gone. Raises ParameterError."""
+    """The position in a list from the query, or None. Raises ParameterError."""
     return _number(request, name, "An id is a decimal number from 1 to 2^53.")
 
 
 def limit(request: HttpRequest, name: str = "limit") -> int:
-    """How many to list: 20, or what the query says, at most 100. Raises ParameterError."""
+    """How many to list: 20 by default, at most 100. Raises ParameterError."""
     asked = _number(request, name, "A whole number from 1; more than 100 count as 100.")
     return PAGE if asked is None else min(asked, PAGE_LIMIT)
 
 
 def idempotency_key(request: Request) -> str:
-    """The Idempotency-Key of this call, or "". Raises ValidationError."""
+    """The Idempotency-Key, or "". Raises ValidationError."""
     key: str = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
     if key and not KEY.fullmatch(key):
         raise serializers.ValidationError({"Idempotency-Key": ["At most 255 visible ASCII characters, no spaces."]})
@@ -285,7 +281,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class FeedResponse(HttpResponse):
-    """msgspec structs as JSON. Takes a twentieth of the time of DRF's serializers and renderers."""
+    """msgspec structs as JSON, twenty times as fast as DRF's serializers and renderers."""
 
     def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(encode(content), content_type=JSON_TYPE, status=status, headers=headers)
@@ -298,7 +294,7 @@ class Problem(msgspec.Struct):
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's handler, and answers for Django's errors: outages, unreadable bodies, suspicious requests."""
+    """DRF's handler, with answers for Django's errors."""
     if isinstance(exc, OUTAGES):
         logger.error("A server failed a request: %s", exc)
         exc = OutageError()
@@ -312,25 +308,24 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
 
 
 def spend(scope: str, who: str, cost: int = 1) -> None:
-    """Count a call whose cost is known only from its body. Raises Throttled."""
+    """Count a call whose cost depends on its body. Raises Throttled."""
     wait = rates.hit(scope, who, cost)
     if wait is not None:
         raise exceptions.Throttled(wait)
 
 
 def scope_of(view_rates: Mapping[str, str], method: str) -> str:
-    """The rate of a request: the view's for this method, else read or write. HEAD is GET."""
+    """The rate of a request: the view's for this method, else read or write."""
     named = view_rates.get("GET" if method == "HEAD" else method)
     return named or ("read" if method in SAFE_METHODS else "write")
 
 
 class ApiView(APIView):
-    """A view of the API. Counts every request first, refused ones too (web.rates.Call). Checks method and body size
-    before it asks who the caller is.
+    """A view of the API. Counts every request first (web.rates.Call), and checks it before asking who the caller is.
 
-    `rates`: scopes of methods with their own rate. POST, PATCH and the methods of `takes_bodies` take a JSON body of at
-    most `body_bytes`. Methods of `takes_files` take a form with files instead (web.uploads). `only_reads`: no POST
-    writes what its caller may look for next (storage.replica).
+    `rates`: scopes of methods with their own rate. POST, PATCH and the methods of `takes_bodies` take JSON of at most
+    `body_bytes`, the methods of `takes_files` a form (web.uploads). `only_reads`: no POST writes what its caller may
+    look for next (storage.replica).
     """
 
     rates: Mapping[str, str] = {}
@@ -343,13 +338,13 @@ class ApiView(APIView):
     throttle_classes: Sequence[Any] = []
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """DRF's request, with attributes copied, because DRF finds Django's only after a failed look-up."""
+        """Copies attributes that DRF finds in Django's request only after a failed look-up."""
         made = super().initialize_request(request, *args, **kwargs)
         vars(made).update(method=request.method, META=request.META)
         return made
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Count the call and check the envelope. Raises Throttled and errors of the request."""
+        """Count the call and check method, size and type. Raises Throttled and errors of the request."""
         method = request.method or ""
         self._call = self._counted(request, method)
         if self._call.wait is not None:
@@ -380,7 +375,7 @@ class ApiView(APIView):
         return (FILES_TYPE if method in self.takes_files else JSON_TYPE,)
 
     def _counted(self, request: Request, method: str) -> Call:
-        """The call, with the credential of the first authenticator that finds one."""
+        """The call, with the first credential found."""
         scope, address = scope_of(self.rates, method), rates.address(request._request)
         for authenticator in request.authenticators or ():
             credential, user = "", None
@@ -393,10 +388,7 @@ class ApiView(APIView):
         return Call(scope, address)
 
     def perform_authentication(self, request: Request) -> None:
-        """Find the caller. A failed attempt counts for the address.
-
-        Raises AuthenticationFailed, and PermissionDenied if the credential does not open this address.
-        """
+        """Raises AuthenticationFailed, and PermissionDenied if the credential does not open this address."""
         try:
             request._authenticate()  # type: ignore[attr-defined]  # `request.user` would first look in vain
         except exceptions.AuthenticationFailed:
@@ -415,19 +407,19 @@ class ApiView(APIView):
                 raise
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """The answer, with `no-store`: it is for this caller and this moment only."""
+        """With `no-store`, because an answer is for one caller and moment."""
         response = super().finalize_response(request, response, *args, **kwargs)
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
 
 class PublicApiView(ApiView):
-    """Everybody may read, unless the site is for members only (accounts.about.looking). Writing needs signing in."""
+    """Everybody may read, unless the site is for members only. Writing needs signing in."""
 
     permission_classes = [IsAuthenticatedOrReadOnly]
 
     def perform_authentication(self, request: Request) -> None:
-        """Find the caller, if any. A stranger's call counts for the address. Raises Throttled."""
+        """A stranger's call counts for the address. Raises Throttled."""
         super().perform_authentication(request)
         is_stranger = not request.user.is_authenticated
         if is_stranger and getattr(request._request, "is_for_members", False):
@@ -438,7 +430,7 @@ class PublicApiView(ApiView):
 
 
 class NotFoundView(ApiView):
-    """All addresses without a route. Answers 404 like every other 404."""
+    """Addresses without a route: 404."""
 
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []

@@ -21,15 +21,12 @@ MODULES = {"feedsite/strangers.js": COMMON, "feedsite/members.js": COMMON + MEMB
 
 
 class ScriptFinder(finders.BaseFinder):
-    """Makes the scripts of `MODULES` by joining htmx and the modules.
-
-    In development and tests at each request, otherwise when static files are collected.
-    """
+    """Makes the scripts of `MODULES`: at each request in development and tests, otherwise once."""
 
     folder = Path(settings.DATA_DIR, "scripts")
 
     def find(self, path: str, find_all: bool = False, **options: Any) -> str | list[str]:  # type: ignore[override]  # Django's name
-        """The file of a script; nothing for other paths."""
+        """The script's file, if it is one of ours."""
         if path not in MODULES:
             return []
         found = str(self.make(path))
@@ -56,7 +53,7 @@ class ScriptFinder(finders.BaseFinder):
 
 
 class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # it has no types
-    """Gzip only. Brotli, if installed, would add half a minute to the first start. The proxy can do it."""
+    """Gzip only. Brotli would add half a minute to the first start; the proxy can do it."""
 
     def create_compressor(self, **options: Any) -> Any:
         """A compressor for gzip only."""
@@ -64,16 +61,14 @@ class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
-    """Also serves files collected after this process started: while two versions share a port, each is asked for files
-    of the other's pages.
-    """
+    """Also serves files collected after this process started, because two versions may share a port."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.directories.append((f"{Path(settings.STATIC_ROOT).absolute()}/", self.static_prefix))
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer with the file of this path, if there is one."""
+        """Answer with a file, if there is one."""
         path = request.path_info
         if path not in self.files and path.startswith(self.static_prefix) and (found := self.find_file(path)):
             self.files[path] = found

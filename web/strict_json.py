@@ -1,4 +1,4 @@
-"""Reads JSON bodies strictly: RFC 8259, no repeated keys, nothing that PostgreSQL cannot store, all bounded.
+"""Reads JSON bodies strictly: RFC 8259, no repeated keys, nothing that PostgreSQL cannot store, bounded.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -22,7 +22,7 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class PayloadTooLargeError(exceptions.APIException):
-    """The body is longer than the route accepts: 413."""
+    """The body is too long: 413."""
 
     status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     default_code = "too_large"
@@ -43,7 +43,7 @@ def _constant(name: str) -> NoReturn:
 
 
 class _Numbers:
-    """Parses numbers, and bounds their total length: PostgreSQL stores 1e308 as 309 digits."""
+    """Bounds the total length of numbers: PostgreSQL stores 1e308 as 309 digits."""
 
     def __init__(self) -> None:
         self.digits = 0
@@ -65,7 +65,7 @@ class _Numbers:
 
 
 def check_text(value: Any) -> None:
-    """Raise ValueError if a string or key in `value` cannot be stored (NUL, lone surrogate), or nests too deep."""
+    """Raise ValueError for text that cannot be stored (NUL, lone surrogate), or too deep nesting."""
     level: list[Any] = [value]
     for _ in range(DEPTH + 1):
         strings = [one for one in level if isinstance(one, str)]
@@ -82,7 +82,7 @@ def check_text(value: Any) -> None:
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """The JSON object in a body. Raises ParseError, also for what RFC 8259 leaves open or PostgreSQL cannot store."""
+    """The JSON object in a body. Raises ParseError."""
     numbers = _Numbers()
     try:
         value = json.loads(
@@ -105,7 +105,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 
 class StrictJSONParser(BaseParser):
-    """The only JSON parser: an object of at most `body_bytes`, whatever Content-Length says."""
+    """An object of at most `body_bytes`, whatever Content-Length says."""
 
     media_type = JSON_TYPE
 

@@ -30,7 +30,7 @@ LETTERS = {
 
 @cache
 def _pattern(form: str, _language: str | None) -> str | None:
-    """A format in the current language, for `str.format`. None if it has other letters, as some of Django's have."""
+    """A format for `str.format`, or None if it has other letters."""
     letters = get_format(form)
     if not set(re.findall(r"[A-Za-z\\]", letters)) <= LETTERS.keys():
         return None
@@ -44,7 +44,7 @@ def _months(_language: str | None) -> list[tuple[str, str]]:
 
 
 def written(moment: datetime, form: str) -> str:
-    """A time in the reader's zone, by web/formats or Django's formats. Django's own function takes 20 times as long."""
+    """A time in the reader's zone and language. Django's own function takes 20 times as long."""
     moment, language = timezone.localtime(moment), get_language()
     pattern = _pattern(form, language)
     if pattern is None:

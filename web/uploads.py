@@ -1,7 +1,7 @@
-"""Bodies with files: which addresses take them, how large they may be, and how they reach the disk.
+"""Bodies with files: where, how large, and how they reach the disk.
 
-The WSGI application (feedsite.wsgi) writes the body to disk as it arrives. Then Django's parser splits off the files.
-No file is ever whole in memory.
+The WSGI application (feedsite.wsgi) writes a body to disk as it arrives. Then Django's parser splits off the files. No
+file is ever whole in memory.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -35,7 +35,7 @@ ADDRESSES = re.compile(
 
 
 def most_bytes(path: str) -> int:
-    """The most bytes of a body with files at this path. 0 if it takes none."""
+    """The most bytes of a body with files at this path, or 0."""
     if path == LISTS:
         return LIST_BYTES + ROOM_BYTES
     if path == ARCHIVES:
@@ -56,7 +56,7 @@ def folder() -> Path:
 
 
 class Upload(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripted at run time
-    """A file on disk, deleted when closed. Its path does not contain the sender's file name."""
+    """A file on disk, deleted when closed. Its path does not contain the sender's name for it."""
 
     def __init__(self, name: str | None, content_type: str | None, charset: str | None) -> None:
         file = tempfile.NamedTemporaryFile(suffix=".upload", dir=folder())  # noqa: SIM115 (it is the object)
@@ -69,14 +69,14 @@ class Upload(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripte
 
 
 class FileHandler(FileUploadHandler):
-    """Writes every file to disk, small ones too. A body has at most `FILES_AT_ONCE` files."""
+    """Writes every file to disk, at most `FILES_AT_ONCE`."""
 
     def __init__(self, request: Any = None) -> None:
         super().__init__(request)
         self._uploads: list[Upload] = []
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
-        """Begin a file. Raises StopUpload if there are too many, and OSError."""
+        """Raises StopUpload if there are too many files, and OSError."""
         super().new_file(*args, **kwargs)
         if len(self._uploads) == FILES_AT_ONCE:
             raise StopUpload(connection_reset=True)
@@ -84,7 +84,7 @@ class FileHandler(FileUploadHandler):
             self._uploads.append(Upload(self.file_name, self.content_type, self.charset))
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        """Write a part of the file. On a full disk deletes all files of the body and raises OSError."""
+        """On a full disk deletes all files of the body and raises OSError."""
         with self._all_or_nothing():
             self._uploads[-1].write(raw_data)
 
@@ -105,7 +105,7 @@ class FileHandler(FileUploadHandler):
             raise
 
     def upload_interrupted(self) -> None:
-        """Delete all files of the body, even if the disk is full."""
+        """Delete all files of the body."""
         for upload in self._uploads:
             with suppress(OSError):
                 upload.close()
@@ -121,7 +121,7 @@ class FileHandler(FileUploadHandler):
 
 
 def spooled(stream: IO[bytes], size: int, file: IO[bytes]) -> int:
-    """Write at most `size` bytes of a body to a file. Returns how many came."""
+    """Write at most `size` bytes of a body to a file. Returns the bytes that came."""
     came = 0
     while came < size:
         with slow_senders.watched():

@@ -1,8 +1,8 @@
 """Migrates old histories of plays into the month filters. Each user merges once, and no request waits.
 
-A file names the users and, if there is no old Redis, their plays. The command streams it: it writes plays where reads
-find them (seen.migration.old), and marks the user on the current node of the ring. The hourly merge does the rest. The
-position in the file is saved after every chunk. A killed command resumes there, and repeating work changes nothing.
+A file names the users and, if there is no old Redis, their plays. The command writes plays where reads find them
+(seen.migration.old), and marks the user on the ring. The hourly merge does the rest. The position in the file is saved
+after every chunk, so a killed command resumes there. Repeating work changes nothing.
 
 A line is a user's id, then the ids of their plays, each with an optional `:` and the play's Unix time in seconds. One
 space before each id, a newline at the end. Ids are decimals from 1 to 2**53 - 1. The file may be gzipped. A user may
@@ -11,8 +11,6 @@ have several lines. A line without plays means that the history is in the old Re
     7 1001 1002 1003:1795252000
     8
     9 1001:1795252000 1005:1795252060
-
-Histories wait on disk, because Redis cannot hold what the old one held.
 
 Source: the deduplication article, 4, its figure 11.
 """
@@ -58,7 +56,7 @@ Say = Callable[[str], None]
 
 
 class MigrationError(Exception):
-    """The migration cannot go on. The message says why, and names the wrong line."""
+    """The migration cannot go on."""
 
 
 class Status(NamedTuple):
@@ -75,14 +73,14 @@ class Status(NamedTuple):
 
 # --- The file ----------------------------------------------------------------------------------------------
 class Line(NamedTuple):
-    """A line of a file: a user, and their ids by month."""
+    """A user, and their ids by month."""
 
     user_id: int
     months: Months
 
 
 class HistoryFile:
-    """A file of histories, opened at the saved position. Iterate over its lines. `at` is after the last line read."""
+    """A file of histories. Iterate over its lines from the saved position. `at` is after the last line read."""
 
     def __init__(self, at: File, *, quiet: bool) -> None:
         self.at = at
@@ -174,7 +172,7 @@ class HistoryFile:
         return old.by_month(ids, np.array(seconds, dtype=np.float64) * 1000, now=now)
 
     def _seek(self) -> None:
-        """Go to the saved position, or to the first line if it is another file now."""
+        """Go to the saved position, or to the first line of another file."""
         self._raw.seek(0)
         head = self._read(lambda: self._stream.read(min(HEAD_BYTES, self.at.offset)))
         if self.at.offset and _digest(head) != self.at.head:
@@ -201,7 +199,6 @@ def _digest(head: bytes) -> str:
 
 
 def _fault(line: bytes) -> str:
-    """The fault of a malformed line."""
     user, *plays = line.removesuffix(b"\n").split(b" ")
     if not re.fullmatch(rb"[1-9][0-9]{0,15}", user):
         return f"{_shown(user)} is no id (1 to 2**53 - 1)"
@@ -215,10 +212,9 @@ def _shown(token: bytes) -> str:
 
 # --- Running -----------------------------------------------------------------------------------------------
 def run(path: Path, *, clock: Clock, say: Say = print, quiet: bool = False) -> File:
-    """Read a file from the saved position, and mark its users.
+    """Read a file from the saved position, and mark its users. After its end, reads it again and marks unmerged users.
 
-    A file that was already read to its end is read again, and users who are not merged are marked again. Raises
-    MigrationError, PlayedUnavailableError, StoreUnavailableError; run it again then.
+    Raises MigrationError, PlayedUnavailableError, StoreUnavailableError; run it again then.
     """
     with _alone():
         begun = _begin(str(path.resolve()), clock())
@@ -278,7 +274,7 @@ def _read(file: HistoryFile, clock: Clock, again: bool) -> None:
 
 
 def _stage(lines: list[Line], *, again: bool, now: datetime) -> None:
-    """Write histories where reads find them, then mark their users on the ring. Repeating it changes nothing."""
+    """Write histories where reads find them, then mark their users. Repeating it changes nothing."""
     histories: dict[int, Months] = {}
     for line in lines:
         before = histories.get(line.user_id)
@@ -320,7 +316,7 @@ def _write_down(file: File) -> None:
 def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
     """Stop using the old data for good, if all users of the files are migrated. Returns their number.
 
-    Checks every user, because counts may be wrong after a server lost its memory.
+    Checks every user, because counts may be wrong after a failure.
     """
     with _alone():
         migration = old.state()
@@ -340,7 +336,7 @@ def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
 
 
 def _verified(at: File, quiet: bool) -> int:
-    """Check every user of a file. Returns the number of lines. Raises MigrationError if one is not migrated."""
+    """Check every user of a file. Returns the number of lines. Raises MigrationError."""
     left = 0
     user_ids: list[int] = []
     with HistoryFile(at, quiet=quiet) as file:
@@ -365,9 +361,7 @@ def _unmigrated(user_ids: list[int]) -> int:
 
 
 def rollback(*, clock: Clock, say: Say = print) -> None:
-    """Return to the old data: it is read for all users again, and nobody counts as migrated. Merged plays stay in the
-    filters and do no harm.
-    """
+    """Return to the old data. Merged plays stay in the filters and do no harm."""
     phase = old.state().phase
     if phase == Phase.CUT_OVER:
         raise MigrationError("The migration was cut over: since then plays are not in the old data.")
@@ -395,7 +389,7 @@ def _clear_marks(say: Say) -> None:
 
 
 def status() -> Status:
-    """Reads the store twice. On a server the counts are only approximate after it failed."""
+    """On a server the counts are approximate after a failure."""
     migration = old.state()
     users = sum(file.lines for file in migration.files)
     merged, histories = store().count(MIGRATED), store().count(HISTORY)
@@ -405,7 +399,7 @@ def status() -> Status:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Allow one run at a time. PostgreSQL releases the lock when the command is killed."""
+    """Allow one run at a time. A killed command loses its lock."""
     with connection.cursor() as cursor:
         for _ in range(50):
             cursor.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [LOCK])

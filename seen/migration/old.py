@@ -1,7 +1,7 @@
 """Old plays that are not yet in the filters (seen.migration.migrate moves them).
 
-Old histories are in the old Redis, `PLAYED_OLD_URL` (one ZSET for each user: id -> ms of the play), or come from a file
-and wait in the filter store. The store has three shelves for them, read together with the filters:
+They are in the old Redis, `PLAYED_OLD_URL` (one ZSET for each user: id -> ms of the play), or come from a file and wait
+in the filter store, which has three shelves for them:
 
 | shelf | key | value |
 |---|---|---|
@@ -9,12 +9,10 @@ and wait in the filter store. The store has three shelves for them, read togethe
 | `MIGRATED` | user | 1: the filters have what the old Redis had |
 | `STATE` | 0 | `Migration`, as JSON |
 
-They must be as durable as the filters, and a table would have 50 million rows. A merge writes the filters, then the
-mark, then removes the history. If it dies in between it is repeated, which changes nothing. A request reads mark and
-history before the filters.
+They must be as durable as the filters. A merge writes the filters, then the mark, then removes the history. If it dies
+in between it is repeated. A request reads mark and history before the filters.
 
-Until `--cut-over` every play is also written to the old Redis, and only deleted accounts' data is removed there. So a
-rollback loses nothing.
+Until `--cut-over` every play is also written to the old Redis, so a rollback loses nothing.
 
 A history is a head (`FSPH`, version 1 in a byte, months n in a byte, 2 bytes 0), n times a month (4 bytes, as in
 seen.filter_store) and its count (4 bytes), and all ids (8 bytes each) by month; little-endian.
@@ -70,7 +68,7 @@ class Phase(StrEnum):
 
 
 class File(msgspec.Struct):
-    """How far a file is read: `offset` in unpacked bytes, after `lines` lines."""
+    """How far a file is read: `offset` in unpacked bytes."""
 
     path: str
     lines: int = 0
@@ -81,7 +79,7 @@ class File(msgspec.Struct):
 
 
 class Migration(msgspec.Struct):
-    """The state of the migration: phase, Unix times and files."""
+    """The state of the migration, with Unix times."""
 
     phase: Phase = Phase.NONE
     began_at: float = 0.0
@@ -95,7 +93,7 @@ def state() -> Migration:
 
 
 def change_state(change: Callable[[Migration], Migration]) -> None:
-    """Write what `change` returns, without another writer in between. Raises StoreUnavailableError."""
+    """Write what `change` returns, without a race. Raises StoreUnavailableError."""
     store().update([STATE_KEY], lambda _, data: msgspec.json.encode(change(_decoded(data))))
 
 
@@ -136,11 +134,7 @@ def joined(one: Months, other: Months) -> Months:
 
 
 def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months:
-    """Ids by the month of the play. `moments`: milliseconds since 1970.
-
-    A play without a time counts as played now, so it is known for three whole months. Plays too old for any question
-    are left out.
-    """
+    """Ids by the month of the play. `moments`: milliseconds since 1970. A play without a time counts as played now."""
     this_month = month_of(now)
     latest = (now + CLOCK_SKEW).timestamp() * 1000
     is_dated = (moments >= EARLIEST.timestamp() * 1000) & (moments <= latest)
@@ -152,7 +146,7 @@ def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months
 
 # --- Reading, until it is in the filters -------------------------------------------------------------------
 def keys_of(user_id: int) -> list[FilterKey]:
-    """The store's keys to read before a user's filters."""
+    """Keys to read before a user's filters."""
     keys = [FilterKey(user_id, HISTORY)]
     if settings.PLAYED_OLD_URL:
         keys += [FilterKey(user_id, MIGRATED), STATE_KEY]
@@ -160,9 +154,9 @@ def keys_of(user_id: int) -> list[FilterKey]:
 
 
 def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
-    """The user's plays that may not be in the filters, from the store's values for `keys_of`.
+    """The user's plays that may not be in the filters, from the values of `keys_of`.
 
-    One round trip to the old Redis if that may know more. Raises redis.RedisError and OSError.
+    Asks the old Redis if that may know more. Raises redis.RedisError and OSError.
     """
     history, *rest = found
     ids = [_NOTHING] if history is None else list(unpacked(history).values())
@@ -177,10 +171,9 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
 
 # --- Double writing ----------------------------------------------------------------------------------------
 def write(scores: Mapping[int, Sequence[int]]) -> None:
-    """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over.
+    """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over. It can refuse them.
 
-    A play is acknowledged when both servers have it, so the old one can refuse plays. Raises redis.RedisError and
-    OSError.
+    Raises redis.RedisError and OSError.
     """
     if not settings.PLAYED_OLD_URL or not scores:
         return
@@ -194,7 +187,7 @@ def write(scores: Mapping[int, Sequence[int]]) -> None:
 
 # --- Merging -----------------------------------------------------------------------------------------------
 class Before(NamedTuple):
-    """Old plays of some users that their filters lack."""
+    """Old plays that some users' filters lack."""
 
     months: dict[FilterKey, Ids]
     user_ids: list[int]
@@ -204,7 +197,7 @@ class Before(NamedTuple):
 
 
 def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
-    """The old plays to add in a merge of these users. Raises StoreUnavailableError and redis.RedisError."""
+    """The old plays to add in a merge. Raises StoreUnavailableError and redis.RedisError."""
     if state().phase != Phase.RUNNING:
         return Before({}, [], {})
     found = store().read(shelved(user_ids))
@@ -226,9 +219,9 @@ def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
 
 
 def migrated(before: Before) -> None:
-    """Mark users whose filters are complete now, and remove their histories. Raises StoreUnavailableError.
+    """Mark users whose filters are complete, and remove their histories, unless these grew meanwhile.
 
-    A history that grew meanwhile stays for the next merge.
+    Raises StoreUnavailableError.
     """
 
     def change(key: FilterKey, data: bytes | None) -> bytes | None:
@@ -250,9 +243,9 @@ def waiting(user_ids: Sequence[int]) -> set[int]:
 
 
 def forget(user_ids: Sequence[int]) -> int:
-    """Delete the old Redis's data of deleted accounts; returns how many had some.
+    """Delete the old Redis's data of deleted accounts; returns how many had some. They count as migrated.
 
-    During a migration they count as migrated. Raises StoreUnavailableError and redis.RedisError.
+    Raises StoreUnavailableError and redis.RedisError.
     """
     phase = state().phase
     if phase == Phase.RUNNING:
@@ -279,7 +272,7 @@ def client() -> redis.Redis:
 
 
 def _ask(commands: Sequence[Command]) -> list[Any]:
-    """Replies for a request, within `PLAYED_TIMEOUT_SECONDS` and the breaker. Raises RedisError and OSError."""
+    """Replies for a request. Raises RedisError and OSError."""
     patience = settings.PLAYED_TIMEOUT_SECONDS
     with breaker.asking(patience):
         return pipelined(_client(settings.PLAYED_OLD_URL, patience), commands, patience_seconds=patience)
@@ -295,7 +288,7 @@ def _dated_range(user_id: int) -> tuple[str, str, int, int, str]:
 
 
 def _numbers(members: Sequence[bytes], scores: Iterable[bytes] = ()) -> tuple[Ids, NDArray[np.float64]]:
-    """Members and scores as numbers, without members that are no ids."""
+    """Members that are ids, and their scores, as numbers."""
     numbers = np.array([int(each) if each.isdigit() and len(each) <= 16 else 0 for each in members], dtype=np.uint64)
     is_id = (numbers > 0) & (numbers <= LARGEST_ID)
     moments = np.array(list(map(float, scores)) or [0.0] * len(members))

@@ -19,13 +19,13 @@ VARIABLES = {
 
 
 class Command(BaseCommand):
-    """Asks late servers again for `LATE_SECONDS`, because the machine may be starting much else."""
+    """Asks late servers again for `LATE_SECONDS`."""
 
     help = "Wait until PostgreSQL and the Redis servers answer; fail with the variable of the first that does not."
     requires_system_checks: list[str] = []  # `up` asks before anything else
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError for a server that does not answer in `LATE_SECONDS`."""
+        """Raises CommandError if a server does not answer."""
         deadline = time.monotonic() + LATE_SECONDS
         states = server_states()
         while any(state.endswith(LATE) for state in states.values()) and time.monotonic() < deadline:
