@@ -18,8 +18,8 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
     Never returns a played item. Omits at most `PLAYED_ERROR_RATE` of the others. One round trip to Redis and one read
     of the store. If too many plays wait, it asks for each id. Raises PlayedUnavailableError and StoreUnavailableError.
 
-    Reads Redis first, because a merge writes the filter before it removes plays from Redis. So do old plays
-    (seen.migration.old), with one more round trip.
+    Reads Redis first, because a merge writes the filter before it removes plays from Redis. The same holds for old
+    plays (seen.migration.old), which cost one more round trip.
     """
     if not item_ids:
         return []

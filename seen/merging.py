@@ -240,7 +240,8 @@ def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
 def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
     """Remove marks. A user who has plays again is marked on the current node.
 
-    A play before the count is counted. A later play sets its mark after the removal. So do histories of a migration.
+    A play before the count is counted. A later play sets its mark after the removal, like histories of a
+    migration.
     """
     by_shard: dict[int, list[int]] = {}
     for shard, user_id in marked:

@@ -72,8 +72,8 @@ class Teller:
     async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
         """Write a batch to one dialect's connections. Waits for PostgreSQL as long as it takes.
 
-        After an error the dialect pauses, and its connections must ask the site. So they do after `ALONE` outages of
-        this query while PostgreSQL answers another.
+        After an error the dialect pauses, and its connections must ask the site. The same happens after
+        `ALONE` outages of this query while PostgreSQL answers another.
         """
         upto = entries[-1][0]
         rest = self._rests.get(dialect)

@@ -1,4 +1,4 @@
-"""A page upward: the items directly above an id, with bounded work."""
+"""A page upward: the items directly above an id. Checks at most `SCAN` entries."""
 
 from accounts.models import User
 from storage.window import INFINITY

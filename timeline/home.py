@@ -95,7 +95,7 @@ class Progress:
 
     @property
     def is_done(self) -> bool:
-        """Whether the home ended, or more is known to follow or not."""
+        """Whether the home ended, or it is known whether more follows."""
         return self.ended or self.more is not None or len(self.shown) > self.limit
 
     @property
@@ -356,7 +356,7 @@ def _read_windows(walk: Walk, count: int) -> Reading | None:
 
 
 def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
-    """The usable windows, read again if a delivery was completed since. None sets `findings.missed`."""
+    """The usable windows, read again if a delivery was completed since. If None, `findings.missed` says why."""
     reader, findings = walk.reader, walk.findings
     if not truth.has_windows:
         findings.missed = truth.why_no_windows

@@ -1,6 +1,6 @@
 """The oracle: home and lists as one plain SQL query each. Every page must equal it at every moment.
 
-Shares no text with the queries of pages, so that they cannot share a mistake.
+It shares no text with the queries of pages, so that they cannot share a mistake.
 """
 
 from storage.connections import fetch

@@ -1,7 +1,7 @@
 """The truth: the one SQL statement that decides what a page shows, after its windows were read.
 
-It returns the epochs that the windows need, the outboxes to merge, the pending deliveries, and all candidates that
-exist with the verdict and the body of each.
+It returns the epochs that the windows need, the outboxes to merge, the pending deliveries and, for each
+candidate, whether the reader may see it, with its body.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -36,7 +36,7 @@ BY_TAG = """EXISTS (
 
 
 def _pending(feed: Feed) -> str:
-    """Of the newest deliveries of the site the newest for the reader."""
+    """The newest deliveries for the reader, among the newest of the site."""
     by_tag = f" OR {BY_TAG}" if feed.tags else ""
     return f"""
     SELECT count(*) AS seen, min(item_id) AS lowest,

@@ -257,7 +257,7 @@ def limited(scope: str) -> Callable[[View[P]], View[P]]:
 
 
 def keeps_opener(view: View[P]) -> View[P]:
-    """Let the window that opened this page keep its reference. Apps in browsers get their code so.
+    """Let the window that opened this page keep its reference. This is how apps in browsers get their code.
 
     Every page on the way to the code needs it. The opener can close or navigate the window, but read nothing.
     """

@@ -171,7 +171,7 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
 
 # --- Double writing ----------------------------------------------------------------------------------------
 def write(scores: Mapping[int, Sequence[int]]) -> None:
-    """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over. It can refuse them.
+    """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over. It may refuse plays.
 
     Raises redis.RedisError and OSError.
     """
