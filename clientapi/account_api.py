@@ -1,4 +1,4 @@
-"""Accounts over HTTP: the caller's own, those of others, and relations to them."""
+"""Accounts and relations over HTTP."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -51,7 +51,7 @@ def own_account(user: User) -> CredentialAccount:
 
 
 def user_or_404(text: str, reader: Reader) -> User:
-    """Raises NotFound, the same for an unknown id and for a user whom `reader` may not know of."""
+    """Raises NotFound, whether the id is unknown or `reader` may not know of the user."""
     number = parse_id(text)
     user = users_visible_to(reader).filter(pk=number).first() if number else None
     if user is None:
@@ -60,7 +60,7 @@ def user_or_404(text: str, reader: Reader) -> User:
 
 
 def any_or_404(text: str) -> User:
-    """The user of this id, visible or not, so that the caller can always end a relation. Raises NotFound."""
+    """Also invisible users, so that a relation can always be ended. Raises NotFound."""
     number = parse_id(text)
     user = User.objects.filter(pk=number).first() if number else None
     if user is None:
@@ -69,13 +69,13 @@ def any_or_404(text: str) -> User:
 
 
 def name_of(acct: str) -> str:
-    """The username in an address like `@name@domain`; empty for an account of another site."""
+    """The username in `@name@domain`. Empty for another site."""
     name, _at, domain = acct.strip().lstrip("@").partition("@")
     return name if not domain or is_own(domain) else ""
 
 
 def shown_account(user: User, reader: Reader) -> Account:
-    """An account with exact counts, for its own page."""
+    """With exact counts, for the account's own page."""
     account = Account.of(user, item_count(user, reader))
     counts = standing(user, reader)
     account.followers_count, account.following_count = counts.followers, counts.following_count
@@ -87,7 +87,7 @@ class OwnAccountView(ClientView):
     """The caller's account."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the account."""
+        """Return it."""
         return FeedResponse(own_account(caller_of(request)))
 
 
@@ -98,8 +98,8 @@ class ProfileView(ClientView):
     takes_files = frozenset({"PATCH"})
 
     def patch(self, request: Request) -> HttpResponse:
-        """Change name, bio, fields, lock, pictures, indexing, and who may quote. Other parameters are ignored: the site
-        has nothing like them.
+        """Change the profile, indexing, and who may quote. Other parameters are ignored: the site has nothing like
+        them.
         """
         user, params = caller_of(request), Params(request)
         with ExitStack() as stack:
@@ -147,7 +147,7 @@ class AccountView(OpenView):
     """An account."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """Return the account of this id."""
+        """Return it."""
         reader = reader_of(request)
         return FeedResponse(shown_account(user_or_404(account_id, reader), reader))
 
@@ -156,7 +156,7 @@ class AccountsView(OpenView):
     """Several accounts."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return those of these accounts that the caller may know of."""
+        """Return the accounts that the caller may know of."""
         ids = Params(request).ids("id", most=MOST_PEOPLE)
         found = {user.pk: user for user in users_visible_to(reader_of(request)).filter(pk__in=ids)}
         return FeedResponse(accounts_of(found[one] for one in ids if one in found))
@@ -166,7 +166,7 @@ class LookupView(OpenView):
     """An account by its name."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the account of this name."""
+        """Return it."""
         reader = reader_of(request)
         user = visible_user(name_of(Params(request).text("acct", most=300)), reader)
         if user is None:
@@ -178,7 +178,7 @@ class RelationshipsView(ClientView):
     """The caller's relations to others."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the relationships to these accounts."""
+        """Return them."""
         return FeedResponse(relationships(caller_of(request), Params(request).ids("id", most=ASKED)))
 
 
@@ -186,7 +186,7 @@ class StatusesView(OpenView):
     """The statuses of an account."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """List the statuses, newest first."""
+        """List them, newest first."""
         reader, params = reader_of(request), Params(request)
         owner = user_or_404(account_id, reader)
         asked, kinds = wanted(params), _kinds(params)
@@ -213,7 +213,7 @@ class FollowersView(OpenView):
     listed = FOLLOWERS
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """List the people, newest relation first."""
+        """List them, newest relation first."""
         reader = reader_of(request)
         return people_answer(request, user_or_404(account_id, reader).pk, self.listed, reader)
 
@@ -228,7 +228,7 @@ class ListsOfAccountView(ClientView):
     """The caller's lists that an account is in."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """Return the lists."""
+        """Return them."""
         reader = caller_of(request)
         user = user_or_404(account_id, reader)
         found = lists.titles(one for one in lists.lists_of(reader, person_id=user.pk) if one.has_person)
@@ -237,7 +237,7 @@ class ListsOfAccountView(ClientView):
 
 # --- Relations -------------------------------------------------------------------------------------------
 class RelationView(ClientView):
-    """A relation of the caller to an account. Repeating a call changes nothing."""
+    """The caller's relation to an account. Repeating a call changes nothing."""
 
     is_end = False
     """True if the call ends the relation. Then it also works on users whom the caller can no longer see."""
@@ -265,7 +265,7 @@ class RelationView(ClientView):
 
 
 class FollowView(RelationView):
-    """Follow an account, or ask to if it is locked."""
+    """Follow an account, or ask a locked one."""
 
     def act(self, reader: User, other: User, params: Params) -> bool:
         """Follow."""
@@ -336,12 +336,12 @@ class UnmuteView(RelationView):
 
 # --- One's own lists of people ---------------------------------------------------------------------------
 class OwnPeopleView(ClientView):
-    """A list of people that only the caller sees."""
+    """A list of people that only its owner sees."""
 
     listed: Listed
 
     def get(self, request: Request) -> HttpResponse:
-        """List the people, newest relation first."""
+        """List them, newest relation first."""
         reader = caller_of(request)
         return people_answer(request, reader.pk, self.listed, reader)
 
@@ -362,7 +362,7 @@ class MutesView(ClientView):
     """Accounts that the caller mutes."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List muted accounts, newest mute first, each with the end of its mute."""
+        """List muted accounts with the end of each mute, newest first."""
         reader = caller_of(request)
         asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
         found, next_id, prev_id = found_people(reader.pk, MUTES, reader, asked)
@@ -380,7 +380,7 @@ def _end(mute: Any) -> str | None:
 
 
 class DecisionView(ClientView):
-    """A decision on a request to follow the caller."""
+    """A decision on a follow request."""
 
     decide: Callable[..., bool]
 

@@ -33,11 +33,11 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069
 
 
 class RefusedError(ValueError):
-    """Raised for wrong data in an app's registration. The message is for its developers."""
+    """Wrong data in an app's registration. The message is for its developers."""
 
 
 class Registered(NamedTuple):
-    """A new app and its secret, which is stored only as a hash."""
+    """The secret is stored only as a hash."""
 
     app: ClientApp
     secret: str
@@ -72,7 +72,7 @@ def register(*, name: str, addresses: list[str], asked: str = "", website: str =
 
 
 def check_address(address: str) -> None:
-    """Raise RefusedError for a redirect address that cannot lead a user back."""
+    """Raise RefusedError unless users can be redirected to this address."""
     match = ADDRESS.fullmatch(address)
     scheme = match[1].lower() if match else ""
     if not scheme or scheme in FORBIDDEN_SCHEMES or len(address) > ADDRESS_LENGTH or "#" in address:
@@ -97,10 +97,10 @@ def _is_place(parts: SplitResult) -> bool:
 
 
 def forget_unused() -> int:
-    """Delete expired tokens and codes, and unused apps, at most `FORGOTTEN` of each. Return how many.
+    """Delete expired tokens, expired codes and unused apps, at most `FORGOTTEN` each. Return how many.
 
-    A user's token or code keeps an app. A token without a user keeps it only for `UNUSED` after its last use, because
-    any client can register apps and get these tokens.
+    A user's token or code keeps an app. A token without a user keeps it for `UNUSED` after its last use: any client can
+    register apps and get these tokens.
     """
     now = timezone.now()
     gone: int = 0

@@ -1,8 +1,8 @@
 """Authentication by an app's token: `Authorization: Bearer …`.
 
-A token ends with its user's password, "log out everywhere", suspension or deletion, when it is revoked
-(accounts.actions), and after `APP_TOKEN_DAYS` without use. A token without a user ends after `OF_APP_LIFE` without use;
-its app can get another. Its use is written at most once per `accounts.signing_in.tokens.NOTED`.
+A token ends when it is revoked (accounts.actions), with its user's password, "log out everywhere", suspension or
+deletion, and after `APP_TOKEN_DAYS` without use. Without a user it ends after `OF_APP_LIFE` without use; its app can
+get another. Use is written at most once per `accounts.signing_in.tokens.NOTED`.
 """
 
 from datetime import timedelta
@@ -35,7 +35,7 @@ NOTE = f"""
 
 
 class AppToken(Bounded):
-    """The token of a request: its app, and the scopes that it has."""
+    """The app and scopes of a token."""
 
     def __init__(self, token: Token) -> None:
         self.token_id = token.token_id
@@ -43,9 +43,7 @@ class AppToken(Bounded):
         self.scopes = frozenset(scopes.parsed(token.scopes))
 
     def check(self, request: Request) -> None:
-        """Raise PermissionDenied if the scopes do not open this address. If strangers may read it, the caller becomes a
-        stranger instead.
-        """
+        """Raise PermissionDenied without the needed scope. If strangers may read, the caller becomes one instead."""
         if request.method == "OPTIONS":  # anyone may ask for the options
             return
         match = request._request.resolver_match
@@ -60,7 +58,7 @@ class AppToken(Bounded):
 
 
 class BearerAuthentication(BaseAuthentication, rates.Claimed):
-    """Tokens of apps. `request.auth` is the AppToken. The user is anonymous if the token has none."""
+    """`request.auth` is the AppToken. The user is anonymous if the token has none."""
 
     def token_of(self, request: HttpRequest) -> str | None:
         """The token, if any."""
@@ -68,12 +66,12 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         return token.strip() if kind.lower() == "bearer" else None
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """The token as sent. Rates count it before it is verified (`rates.Claimed`)."""
+        """The unverified token, for counting (`rates.Claimed`)."""
         token = self.token_of(request)
         return (rates.token_credential(f"bearer {token}") if token is not None else ""), None
 
     def authenticate(self, request: Request) -> tuple[User | AnonymousUser, AppToken] | None:
-        """The token and its user, or None without a token. Raises AuthenticationFailed."""
+        """None without a token. Raises AuthenticationFailed."""
         text = self.token_of(request._request)
         if text is None:
             return None
@@ -91,9 +89,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
 
 
 class StreamAuthentication(BearerAuthentication):
-    """Tokens of open connections. Browsers cannot set a header there, so the token may be in the query or in the
-    WebSocket protocol header.
-    """
+    """Also accepts the token in the query or WebSocket protocol header, because browsers cannot set other headers."""
 
     def token_of(self, request: HttpRequest) -> str | None:
         """The token, if any."""

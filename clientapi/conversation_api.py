@@ -1,4 +1,4 @@
-"""The caller's conversations over HTTP. Requests from strangers are only on the site's own pages."""
+"""Conversations over HTTP. Requests from strangers are only on the site's own pages."""
 
 import msgspec
 from django.http import HttpResponse
@@ -18,7 +18,7 @@ from web.rest import FeedResponse, parse_id
 
 
 class ConversationBody(msgspec.Struct):
-    """Mastodon's Conversation: the other people in it, and its newest message."""
+    """Mastodon's Conversation."""
 
     id: str
     unread: bool
@@ -65,7 +65,7 @@ class ConversationView(ClientView):
     """One conversation."""
 
     def delete(self, request: Request, conversation_id: str) -> HttpResponse:
-        """Remove it from the caller's list until somebody writes in it."""
+        """Hide it until somebody writes in it."""
         if not conversations.put_away(reader=caller_of(request), conversation_id=_number(conversation_id)):
             raise exceptions.NotFound
         return FeedResponse({})

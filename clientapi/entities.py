@@ -1,6 +1,6 @@
 """Mastodon's entities, one struct each. Ids are strings, times have milliseconds.
 
-They are built from what the packages below read. No module here queries PostgreSQL.
+No module here queries PostgreSQL for them: packages below read the data.
 """
 
 from datetime import UTC, datetime
@@ -43,13 +43,13 @@ def moment(when: datetime) -> str:
 
 
 def absolute(address: str) -> str:
-    """An address with the site's host if it has none."""
+    """Add the site's host if the address has none."""
     return f"{settings.SITE_URL}{address}" if address.startswith("/") else address
 
 
 # --- Accounts --------------------------------------------------------------------------------------------
 class Field(msgspec.Struct):
-    """A field of a profile. The site verifies no links."""
+    """A profile field. The site verifies no links."""
 
     name: str
     value: str
@@ -57,8 +57,8 @@ class Field(msgspec.Struct):
 
 
 class Account(msgspec.Struct, gc=False):
-    """A user, the same for all readers. `statuses_count` counts posts that followers see, up to 1,000, and may lag by
-    some minutes. Only the account's own address counts exactly.
+    """A user, the same for all readers. `statuses_count` counts posts for followers up to 1,000, and may lag by minutes
+    except at the account's own address.
     """
 
     id: str
@@ -95,7 +95,7 @@ class Account(msgspec.Struct, gc=False):
 
 
 class Facts(NamedTuple):
-    """The facts of an account. Pictures and fields are JSON text, so that Facts can be a cache key."""
+    """Facts of an account, as a cache key. So pictures and fields are JSON text."""
 
     id: int
     username: str
@@ -120,7 +120,7 @@ class Facts(NamedTuple):
 
 @lru_cache(KEPT)
 def account_of(facts: Facts, statuses_count: int) -> Account:
-    """The account of these facts. Callers share the object and never change it."""
+    """The account of these facts. Shared, so never change it."""
     return Account(*_account(facts, statuses_count))
 
 
@@ -166,7 +166,7 @@ def _pairs(profile_fields: str) -> list[tuple[str, str]]:
 
 
 class Source(msgspec.Struct):
-    """The part of an account that only its user sees and edits. Texts are as typed."""
+    """What only the user sees and edits. Texts are as typed."""
 
     privacy: Visibility
     sensitive: bool
@@ -182,7 +182,7 @@ class Source(msgspec.Struct):
 
 
 class Role(msgspec.Struct):
-    """A user's role. It is the same for all: apps get no moderator rights here."""
+    """The same for all users: apps get no moderator rights."""
 
     id: str
     name: str
@@ -199,7 +199,7 @@ class CredentialAccount(Account, kw_only=True):
 
     @classmethod
     def own(cls, user: User, statuses_count: int, waiting: int) -> "CredentialAccount":
-        """The account with the number of waiting follow requests."""
+        """`waiting`: the number of follow requests."""
         source = Source(
             privacy="public",
             sensitive=False,
@@ -253,7 +253,7 @@ class Mention(msgspec.Struct, gc=False):
 
 
 class Tag(msgspec.Struct, gc=False):
-    """A hashtag of a status. Its id is its canonical form."""
+    """Its id is its canonical form."""
 
     id: str
     name: str
@@ -303,7 +303,7 @@ class FilterKeyword(msgspec.Struct):
 
 
 class Filter(msgspec.Struct):
-    """A filter in a status. `keywords` are filled only where the caller manages filters."""
+    """`keywords` are filled only where the caller manages filters."""
 
     id: str
     title: str
@@ -315,7 +315,7 @@ class Filter(msgspec.Struct):
 
 
 class FilterResult(msgspec.Struct):
-    """A filter that matches a status, and its matching words."""
+    """A matching filter and its words."""
 
     filter: Filter
     keyword_matches: list[str] | None
@@ -323,21 +323,21 @@ class FilterResult(msgspec.Struct):
 
 
 class Quote(msgspec.Struct):
-    """The quoted status. It is null unless the state is `accepted`."""
+    """The quoted status is null unless the state is `accepted`."""
 
     state: str
     quoted_status: "Status | None"
 
 
 class ShallowQuote(msgspec.Struct):
-    """The quote inside a quoted status. Only one level is shown."""
+    """A quote inside a quoted status. Only one level is shown."""
 
     state: str
     quoted_status_id: str | None
 
 
 class QuoteApproval(msgspec.Struct, gc=False):
-    """Who may quote a status, and whether the caller may. Authors do not approve single quotes."""
+    """Who may quote, and whether the caller may. Authors do not approve single quotes."""
 
     automatic: list[str]
     manual: list[str]
@@ -385,9 +385,7 @@ class Status(msgspec.Struct):
 
 
 class Announcement(msgspec.Struct):
-    """The site's announcement. Its creation time is not stored: its times are those of the last change by an admin.
-    Only users get `read`.
-    """
+    """Its times are those of the last change, because no other time is stored. Only users get `read`."""
 
     id: str
     content: str

@@ -44,7 +44,7 @@ class Problem(exceptions.APIException):
 
 
 def answer_to(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """The answer to an exception in Mastodon's shape. Validation errors become 422."""
+    """Errors as `{"error": "…"}`. Validation errors become 422."""
     response = exception_handler(exc, context)
     if response is None:
         return None
@@ -77,8 +77,8 @@ def _flat(data: Any) -> list[str]:
 
 
 class ClientView(ApiView):
-    """A view of Mastodon's API. Callers authenticate with an app's token; cookies do not count. Bodies are JSON or a
-    form of at most `body_bytes`. Methods in `takes_files` also take files.
+    """A view of Mastodon's API, authenticated by an app's token, never by cookie. Bodies are JSON or a form of at most
+    `body_bytes`. Methods in `takes_files` also take files.
     """
 
     is_open: ClassVar[bool] = False
@@ -102,7 +102,7 @@ class ClientView(ApiView):
         return (JSON_TYPE, FORM_TYPE, FILES_TYPE)
 
     def perform_authentication(self, request: Request) -> None:
-        """Find the caller. Unless the view is open, raises NotAuthenticated, or Problem for a token without a user."""
+        """Unless the view is open, raises NotAuthenticated, or Problem for a token without a user."""
         super().perform_authentication(request)
         if isinstance(request.user, User):
             return
@@ -115,7 +115,7 @@ class ClientView(ApiView):
             raise exceptions.Throttled(wait)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """Add headers with what is left of the tightest rate."""
+        """Add headers of the rate with the least left."""
         response = super().finalize_response(request, response, *args, **kwargs)
         slot = self._call.scarcest
         if slot is not None:
@@ -129,13 +129,13 @@ class ClientView(ApiView):
 
 
 class OpenView(ClientView):
-    """A view that also answers callers without a token, unless only members may read the site."""
+    """Also answers callers without a token, unless the site is for members only."""
 
     is_open = True
 
 
 class MissingView(OpenView):
-    """The view of unknown addresses, and of Mastodon's addresses that the site does not have."""
+    """Unknown addresses, and those of Mastodon that the site does not have."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count the call, then raise NotFound or Throttled."""

@@ -1,7 +1,7 @@
-"""The caller's filters over HTTP, in versions 1 and 2 of Mastodon's API.
+"""Filters over HTTP, in versions 1 and 2 of Mastodon's API.
 
-A filter of the site is one phrase and applies everywhere. So a version 2 filter has one keyword with the filter's id.
-Its title is the phrase, and it has all contexts.
+The site's filter is one phrase and applies everywhere. So in version 2 it has one keyword with the filter's id, the
+phrase as title, and all contexts.
 """
 
 from collections.abc import Iterator
@@ -104,7 +104,7 @@ class FilterView(ClientView):
     is_first = False
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
-        """Return the filter."""
+        """Return it."""
         return FeedResponse(_shown(filter_or_404(filter_id, caller_of(request)), is_first=self.is_first))
 
     def put(self, request: Request, filter_id: str) -> HttpResponse:
@@ -125,7 +125,7 @@ class FilterView(ClientView):
 
 
 def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = None) -> dict[str, Any]:
-    """The filter's fields in the request. A new filter needs a phrase. Raises InvalidError."""
+    """A new filter needs a phrase. Raises InvalidError."""
     _check_contexts(params)
     fields: dict[str, Any] = dict(_end(params))
     if is_first:
@@ -142,7 +142,7 @@ def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = No
 
 
 def _of_keyword(params: Params, listed: Listed | None) -> dict[str, Any]:
-    """The phrase: the only keyword, or else the title."""
+    """The only keyword, or else the title."""
     params.text("title", most=TITLE_LENGTH)
     keywords = params.parts("keywords_attributes")
     if len(keywords) > 1:
@@ -204,7 +204,7 @@ class KeywordsView(ClientView):
 
 
 class KeywordView(ClientView):
-    """The keyword of a filter. Its id is the filter's."""
+    """A keyword by its id, which is the filter's."""
 
     takes_bodies = frozenset({"PUT"})
 
@@ -230,7 +230,7 @@ class KeywordView(ClientView):
 
 
 class FilteredStatusesView(ClientView):
-    """Single filtered statuses, which the site does not have."""
+    """Filtered single statuses: the site has none."""
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
         """Return an empty list."""

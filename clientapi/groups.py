@@ -1,9 +1,8 @@
 """Grouped notifications, for version 2 of Mastodon's API.
 
-Likes and reposts of one status, and follows, form one group per day (UTC). Any other notification is a group of its
-own. A page shows the part of a group that is on the page. The next page may show older parts under the same key, and
-apps join them. A group's count and newest people cover the whole day, but at most `NEAR` acts beyond each end of the
-page.
+Likes and reposts of one status, and follows, form a group per day (UTC). Any other notification is its own group. If
+the next page has older parts of a group, they have the same key, and apps join them. Counts and newest people cover the
+whole day, but at most `NEAR` acts beyond each end of the page.
 """
 
 import re
@@ -71,7 +70,7 @@ class Grouped(msgspec.Struct):
 
 
 class Group(NamedTuple):
-    """The acts of a group, newest first: those on the page, and all that were found."""
+    """Acts of a group, newest first: on the page, and all found."""
 
     key: str
     on_page: list[ToldAct]
@@ -87,7 +86,7 @@ def key_of(act: ToldAct, grouped: Collection[str] = GROUPED) -> str:
 
 
 def page(reader: User, asked: Wanted, chosen: Chosen, grouped: Collection[str]) -> tuple[list[Group], NoticePage]:
-    """Up to `asked.limit` groups, with the page of their acts. Groups come in the order of their newest act."""
+    """Up to `asked.limit` groups, newest first, and their page of acts."""
     wide = Wanted(ACTS, asked.max_id, asked.since_id, asked.min_id)
     found = notices.page(reader, wide, chosen)
     walked = found.acts[::-1] if asked.goes_up else found.acts
@@ -117,7 +116,7 @@ def _joined(acts: Iterable[ToldAct], beyond: Iterable[ToldAct], grouped: Collect
 
 
 def _beyond(reader: User, acts: list[ToldAct], asked: Wanted, chosen: Chosen) -> list[ToldAct]:
-    """Acts of the same days above and below the page, which may belong to its groups."""
+    """Acts of the same days beside the page, which may belong to its groups."""
     kinds = [kind for kind in chosen.kinds if TYPES[kind] in GROUPED]
     if not acts or not kinds:
         return []
@@ -157,9 +156,7 @@ def one(reader: User, key: str) -> Group | None:
 
 
 def presented(groups: list[Group], reader: User, *, is_partial: bool = False) -> Grouped:
-    """The groups with their accounts and statuses. With `is_partial`, only the account of each group's newest act is
-    complete.
-    """
+    """With `is_partial`, only the account of each group's newest act is complete."""
     item_ids = list(dict.fromkeys(group.every[0].item_id for group in groups if group.every[0].item_id))
     shown = {status.id: status for status in statuses(hydrate(item_ids, reader), reader)}
     names = {group.key: list(dict.fromkeys(str(act.actor_id) for act in group.every)) for group in groups}

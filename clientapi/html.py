@@ -1,4 +1,4 @@
-"""Texts as HTML for Mastodon's clients: paragraphs, line breaks, and links of mentions, hashtags and addresses.
+"""Texts as HTML for Mastodon's clients.
 
 items/text.py splits a text, as for pages. Everything that people wrote is escaped. The only tags are p, br, a and span,
 with the attributes spelled here. See docs/decisions.md: Own code in place of a library.
@@ -35,7 +35,7 @@ class Said(Protocol):
 
 
 class Name(NamedTuple):
-    """A mention: the lower-case name, and its HTML with and without a link."""
+    """A mention in lower case, and its HTML with and without a link."""
 
     name: str
     linked: str
@@ -43,7 +43,7 @@ class Name(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """A text as HTML, except for mentions. Each reader gets links only to names that they may know of."""
+    """HTML with open mentions: each reader gets links only to names that they may know of."""
 
     parts: tuple[str | Name, ...]
     names: tuple[str, ...]
@@ -151,16 +151,16 @@ def content(said: Said, text: Rendered, known: Collection[str]) -> str:
 
 
 def quoting(item_id: str) -> str:
-    """The line above a quote that links to the quoted item. Apps that know quotes hide it."""
+    """The link above a quote. Apps that know quotes hide it."""
     address = item_address(item_id)
     return f'<p class="quote-inline">RE: {link(address, address)}</p>'
 
 
 def simple(text: str) -> str:
-    """A text without links of mentions, such as a bio or the site's description."""
+    """HTML without links of mentions, for bios and the site's texts."""
     return rendered(text).html(())
 
 
 def line(text: str) -> str:
-    """As `simple`, for a text of one line, without its paragraph."""
+    """As `simple`, without the paragraph."""
     return simple(text).removeprefix("<p>").removesuffix("</p>")

@@ -1,4 +1,4 @@
-"""The site's description for clients: name, version, limits and rules."""
+"""The site's description for clients."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -52,7 +52,7 @@ def _length(field: str) -> int:
 
 
 def _configuration() -> dict[str, Any]:
-    """Some clients read the entry of polls, which the site lacks."""
+    """Clients read the entry of polls even without polls."""
     return {
         "accounts": {
             "max_featured_tags": 0,
@@ -128,7 +128,7 @@ class InstanceView(OpenView):
 
 
 def _urls() -> dict[str, str]:
-    """The host of streams: a port of its own, or the site's host behind a proxy."""
+    """Streams have their own port, or are behind the proxy."""
     parts = urlsplit(str(settings.SITE_URL))
     host = f"{parts.hostname}:{settings.STREAM_PORT}" if settings.STREAM_PORT else parts.netloc
     return {"streaming_api": f"{parts.scheme}://{host}"}
@@ -178,7 +178,7 @@ def nodeinfo_links(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_safe
 def nodeinfo(request: HttpRequest) -> HttpResponse:
-    """The server's software, for clients. No federation protocol is supported."""
+    """The server's software. No federation protocol is supported."""
     here = site.current()
     counts = {"users": {"total": here.user_count, "activeMonth": here.active_count}, "localPosts": here.item_count}
     return FeedResponse(

@@ -82,7 +82,7 @@ class ListView(ClientView):
         return FeedResponse(list_of(list_or_404(list_id, caller_of(request))))
 
     def put(self, request: Request, list_id: str) -> HttpResponse:
-        """Change the title, or whether home shows the members."""
+        """Change the title, or whether home shows members."""
         owner, params = caller_of(request), Params(request)
         listed = list_or_404(list_id, owner)
         title = _title(params) if "title" in params else None
@@ -104,7 +104,7 @@ class MembersView(ClientView):
     takes_bodies = frozenset({"DELETE"})
 
     def get(self, request: Request, list_id: str) -> HttpResponse:
-        """List members, newest first; all of them if `limit` is 0."""
+        """List them, newest first; all if `limit` is 0."""
         owner, params = caller_of(request), Params(request)
         listed = list_or_404(list_id, owner)
         if params.text("limit", most=20) == "0":

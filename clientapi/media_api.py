@@ -18,7 +18,7 @@ from web.rest import FeedResponse, OutageError, idempotency_key, parse_id
 
 
 def described(params: Params) -> dict[str, Any]:
-    """The description and focus, if sent. Raises InvalidError and ValidationError."""
+    """Only what is sent. Raises InvalidError and ValidationError."""
     fields: dict[str, Any] = {}
     if "description" in params:
         fields["description"] = params.text("description", most=DESCRIPTION_LENGTH)
@@ -34,7 +34,7 @@ class MediaView(ClientView):
     takes_files = frozenset({"POST"})
 
     def post(self, request: Request) -> HttpResponse:
-        """Upload a file. It is ready when this answers. Unused files are deleted after 24 hours."""
+        """Upload a file. It is ready at once, and deleted after 24 hours if unused."""
         user = caller_of(request)
         try:
             params = Params(request)
@@ -61,7 +61,7 @@ class MediumView(ClientView):
         return FeedResponse(Attachment.of(media_object(_own(request, media_id))))
 
     def put(self, request: Request, media_id: str) -> HttpResponse:
-        """Change the description or focus, if sent. Statuses that use it show the change."""
+        """Change what is sent. Statuses show the change."""
         row, fields = _own(request, media_id), described(Params(request))
         if fields:
             row = taken("description", lambda: actions.describe(medium=row, **fields))

@@ -1,4 +1,4 @@
-"""Other addresses: popular things, preferences, the announcement, and empty answers for what the site does not have."""
+"""Popular things, preferences, the announcement, and empty answers for what the site does not have."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -52,7 +52,7 @@ class EmptyOfAccountView(OpenView):
     """An empty list about an account."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """Return an empty list if the caller may know of the account."""
+        """Return an empty list. Raises NotFound for an unknown account."""
         user_or_404(account_id, reader_of(request))
         return FeedResponse([])
 
@@ -67,7 +67,7 @@ class PreferencesView(ClientView):
     """The caller's preferences."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the site's defaults, and the caller's choice of who may quote."""
+        """Return the site's defaults, and who may quote."""
         return FeedResponse(
             {
                 "posting:default:visibility": "public",
@@ -93,7 +93,7 @@ class DescriptionView(OpenView):
     """The site's long description."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the description as HTML. Its time is not stored."""
+        """Return HTML. Its time is not stored."""
         return FeedResponse({"updated_at": None, "content": html.simple(site.current().description)})
 
 
@@ -135,7 +135,7 @@ class DismissedView(ClientView):
     """The dismissal of the announcement."""
 
     def post(self, request: Request, announcement_id: str) -> HttpResponse:
-        """Mark it as read. Raises NotFound for any other announcement."""
+        """Mark it as read. Raises NotFound for another one."""
         reader, news = caller_of(request), site.current().news
         if not news or _number(announcing.mark(news)) != announcement_id:
             raise exceptions.NotFound
@@ -148,7 +148,7 @@ class TrendingTagsView(OpenView):
     """Popular hashtags."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List the week's most used hashtags with their uses per day, newest day first."""
+        """List the week's top hashtags, with uses per day, newest day first."""
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         reader = reader_of(request)
         found = trends(reader)[_part(request, 10)]
@@ -178,7 +178,7 @@ def _part(request: Request, most: int) -> slice:
 
 
 class Suggestion(msgspec.Struct):
-    """A user whom the caller may want to follow."""
+    """A user to follow."""
 
     source: str
     sources: Sequence[str]

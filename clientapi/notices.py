@@ -1,8 +1,7 @@
 """Mastodon's notifications: one per act.
 
-Kinds that Mastodon does not have are left out (live sessions, accepted requests, messages of moderators), so pages may
-be short. notifications.ungrouped reads the acts and bounds the work. See docs/decisions.md: Apps list acts, pages list
-entries.
+Kinds unknown to Mastodon are left out (live sessions, accepted requests, messages of moderators), so pages may be
+short. See docs/decisions.md: Apps list acts, pages list entries.
 """
 
 from collections.abc import Collection

@@ -30,7 +30,7 @@ class NotificationsView(ClientView):
     """The caller's notifications."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List acts of others that concern the caller, newest first. Nothing is marked as read."""
+        """List them, newest first. Marks nothing as read."""
         reader, params = caller_of(request), Params(request)
         page = notices.page(reader, wanted(params, default=PEOPLE, most=MOST_PEOPLE), _chosen(params))
         shown = notices.presented(page.acts, reader)
@@ -78,7 +78,7 @@ class ClearView(ClientView):
     """All of the caller's notifications."""
 
     def post(self, request: Request) -> HttpResponse:
-        """Delete all except messages of moderators, which apps are not shown. If there are many, a worker continues."""
+        """Delete all except messages of moderators, which apps do not show. A worker continues if there are many."""
         reader = caller_of(request)
         rest = actions.put_away(user=reader)
         if rest is not None:
@@ -101,7 +101,7 @@ class GroupsView(ClientView):
     """The caller's grouped notifications."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List groups, newest first. Nothing is marked as read."""
+        """List them, newest first. Marks nothing as read."""
         reader, params = caller_of(request), Params(request)
         asked = wanted(params, default=PEOPLE, most=MOST_PEOPLE)
         grouped = _grouped(params)
@@ -198,7 +198,7 @@ class MarkersView(ClientView):
         return FeedResponse({name: mark for name, mark in _markers(caller_of(request)).items() if name in asked})
 
     def post(self, request: Request) -> HttpResponse:
-        """Set the reading position of home, and the read mark of notifications."""
+        """Set home's reading position, and the read mark of notifications."""
         reader, params = caller_of(request), Params(request)
         named: dict[str, int] = {
             name: number for name in ("home", "notifications") if (number := params.part(name).id("last_read_id"))

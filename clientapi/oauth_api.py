@@ -1,4 +1,4 @@
-"""OAuth over HTTP: registering apps, getting and revoking tokens."""
+"""OAuth over HTTP."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -79,7 +79,7 @@ class AppsView(OpenView):
     authentication_classes: Sequence[Any] = []
 
     def post(self, request: Request) -> HttpResponse:
-        """Register an app. Its secret is shown only here. Raises Throttled."""
+        """Register an app. The secret is shown only here. Raises Throttled."""
         wait = rates.hit("app_network", rates.network(rates.address(request._request)))
         if wait is not None:
             raise exceptions.Throttled(wait)
@@ -110,7 +110,7 @@ class OwnAppView(OpenView):
 
 
 class OAuthView(OpenView, OAuthLibMixin):  # type: ignore[misc]  # without types
-    """A call authenticated by an app's id and secret: in a form, JSON or Basic."""
+    """Authenticated by the app's id and secret, in a form, JSON or Basic."""
 
     authentication_classes: Sequence[Any] = []
 
@@ -131,7 +131,7 @@ class TokenView(OAuthView):
     """Tokens of apps."""
 
     def post(self, request: Request) -> HttpResponse:
-        """Return a token for a code, or a token without a user for the app's secret."""
+        """Return a token for a code, or without a user for the app's secret."""
         if Params(request).text("grant_type", most=PARAMETER_LENGTH) not in GRANTS:
             return self._answer(b'{"error":"unsupported_grant_type"}', 400)
         with transaction.atomic():
@@ -148,7 +148,7 @@ class RevokeView(OAuthView):
     """Revoking tokens."""
 
     def post(self, request: Request) -> HttpResponse:
-        """Revoke a token of the app. An unknown token changes nothing."""
+        """Revoke the app's token. An unknown one changes nothing."""
         _headers, body, status = self.get_oauthlib_core().server.create_revocation_response(*self._asked(request))
         return self._answer(body, status)
 
@@ -156,7 +156,7 @@ class RevokeView(OAuthView):
 @csrf_exempt
 @require_safe
 def metadata(request: HttpRequest) -> HttpResponse:
-    """OAuth's metadata (RFC 8414). Only over https, because clients refuse http addresses."""
+    """OAuth's metadata (RFC 8414). Https only: clients refuse http addresses."""
     if not request.is_secure():
         raise Http404
     site = settings.SITE_URL

@@ -1,8 +1,8 @@
-"""Pages by max_id, since_id and min_id in the query, with a Link header in the answer.
+"""Pages by max_id, since_id and min_id, with a Link header.
 
-`max_id` goes down, exclusive, as the site's `last_id`. `since_id` cuts this page off at an id. `min_id` goes up: the
-entries directly above it. In the Link, `next` comes first, because some clients read no further. It is there whenever
-something may follow, even after a short or empty page: the work for a page is bounded.
+`max_id` goes down, exclusive, like the site's `last_id`. `since_id` cuts this page off. `min_id` goes up: the entries
+directly above it. In the Link `next` is first, because some clients read no further. It is there whenever something may
+follow, also after a short or empty page, because the work for a page is bounded.
 """
 
 from dataclasses import dataclass
@@ -44,16 +44,14 @@ class Wanted:
     def beside(
         self, newest: int | None, oldest: int | None, last: int | None, has_more: bool
     ) -> tuple[int | None, int | None]:
-        """The Link's ids of `next` and `prev`. `newest` and `oldest` are the ends of the page; `last` is the last id
-        checked.
-        """
+        """The Link's ids `next` and `prev`. `last` is the last id checked."""
         if self.min_id is not None:
             return (oldest if oldest is not None else self.min_id + 1), last
         return (last if has_more else None), newest
 
 
 def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> Wanted:
-    """The page that the request asks for, with at most `most` entries. Raises InvalidError and Problem."""
+    """Raises InvalidError and Problem."""
     limit = params.number("limit", least=1, most=10**9, default=default) or default
     return Wanted(min(limit, most), params.id("max_id"), *(params.cursor(name) for name in ABOVE))
 
@@ -66,9 +64,8 @@ def answer(
     prev_id: object = None,
     headers: dict[str, str] | None = None,
 ) -> FeedResponse:
-    """A page with its Link header. `next_id`: where something may follow. `prev_id`: the first entry.
-
-    Without `prev_id`, `prev` repeats the request's lower bound, so the client looks there again.
+    """A page with a Link header. `next_id`: where something may follow. `prev_id`: the first entry; if None, `prev`
+    repeats the request's lower bound.
     """
     links = []
     if prev_id is None:

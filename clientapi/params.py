@@ -1,9 +1,9 @@
-"""The parameters of a request: query and body together, as Mastodon reads them.
+"""Query and body of a request together, as Mastodon reads them.
 
 Names nest as in Rails: `media_ids[]` is a list, `source[privacy]` an object, `keywords_attributes[][keyword]` or
-`keywords_attributes[0][keyword]` a list of objects. JSON has lists and objects; names with brackets work there too.
-Blank means not sent: an empty text, list or object, and empty texts in a list. Unknown names are ignored, because apps
-send fields of other servers. Unreadable brackets and wrong values are refused.
+`keywords_attributes[0][keyword]` a list of objects. This also works in JSON, beside real lists and objects. Blank means
+not sent: empty texts, lists and objects, and empty texts in lists. Unknown names are ignored, because apps send fields
+of other servers. Unreadable brackets and wrong values are refused.
 """
 
 import re
@@ -64,13 +64,13 @@ class Params:
         return _is_blank(self._value(name))
 
     def refuse_unread(self) -> None:
-        """Raise InvalidError for lists and objects that nobody has read, instead of losing them silently."""
+        """Raise InvalidError for unread lists and objects instead of losing them."""
         for name, value in self._fields.items():
             if isinstance(value, list | dict) and name not in self._read and not _is_blank(value):
                 raise InvalidError(f"Validation failed: {name[:64]} is not known here")
 
     def text(self, name: str, *, most: int, default: str = "") -> str:
-        """A text of at most `most` characters. Raises InvalidError."""
+        """At most `most` characters. Raises InvalidError."""
         value = self._value(name)
         if value is None:
             return default
@@ -119,11 +119,11 @@ class Params:
         return _id(name, value)
 
     def cursor(self, name: str) -> int | None:
-        """The id above which a page begins; 0 is the beginning. Raises Problem for a wrong one."""
+        """As `id`, but 0 is the beginning."""
         return 0 if str(self._value(name)) == "0" else self.id(name)
 
     def ids(self, name: str, *, most: int) -> list[int]:
-        """A list of distinct ids. Raises Problem and InvalidError."""
+        """Distinct ids. Raises Problem and InvalidError."""
         found = list(dict.fromkeys(_id(name, value) for value in self.several(name)))
         if len(found) > most:
             raise InvalidError(f"Validation failed: at most {most} of {name}")
@@ -137,7 +137,7 @@ class Params:
         return values
 
     def several(self, name: str) -> list[Any]:
-        """A list without blank texts. A single value becomes a list."""
+        """A list without blank texts. One value becomes a list."""
         value = self._value(name)
         if isinstance(value, dict):
             value = list(value.values())
@@ -192,7 +192,7 @@ def _nested(given: QueryDict) -> dict[str, Any]:
 
 
 def _spelled_out(given: Any) -> Any:
-    """Turn bracketed names in JSON into objects and lists. Both spellings of a list are joined."""
+    """Resolve bracketed names in JSON."""
     if isinstance(given, list):
         return [_spelled_out(one) for one in given]
     if not isinstance(given, dict):

@@ -1,8 +1,8 @@
-"""The accounts on a page: senders, mentioned people, and lists of people. One statement per page.
+"""Accounts of senders, mentioned people and lists of people. One statement per page.
 
-Each process caches counts of posts for some minutes, and senders' accounts for `FRESH_SECONDS` while their items show
-the same name and picture. So a page may need no statement, and bio, banner and counts in a status may be half a minute
-old. Which items a reader sees never lags.
+Each process caches counts of posts for minutes, and senders' accounts for `FRESH_SECONDS` while their items show the
+same name and picture. So a page may need no statement, and bio, banner and counts may be half a minute old. Which items
+a reader sees never lags.
 """
 
 import threading
@@ -59,14 +59,14 @@ BY_ID_AND_NAME = f"""
 
 
 class PostCounts:
-    """Numbers of posts per user, cached by this process for `KEPT_SECONDS`."""
+    """Posts per user, cached for `KEPT_SECONDS`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[int, tuple[int, float]] = {}
 
     def of(self, ids: Collection[int]) -> dict[int, int]:
-        """The number of posts of each user, by id. One statement counts those not cached."""
+        """One statement counts those not cached."""
         now = time.monotonic()
         found = {}
         missing = []
@@ -95,11 +95,7 @@ post_counts = PostCounts()
 
 
 class Senders:
-    """Accounts of senders, cached by this process for `FRESH_SECONDS`.
-
-    An item has its sender's current name and picture. If the cached ones differ, the account is read again. The rest of
-    an account may lag.
-    """
+    """Accounts of senders, cached for `FRESH_SECONDS` while their items show the same name and picture."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -149,7 +145,7 @@ class People:
         return self._by_name
 
     def without(self, names: Collection[str]) -> "People":
-        """The people except these names, which the reader may not know of."""
+        """For a reader who may not know of these names."""
         some = People(self.by_id)
         some._by_name = {name: account for name, account in self.by_name.items() if name not in names}
         return some
@@ -161,7 +157,7 @@ def _accounts(facts: Sequence[Facts]) -> dict[str, Account]:
 
 
 def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | AnonymousUser) -> People:
-    """The accounts of these senders, whom the reader sees, and of those of these names that the reader may know of."""
+    """The accounts of these senders, and of those names that the reader may know of."""
     found = known_senders.of(senders)
     missing = {sender_id: sender for sender_id, sender in senders.items() if sender_id not in found}
     named = [name for name in names if is_username(name)]
@@ -178,12 +174,12 @@ def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | A
 
 
 def accounts_by_id(ids: Collection[str]) -> dict[str, Account]:
-    """Accounts by id. The caller has checked that the reader may know of them."""
+    """The caller checks that the reader may know of them."""
     return _accounts(fetch(BY_ID, {"ids": id_array(map(int, ids))}, into=Facts._make)) if ids else {}
 
 
 def accounts_of(users: Iterable[User]) -> list[Account]:
-    """The accounts of loaded users, in the same order."""
+    """The accounts of loaded users, in order."""
     users = list(users)
     found = _accounts([Facts.of(user) for user in users])
     return [found[str(user.pk)] for user in users]
@@ -199,7 +195,7 @@ def people_answer(request: Request, owner_id: int, listed: Listed, reader: User 
 def found_people(
     owner_id: int, listed: Listed, reader: User | AnonymousUser, asked: Wanted
 ) -> tuple[list[User], int | None, int | None]:
-    """The requested page of people, by the ids of the relations, and the ids of the Link."""
+    """The page, and the ids of its Link."""
     page = people_page(
         owner_id,
         listed,

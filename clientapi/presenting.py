@@ -1,7 +1,7 @@
-"""Items as statuses: converts the bodies that the site's own reads return.
+"""Items as statuses.
 
-A page of any length needs one statement for its accounts (clientapi.people), one for the senders of replied-to items if
-it has replies, and one for the reader's filters if one matches.
+A page needs one statement for its accounts (clientapi.people), one for senders of replied-to items if there are
+replies, and one for the reader's filters if one matches.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ Reader = User | AnonymousUser
 
 
 class Words(NamedTuple):
-    """The texts of an item, from its parsed content."""
+    """The texts of an item."""
 
     title: str
     url: str
@@ -65,7 +65,7 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, item: ItemBody) -> "Words":
-        """The words of this item. Short ones are cached."""
+        """Short ones are cached."""
         content = bytes(item.content)
         return (_kept_words if len(content) <= html.KEPT_LENGTH else _words)(item.title, content)
 
@@ -95,7 +95,7 @@ def _facts(item_id: str, created_at: datetime, modified_at: datetime, is_edited:
 
 
 class Presenter:
-    """The shared part of a page of items: accounts, senders of replied-to items, and filters."""
+    """What a page's items share: accounts, senders of replied-to items, filters."""
 
     def __init__(self, items: Sequence[ItemBody], reader: Reader, pinned: Collection[str] | None = None) -> None:
         quoted = [item.shown.quote.item for item in items if item.shown.quote]
@@ -111,15 +111,15 @@ class Presenter:
         self.quotable: Collection[str] = _quotable((one for one in every if one.repost_of is None), reader)
 
     def names(self, item: ItemBody) -> dict[str, str]:
-        """The ids of known accounts that an item mentions, by name."""
+        """Ids of known accounts that an item mentions."""
         known = self.people.by_name
         said = (item.shown, item.shown.quote.item if item.shown.quote else None)
         names = (name for one in said if one for name in self.said[one.id].rendered.names)
         return {name: known[name].id for name in names if name in known}
 
     def seen_by(self, hidden: Collection[str], answered: Mapping[str, str], quotable: Collection[str]) -> "Presenter":
-        """The presenter for readers who may not know of the names in `hidden`. `answered`: visible replied-to items
-        with their senders. `quotable`: ids of items that they may quote.
+        """The presenter for readers who may not know of `hidden` names. `answered`: visible replied-to items and their
+        senders. `quotable`: ids of items that they may quote.
         """
         other = copy(self)
         other.people = self.people.without(hidden) if hidden else self.people
@@ -128,7 +128,7 @@ class Presenter:
         return other
 
     def status(self, item: ItemBody) -> Status:
-        """The status of an item. A repost includes its original."""
+        """A repost includes its original."""
         original = item.repost_of
         if original is None:
             return self._status(item, item, None)
@@ -271,9 +271,7 @@ def _filters(items: Iterable[ItemBody], reader: Reader) -> dict[str, Listed]:
 
 
 def statuses(items: Sequence[ItemBody], reader: Reader, *, pinned: Collection[str] | None = None) -> list[Status]:
-    """The statuses of items that the reader sees, in their order. `pinned`: ids of the reader's pins, if statuses shall
-    say whether they are pinned.
-    """
+    """Statuses of visible items. `pinned`: ids of the reader's pins, if statuses shall name them."""
     if not items:
         return []
     presenter = Presenter(items, reader, pinned)

@@ -27,7 +27,7 @@ CATEGORIES = frozenset({"spam", "legal", "violation", "other"})
 
 
 class ReportBody(msgspec.Struct):
-    """A report as its author sees it, without the outcome."""
+    """Without the outcome."""
 
     id: str
     action_taken: bool
@@ -47,7 +47,7 @@ class ReportsView(ClientView):
     rates: Mapping[str, str] = {"POST": "report"}
 
     def post(self, request: Request) -> HttpResponse:
-        """Report statuses of one account to the moderators. Each counts as a report. Repeating changes nothing."""
+        """Report statuses of one account. Each counts as a report. Repeating changes nothing."""
         reporter, params = caller_of(request), Params(request)
         account = params.id("account_id")
         target = user_or_404(str(account or ""), reporter)

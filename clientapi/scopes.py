@@ -1,7 +1,6 @@
-"""Scopes of tokens: what each allows, in words, and which address needs which.
+"""Scopes of tokens: what each allows, and which address needs which.
 
-`NEEDS` lists all addresses of the API, Mastodon's and the site's own. No app may use an address that is missing there
-(tests/clientapi/test_scopes.py checks all).
+`NEEDS` has all addresses of the API. Apps cannot use others (tests/clientapi/test_scopes.py).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -55,23 +54,23 @@ def parsed(text: str) -> list[str]:
 
 
 def known(text: str) -> list[str]:
-    """Distinct scopes in a text that this site has. Apps also name those of other servers."""
+    """Distinct known scopes. Apps also name other servers'."""
     return [scope for scope in parsed(text) if scope in WORDS]
 
 
 def reduced(text: str) -> str:
-    """The text without unknown scopes. A text of only unknown scopes stays, and is refused later."""
+    """Drop unknown scopes. If all are unknown, keep them, to be refused later."""
     return " ".join(known(text)) or text
 
 
 def covers(held: Collection[str], scope: str) -> bool:
-    """Whether these scopes include another. `read` includes all `read:…`."""
+    """`read` includes all `read:…`."""
     kind, _separator, part = scope.partition(":")
     return scope in held or kind in held or ("follow" in held and part in FOLLOWS)
 
 
 def are_within(asked: Iterable[str], held: Collection[str]) -> bool:
-    """Whether each scope is known and included in `held`."""
+    """Whether all are known and within `held`."""
     return all(scope in WORDS and covers(held, scope) for scope in asked)
 
 
@@ -83,7 +82,7 @@ class Scopes(BaseScopes):  # type: ignore[misc]  # without types
         return WORDS
 
     def get_available_scopes(self, application: Any = None, request: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Scopes that an app may ask for: those it registered with, and their parts."""
+        """The app's registered scopes, and their parts."""
         held = parsed(application.scopes) if application is not None else WORDS
         return [scope for scope in WORDS if covers(held, scope)]
 
@@ -98,9 +97,9 @@ ANY = ""
 
 
 class Need(NamedTuple):
-    """The scopes needed to read from an address and to write to it. None: no token opens it.
+    """Scopes to read an address and to write to it. None: no token opens it.
 
-    If `open_to_strangers`, a token without the read scope is answered like a stranger.
+    If `open_to_strangers`, a token without the read scope counts as a stranger.
     """
 
     read: str | None = None
@@ -337,7 +336,7 @@ PROFILE = ("profile", "read", "read:accounts")
 
 
 def opens(held: Collection[str], route: str, *, is_reading: bool) -> bool:
-    """Whether a token with these scopes may use this route."""
+    """Whether these scopes open a route."""
     need = NEEDS.get(route, NONE)
     scope = need.read if is_reading else need.write
     if scope is None:
@@ -348,5 +347,5 @@ def opens(held: Collection[str], route: str, *, is_reading: bool) -> bool:
 
 
 def opens_to_strangers(route: str) -> bool:
-    """Whether a token without the needed scope is answered here like a stranger."""
+    """Whether a token without the scope counts as a stranger here."""
     return NEEDS.get(route, NONE).open_to_strangers

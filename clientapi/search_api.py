@@ -47,7 +47,7 @@ class SearchView(OpenView):
     rates: Mapping[str, str] = {"GET": "search"}
 
     def get(self, request: Request) -> HttpResponse:
-        """Find accounts, statuses and hashtags. An address of this site returns what it shows."""
+        """Find accounts, statuses and hashtags. For an address of this site, what it shows."""
         reader, params = reader_of(request), Params(request)
         text = params.text("q", most=QUERY_LENGTH * 2).strip()[:QUERY_LENGTH]
         kind = params.choice("type", KINDS)
@@ -74,7 +74,7 @@ def _only(found: Found, kind: str) -> Found:
 
 
 def people_found(text: str, reader: Reader, count: int) -> list[User]:
-    """Users with a matching name. `@name@domain` finds nobody if the domain is another site's."""
+    """`@name@domain` of another site finds nobody."""
     if "@" in text:
         name = name_of(text)
         if not name:
@@ -86,7 +86,7 @@ def people_found(text: str, reader: Reader, count: int) -> list[User]:
 
 
 def tags_found(text: str, reader: Reader, count: int) -> list[str]:
-    """Popular hashtags with this beginning, and the tag itself if the reader sees a status with it."""
+    """Popular hashtags with this beginning, and the tag itself if the reader sees it in use."""
     tag = canonical_tag(text.removeprefix("#"))
     if tag is None:
         return []
@@ -97,7 +97,7 @@ def tags_found(text: str, reader: Reader, count: int) -> list[str]:
 
 
 def led_to(address: str, reader: Reader) -> Found:
-    """The account, status or hashtag at an address of this site. Other sites are never asked."""
+    """What an address of this site shows. Other sites are never asked."""
     found, path = Found([], [], []), own_path(address)
     if path.startswith("/@"):
         user = visible_user(path.removeprefix("/@").partition("/")[0], reader)
@@ -111,12 +111,12 @@ def led_to(address: str, reader: Reader) -> Found:
 
 
 class AccountSearchView(ClientView):
-    """A search for accounts, to complete a typed name."""
+    """A search that completes a typed name."""
 
     rates: Mapping[str, str] = {"GET": "search"}
 
     def get(self, request: Request) -> HttpResponse:
-        """List matching accounts. `following`: only those that the caller follows."""
+        """List matching accounts. `following`: only followed ones."""
         reader, params = caller_of(request), Params(request)
         text = params.text("q", most=QUERY_LENGTH * 2).strip()[:QUERY_LENGTH]
         limit = min(params.number("limit", least=1, most=10**9, default=40) or 40, 80)

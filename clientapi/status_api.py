@@ -1,4 +1,4 @@
-"""Statuses over HTTP: writing, reading, changing, and acting on them."""
+"""Statuses over HTTP."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -41,7 +41,7 @@ NOT_YOURS = "This action is not allowed"
 
 
 def one_status(item_id: int, reader: Reader) -> Status:
-    """The status of an item that the reader has just acted on. Raises NotFound if it is gone."""
+    """A status just acted on. Raises NotFound if it is gone."""
     pinned = pinned_ids(reader) if isinstance(reader, User) else None
     found = statuses(hydrate([item_id], reader), reader, pinned=pinned)
     if not found:
@@ -50,7 +50,7 @@ def one_status(item_id: int, reader: Reader) -> Status:
 
 
 def own_or_404(text: str, user: User) -> Item:
-    """The user's own item. Raises NotFound if invisible, and Problem if another's."""
+    """Raises NotFound if invisible, and Problem if not the user's."""
     item = item_or_404(text, user)
     if item.sender_id != user.pk:
         raise Problem(403, NOT_YOURS)
@@ -86,8 +86,8 @@ def _quotable_by(params: Params) -> str | None:
 
 
 def _answered(params: Params, text: str, sender: User) -> Item | None:
-    """The replied-to item. A reply to a private mention is for the same people, so its text must mention exactly these,
-    or InvalidError is raised. Raises Http404.
+    """A reply to a private mention is for the same people, so its text must mention exactly these. Raises InvalidError
+    and Http404.
     """
     answered = params.id("in_reply_to_id")
     item = item_or_404(str(answered), sender) if answered else None
@@ -120,13 +120,13 @@ class StatusesView(OpenView):
     rates: Mapping[str, str] = {"POST": "publish"}
 
     def get(self, request: Request) -> HttpResponse:
-        """Return those of these statuses that the caller may see."""
+        """Return the visible ones."""
         reader = reader_of(request)
         ids = Params(request).ids("id", most=MOST_STATUSES)
         return FeedResponse(statuses(verified(ids, reader), reader))
 
     def post(self, request: Request) -> HttpResponse:
-        """Publish. When this answers, the status is in every follower's home."""
+        """Publish. When this answers, every follower's home has the status."""
         sender, params = _signed_in(request), Params(request)
         _refuse_what_is_not_offered(params)
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
@@ -163,7 +163,7 @@ class StatusView(OpenView):
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """Return the status. The view is remembered for a while."""
+        """Return it, and remember the view for a while."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader)
         pinned = pinned_ids(reader) if item.sender.id == str(reader.pk) and isinstance(reader, User) else None
@@ -172,7 +172,7 @@ class StatusView(OpenView):
         return response
 
     def put(self, request: Request, status_id: str) -> HttpResponse:
-        """Change the content of the caller's status, the order of its pictures, and their descriptions."""
+        """Change the caller's status, including order and descriptions of pictures."""
         user = _signed_in(request)
         item, params = own_or_404(status_id, user), Params(request)
         _refuse_what_is_not_offered(params)
@@ -192,7 +192,7 @@ class StatusView(OpenView):
         return FeedResponse(one_status(item.pk, user))
 
     def delete(self, request: Request, status_id: str) -> HttpResponse:
-        """Delete the caller's status. The answer has its text, so that it can be rewritten."""
+        """Delete the caller's status. The answer has its text, for rewriting."""
         user = _signed_in(request)
         item = own_or_404(status_id, user)
         status = one_status(item.pk, user)
@@ -253,7 +253,7 @@ class HistoryView(OpenView):
     """The versions of a status."""
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """List all versions, oldest first, the current one last."""
+        """List all versions, oldest first."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader).shown
         now = Version(item.title, item.content_fields, item.modified_at)
@@ -290,10 +290,10 @@ class RebloggedByView(FavouritedByView):
 
 # --- Quotes ----------------------------------------------------------------------------------------------
 class RevokeView(ClientView):
-    """One quote of the caller's status, over HTTP."""
+    """A quote of the caller's status."""
 
     def post(self, request: Request, status_id: str, quote_id: str) -> HttpResponse:
-        """Take it off the status; the quote as it is then, which shows the status no more."""
+        """Detach it. Return the quote without the status."""
         user = caller_of(request)
         quote = quote_or_404(quote_id, user, status_id)
         actions.revoke_quote(quote=quote)
@@ -304,12 +304,12 @@ class RevokeView(ClientView):
 
 
 class PolicyView(ClientView):
-    """The choice who may quote one's own status, over HTTP."""
+    """Who may quote the caller's status."""
 
     takes_bodies = frozenset({"PUT"})
 
     def put(self, request: Request, status_id: str) -> HttpResponse:
-        """Choose who may quote the status from now on."""
+        """Choose who may quote it from now on."""
         user, params = caller_of(request), Params(request)
         item, quotable_by = own_or_404(status_id, user), _quotable_by(params)
         if quotable_by is None:
@@ -323,14 +323,14 @@ class PolicyView(ClientView):
 
 # --- Acts ------------------------------------------------------------------------------------------------
 class ActView(ClientView):
-    """An act of the caller on a status that they may see. Again changes nothing."""
+    """An act on a visible status. Repeating changes nothing."""
 
     def act(self, user: User, item: Item, params: Params) -> int:
-        """Act; the id of the item that the answer shows."""
+        """Return the id of the item to show."""
         raise NotImplementedError
 
     def post(self, request: Request, status_id: str) -> HttpResponse:
-        """Act, and show the status as it is then."""
+        """Act, and return the status."""
         user = caller_of(request)
         shown = self.act(user, item_or_404(status_id, user), Params(request))
         return FeedResponse(one_status(shown, user))
@@ -340,7 +340,7 @@ class FavouriteView(ActView):
     """A like."""
 
     def act(self, user: User, item: Item, params: Params) -> int:
-        """Like the item, or of a repost its original."""
+        """Like the item, or a repost's original."""
         actions.like(user=user, item=item)
         return item.pk
 
@@ -349,7 +349,7 @@ class BookmarkView(ActView):
     """A bookmark."""
 
     def act(self, user: User, item: Item, params: Params) -> int:
-        """Keep the item for later, or of a repost its original."""
+        """Bookmark the item, or a repost's original."""
         actions.bookmark(user=user, item=item)
         return item.pk
 
@@ -360,7 +360,7 @@ class ReblogView(ActView):
     rates: Mapping[str, str] = {"POST": "publish"}
 
     def act(self, user: User, item: Item, params: Params) -> int:
-        """Repost the item. Reposts have no visibility of their own."""
+        """Repost. Reposts have no visibility of their own."""
         if params.text("visibility", most=20) not in ("", "public"):
             raise InvalidError(f"Validation failed: A visibility of a repost {NOT_OFFERED}")
         try:
@@ -374,7 +374,7 @@ class PinView(ActView):
     """A pin on the caller's profile."""
 
     def act(self, user: User, item: Item, params: Params) -> int:
-        """Show one's own public post first on one's profile."""
+        """Pin the caller's public post."""
         if item.sender_id != user.pk:
             raise InvalidError("Validation failed: Someone else's post cannot be pinned")
         try:
@@ -387,10 +387,10 @@ class PinView(ActView):
 
 
 class UnpinView(ActView):
-    """The end of a pin."""
+    """Unpin."""
 
     def act(self, user: User, item: Item, params: Params) -> int:
-        """Pin the post no more."""
+        """Unpin the post."""
         if item.sender_id != user.pk:
             raise InvalidError("Validation failed: Someone else's post is not pinned")
         unpin(item_id=item.pk)
@@ -398,12 +398,12 @@ class UnpinView(ActView):
 
 
 class UndoView(ClientView):
-    """The end of an act of the caller, though they may not see the status any more."""
+    """Undo an act, even on a status that is no longer visible."""
 
     undo: Callable[[User, Item], bool]
 
     def post(self, request: Request, status_id: str) -> HttpResponse:
-        """End it, and show the status as far as the caller may see it."""
+        """Undo it, and return the status if visible."""
         user = caller_of(request)
         item = take_back_or_404(status_id, user, lambda item: type(self).undo(user, item))
         shown: list[ItemBody] = verified([item.repost_of_id or item.pk], user)
@@ -413,27 +413,27 @@ class UndoView(ClientView):
 
 
 class UnfavouriteView(UndoView):
-    """A like that is taken back."""
+    """Unlike."""
 
     undo = staticmethod(lambda user, item: actions.unlike(user=user, item=item))
 
 
 class UnbookmarkView(UndoView):
-    """A bookmark that is removed."""
+    """Remove a bookmark."""
 
     undo = staticmethod(lambda user, item: actions.remove_bookmark(user=user, item=item))
 
 
 class UnreblogView(UndoView):
-    """A repost that is taken back."""
+    """Undo a repost."""
 
     undo = staticmethod(lambda user, item: actions.undo_repost(sender=user, item=item))
 
 
 class MuteView(ClientView):
-    """Conversations that are muted, which the site does not have."""
+    """Muting conversations, which the site does not offer."""
 
     def post(self, request: Request, status_id: str) -> HttpResponse:
-        """422, of a status that the caller may see."""
+        """Answer 422 if the status is visible."""
         item_or_404(status_id, caller_of(request))
         raise InvalidError(f"Muting a conversation {NOT_OFFERED}")

@@ -1,10 +1,9 @@
-"""Events for open connections of Mastodon's clients: server-sent events, or WebSocket messages.
+"""Events for Mastodon's clients, as server-sent events or WebSocket messages.
 
-A batch finds the hearers of its items (stream.news for homes, stream.watching for the rest), reads each item once, and
-asks once for the hearers' marks, blocks and filters. Hearers with equal statuses get the same bytes.
-
-The protocol cannot say that events may be missing. Then connections end, and clients ask when they return. See
-docs/decisions.md: Apps hear the same bytes.
+A batch finds its hearers (stream.news for homes, stream.watching for the rest), reads each item once, and asks once for
+the hearers' marks, blocks and filters. Hearers with equal statuses get the same bytes. The protocol cannot say that
+events may be missing, so connections end then, and clients ask when they return. See docs/decisions.md: Apps hear the
+same bytes.
 """
 
 from collections import OrderedDict
@@ -113,7 +112,7 @@ UNMARKED: Marks = (False, False, False)
 
 
 class Told(NamedTuple):
-    """News of an item for a hearer, on one of their streams."""
+    """An item for one stream of a hearer."""
 
     place: int
     """Index of the event in the batch."""
@@ -135,7 +134,7 @@ def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) ->
 
 
 def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes:
-    """A comment in an event stream, or a message for no stream in a socket."""
+    """A comment, or in a socket a message for no stream."""
     if not hearer.is_socket:
         return HEARTBEAT
     return SOCKET_HEARTBEAT if quiet >= SOCKET_QUIET_SECONDS else b""
@@ -143,7 +142,7 @@ def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes
 
 # --- A batch -------------------------------------------------------------------------------------------
 def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Message]:
-    """The messages of a batch, in the order of its entries. Raises Django's database errors."""
+    """In the order of entries. Raises Django's database errors."""
     everyone = list(hearers)
     events = [
         (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
@@ -195,9 +194,7 @@ def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
 
 
 def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, str]]:
-    """The kind of news for each: those who see the item now hear of the item, those who only saw it before that it is
-    gone.
-    """
+    """Those who see the item now hear of it, others who saw it before that it is gone."""
     seen = UPDATE if isinstance(event, Published) else STATUS_UPDATE
     yield from ((one, seen) for one in now)
     if not isinstance(event, Published):
@@ -206,14 +203,14 @@ def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, s
 
 # --- Statuses ------------------------------------------------------------------------------------------
 class Inside(NamedTuple):
-    """A quote's state for a reader, and the reader's marks on the quoted item."""
+    """A quote's state for a reader, and their marks on the quoted item."""
 
     state: str
     marks: Marks = UNMARKED
 
 
 class Shape(NamedTuple):
-    """What a status depends on besides its item and filters. Readers with equal shapes get the same bytes."""
+    """What a status depends on besides item and filters. Equal shapes get the same bytes."""
 
     item: int
     marks: Marks = UNMARKED
@@ -226,14 +223,14 @@ class Shape(NamedTuple):
 
 
 class Payloads(NamedTuple):
-    """The statuses of a batch as JSON, by item and reader. Items deleted since are missing."""
+    """Statuses of a batch as JSON. Items deleted since are missing."""
 
     by_pair: dict[tuple[int, int], bytes]
     pictured: set[int]
     """Items with pictures."""
 
     def of(self, one: Told) -> bytes | None:
-        """The payload for a hearer, or None if their stream does not include it."""
+        """None if the stream does not include it."""
         if one.kind == DELETE:
             return str(one.item).encode()
         if one.stream.only_media and one.item not in self.pictured:
@@ -358,7 +355,7 @@ def _marked(item: ItemBody, did: Marks) -> ItemBody:
 def _hidden(
     pairs: Collection[tuple[int, int]], names: Mapping[int, Mapping[str, str]]
 ) -> dict[tuple[int, int], frozenset[str]]:
-    """By item and reader: mentioned names of accounts that block the reader."""
+    """By item and reader: mentioned accounts that block the reader."""
     asked = {(reader, int(user)) for item, reader in pairs for user in names[item].values()}
     if not asked:
         return {}
@@ -374,7 +371,7 @@ def _hidden(
 
 
 def _answered(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], Answered]:
-    """By item and reader: senders of the replied-to items that the reader sees, of the item and its quoted item."""
+    """By item and reader: senders of visible replied-to items, of the item and its quoted item."""
     parts = _parts(items)
     replies = {item_id: {part.reply_to for part in some if part.reply_to} for item_id, some in parts.items()}
     asked = {(reader, int(reply_to)) for item, reader in pairs for reply_to in replies[item]}
@@ -397,7 +394,7 @@ book = Book()
 def _met(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody], sees: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], list[Rule]]:
-    """By item and reader: the reader's filters that match the item. `sees`: who sees the quoted item."""
+    """By item and reader: matching filters. `sees`: who sees the quoted item."""
     versions = dict(fetch(FILTERING, {"readers": id_array({reader for _, reader in pairs})}))
     if not versions:
         return {}
@@ -439,13 +436,13 @@ def _personal(hearers: Sequence[Hearer], entries: Sequence[Entry]) -> Iterator[t
 
 
 class LastTold:
-    """The newest notification sent to each reader, for up to `KNOWN` readers. Used by one thread only."""
+    """Each reader's newest sent notification, for `KNOWN` readers. For one thread only."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[int, int] = OrderedDict()
 
     def after(self, reader: int, position: Position) -> int:
-        """The id above which notifications are new for an event at this position."""
+        """The id above which notifications are new at this position."""
         age = timedelta(milliseconds=position.milliseconds) - LATE - (ids.EPOCH - UNIX)
         return max(self._of.get(reader, 0), max(age // ids.MILLISECOND, 0) << ids.SEQUENCE_BITS)
 
@@ -463,7 +460,7 @@ last_told = LastTold()
 def _notified(
     place: int, position: Position, user_id: int, hearers: Sequence[Hearer]
 ) -> Iterator[tuple[int, Hearer, bytes]]:
-    """New notifications of a user. Of more than `NOTIFIED`, the oldest are not sent."""
+    """New notifications. Of more than `NOTIFIED`, the oldest are not sent."""
     listening = [(hearer, stream) for hearer in hearers for stream in hearer.streams if stream.has_notifications]
     reader = User.objects.active().filter(pk=user_id).first() if listening else None
     if reader is None:

@@ -1,6 +1,6 @@
-"""Streams of Mastodon's API, over HTTP and sockets: who may listen to what.
+"""Streams of Mastodon's API: who may listen to what.
 
-The stream process (feedsite.asgi) keeps the connection. Other processes redirect there.
+The stream process (feedsite.asgi) serves them. Other processes redirect there.
 """
 
 from functools import partial
@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StreamingView(ClientView):
-    """A stream. For a socket: the first stream, or none."""
+    """A stream, or for a socket the first one or none."""
 
     authentication_classes = (StreamAuthentication,)
 
@@ -72,7 +72,7 @@ def _once(request: Request, name: str) -> str:
 
 
 def _elsewhere(request: Request) -> HttpResponse:
-    """Redirect to the stream process. Raises OutageError if it has no port of its own."""
+    """Raises OutageError if the stream process has no port of its own."""
     if not settings.STREAM_PORT:
         raise OutageError
     host, _port = split_domain_port(request.get_host())

@@ -1,4 +1,4 @@
-"""The addresses of streams. Only the stream process serves them; others redirect there."""
+"""Addresses of streams. Only the stream process serves them; others redirect."""
 
 from django.urls import path
 

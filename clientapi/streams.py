@@ -1,4 +1,4 @@
-"""The streams of Mastodon's API, and what a connection listens to."""
+"""Streams of Mastodon's API."""
 
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ class ScopeError(Exception):
 
 
 class Stream(NamedTuple):
-    """One stream of a reader. `name` is its name in socket messages. Empty fields add nothing."""
+    """`name` is its name in socket messages. Empty fields add nothing."""
 
     name: tuple[str, ...]
     has_home: bool = False
@@ -47,7 +47,7 @@ class Stream(NamedTuple):
 
 
 class Hearer(NamedTuple):
-    """An open connection of a client: its reader and streams."""
+    """An open connection and its streams."""
 
     reader: int
     streams: tuple[Stream, ...]
@@ -55,9 +55,7 @@ class Hearer(NamedTuple):
 
 
 def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", list_id: str = "") -> Stream:
-    """The stream of this name. `held`: the token's scopes. Raises UnknownError and ScopeError, and Http404 for a list
-    of another reader.
-    """
+    """`held`: the token's scopes. Raises UnknownError, ScopeError, and Http404 for another reader's list."""
     if name not in SCOPES:
         raise UnknownError("Unknown stream type")
     if not covers(held, SCOPES[name]):
@@ -84,7 +82,7 @@ def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: st
 
 # --- The messages of a socket's client ------------------------------------------------------------------
 def heard(hearer: Hearer, message: Any, held: Collection[str]) -> Hearer:
-    """The hearer after the message `subscribe` or `unsubscribe`. Raises like `stream_of`."""
+    """Apply `subscribe` or `unsubscribe`. Raises like `stream_of`."""
     if not isinstance(message, dict) or message.get("type") not in ("subscribe", "unsubscribe"):
         raise UnknownError("Unknown message type")
     name, tag, list_id = (_text(message.get(field, "")) for field in ("stream", "tag", "list"))

@@ -1,4 +1,4 @@
-"""Hashtags over HTTP: one, and those that the caller follows."""
+"""Hashtags over HTTP."""
 
 from collections.abc import Sequence
 from functools import wraps
@@ -21,7 +21,7 @@ from web.rest import FeedResponse
 
 
 class TagEntity(msgspec.Struct):
-    """A hashtag. `history` is filled only for popular ones."""
+    """`history` is filled only for popular ones."""
 
     id: str
     name: str
@@ -37,7 +37,7 @@ def tags_of(tags: Sequence[str], reader: Reader) -> list[TagEntity]:
 
 
 def tag_or_404(text: str) -> str:
-    """The canonical form of a hashtag. Raises NotFound for other words."""
+    """The canonical form. Raises NotFound for an invalid one."""
     tag = canonical_tag(text.removeprefix("#"))
     if tag is None:
         raise exceptions.NotFound
@@ -48,7 +48,7 @@ class TagView(OpenView):
     """A hashtag."""
 
     def get(self, request: Request, tag: str) -> HttpResponse:
-        """Return the hashtag, and whether the caller follows it."""
+        """Return it, and whether the caller follows it."""
         return FeedResponse(tags_of([tag_or_404(tag)], reader_of(request))[0])
 
 
@@ -70,7 +70,7 @@ _of_apps, _of_the_site = FollowTagView.as_view(), FollowedTagView.as_view()
 
 @wraps(_of_the_site)
 def follow(request: HttpRequest, tag: str) -> HttpResponseBase:
-    """One address of two APIs. Mastodon's apps use POST, the site's own API PUT and DELETE."""
+    """One address of two APIs: apps use POST, the site's own API PUT and DELETE."""
     return (_of_apps if request.method == "POST" else _of_the_site)(request, tag=tag)
 
 
@@ -88,7 +88,7 @@ class FollowedTagsView(ClientView):
     """The hashtags that the caller follows."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List followed hashtags, newest follow first. The Link has ids of follows."""
+        """List them, newest first. The Link has ids of follows."""
         user, asked = caller_of(request), wanted(Params(request), default=TAGS, most=TAGS)
         page = followed_tags_page(
             user, last_id=asked.max_id, limit=asked.limit, since_id=asked.since_id or 0, min_id=asked.min_id

@@ -1,6 +1,6 @@
-"""The thread around an item: its ancestors up to the root, and its replies.
+"""The ancestors and replies of an item.
 
-One bounded statement finds the ids. Another reads those that the reader may see.
+One bounded statement finds the ids. Another reads the visible ones.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ THREAD = f"""
 
 
 def thread_of(item: ItemBody, reader: User | AnonymousUser) -> tuple[list[ItemBody], list[ItemBody]]:
-    """The items above, root first, and the items below, each reply after its parent."""
+    """Items above, root first, and below, each reply after its parent."""
     item_id = int(item.shown.id)
     rows = fetch(THREAD, {"item": item_id})
     below: defaultdict[int, list[int]] = defaultdict(list)

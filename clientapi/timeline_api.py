@@ -1,4 +1,4 @@
-"""Timelines over HTTP: home, lists, hashtags, and all public posts."""
+"""Timelines over HTTP."""
 
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -23,7 +23,7 @@ class HomeView(ClientView):
     """The caller's home."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List items of the caller and followed users, newest first."""
+        """List home, newest first."""
         reader = caller_of(request)
         page, sources = timelines.home(reader, wanted(Params(request)))
         headers = {"X-Feed-Source": ",".join(sources)}
@@ -43,10 +43,10 @@ class ListView(ClientView):
 
 
 class PublicView(OpenView):
-    """All public posts. The site is one server, so local is everything."""
+    """All public posts, which are all local."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List public posts, newest first. Nothing if only other servers' are asked for."""
+        """List them, newest first. Nothing if only remote ones are asked for."""
         reader, params = reader_of(request), Params(request)
         asked, only_media = wanted(params), params.flag("only_media")
         is_remote, _is_local = params.flag("remote"), params.flag("local")

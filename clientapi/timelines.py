@@ -1,8 +1,8 @@
-"""Pages of items by Mastodon's cursors, from the reads of the site's own pages.
+"""Pages of items by Mastodon's cursors.
 
 Down, `max_id` is the site's `last_id`. Up, `min_id` asks for the items directly above an id, exactly as the way down
-shows them. Home first finds how far up a page reaches (timeline.pull.around), without folded reposts. Then `home_page`
-reads that page. This search is bounded: the page may be short, and the next one continues above it.
+shows them. Home first finds how far up a page reaches (timeline.pull.around), without folded reposts, and then
+`home_page` reads it. The search is bounded: the page may be short, and the next one continues above it.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from web.hashtags import canonical_tag
 
 
 class Found(NamedTuple):
-    """Items, newest first, and the ids of the Link."""
+    """Items, newest first, and the Link's ids."""
 
     items: list[ItemBody]
     next_id: int | str | None
@@ -38,14 +38,14 @@ NONE = Found([], None, None)
 
 
 class Down(Protocol):
-    """A read of the site: the page below an id."""
+    """A page below an id."""
 
     def __call__(self, *, last_id: int | None, limit: int) -> ItemPage | Page:
         """The items below `last_id`, newest first."""
 
 
 def found(page: ItemPage | Page, asked: Wanted) -> Found:
-    """The page below an id, cut off at `since_id`."""
+    """Cut a page off at `since_id`."""
     above = asked.above
     items = [item for item in page.items if int(item.id) > above] if above else page.items
     is_cut = len(items) < len(page.items) or (page.last_id is not None and int(page.last_id) <= above)
@@ -55,7 +55,7 @@ def found(page: ItemPage | Page, asked: Wanted) -> Found:
 
 # --- Home and lists --------------------------------------------------------------------------------------
 def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[Found, list[str]]:
-    """The page of home or of a list, and its sources."""
+    """Home or a list, and its sources."""
     if asked.min_id is not None:
         page = page_above(reader, min_id=asked.min_id, max_id=asked.max_id, limit=asked.limit, list_id=list_id)
         lowest = page.items[-1].id if page.items else asked.min_id + 1
@@ -75,7 +75,7 @@ def home_page_of(reader: User, list_id: int) -> Down:
 
 # --- Other lists -----------------------------------------------------------------------------------------
 def listed(read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True) -> Found:
-    """A page of a list that can be read both ways, with only the items that `keep` accepts."""
+    """A page of a list that can be read both ways. `keep` filters it."""
     if asked.min_id is None:
         page = found(read(last_id=asked.max_id, limit=asked.limit), asked)
         return page._replace(items=[item for item in page.items if keep(item)])
@@ -107,7 +107,7 @@ class Kinds(NamedTuple):
     tag: str = ""
 
     def keeps(self, item: ItemBody) -> bool:
-        """Whether an item is one of them. Others are left out, so pages may be short."""
+        """Others are left out, so pages may be short."""
         if item.repost_of is not None:
             return self.with_reposts and not self.only_media
         return (self.with_replies or item.reply_to is None) and (bool(item.media) or not self.only_media)
@@ -128,9 +128,7 @@ def quotes(item: ItemBody, reader: Reader, asked: Wanted) -> Found:
 
 
 def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
-    """An account's pinned posts, newest pin first. The id of a pinned post is its place in this order. Any other id is
-    compared with the ids.
-    """
+    """Newest pin first. The id of a pinned post is a place in this order; another id is compared with ids."""
     every = pinned_items(owner, reader)
     places = {int(item.id): place for place, item in enumerate(every)}
     items = every
@@ -150,7 +148,7 @@ def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
 
 
 def kept(reader: User, kind: Kept, asked: Wanted) -> Found:
-    """The reader's bookmarks or likes. The Link has ids of bookmarks or likes."""
+    """Bookmarks or likes. The Link has their ids."""
     page = placed_page(
         reader, kind, last_id=asked.max_id, since_id=asked.since_id or 0, min_id=asked.min_id, limit=asked.limit
     )

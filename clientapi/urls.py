@@ -1,4 +1,4 @@
-"""The most used addresses of Mastodon's API. The others are in other_urls.py, after those of all other packages."""
+"""Mastodon's most used addresses. The others are in other_urls.py."""
 
 from django.urls import include, path
 

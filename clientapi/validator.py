@@ -1,4 +1,4 @@
-"""The site's rules for oauthlib: secrets, scopes and tokens of apps."""
+"""The site's OAuth rules for oauthlib."""
 
 import hashlib
 from typing import Any
@@ -21,18 +21,18 @@ OF_APP = 4
 
 
 def secret_digest(secret: str) -> str:
-    """The hash of an app's secret. A fast hash is enough, because secrets are long and random."""
+    """A fast hash is enough, because secrets are long and random."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
-    """django-oauth-toolkit's validator without refresh tokens: a token lives as long as it is used."""
+    """Without refresh tokens: a token lives as long as it is used."""
 
     def _check_secret(self, provided_secret: str, stored_secret: str) -> bool:
         return constant_time_compare(secret_digest(provided_secret), stored_secret)
 
     def _load_application(self, client_id: str, request: Any) -> Any:
-        """The app of this id. None for an id that PostgreSQL cannot store."""
+        """None for an id that PostgreSQL cannot store."""
         return None if client_id and "\0" in client_id else super()._load_application(client_id, request)
 
     def validate_scopes(self, client_id: str, scopes: Any, client: Any, *args: Any, **kwargs: Any) -> bool:
@@ -40,19 +40,17 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         return _are_within(scopes, client)
 
     def validate_user(self, *args: Any, **kwargs: Any) -> bool:
-        """Always False: the site accepts no passwords from apps."""
+        """Never: the site accepts no passwords from apps."""
         return False
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether the app may have a token for this code. Concurrent calls with one code wait for each other, and find
-        it gone. The caller opens the transaction.
-        """
+        """Concurrent calls with one code wait, and then find it gone. So the caller opens the transaction."""
         list(Grant.objects.select_for_update().filter(code=code, application=client).values_list("pk"))
         return bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
 
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
-        """Store the token's hash. The user's oldest tokens beyond `TOKEN_CAP` are revoked. An app has `OF_APP` tokens
-        without a user, which live for `OF_APP_LIFE` after their last use.
+        """Store the hash. Revoke the user's oldest tokens beyond `TOKEN_CAP`. An app has `OF_APP` tokens without a
+        user, for `OF_APP_LIFE` after their last use.
         """
         token.pop("refresh_token", None)
         is_of_app = request.grant_type == "client_credentials"
@@ -67,7 +65,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
             revoke_token(token_id=token_id)
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Revoke a token of the app and end its streams."""
+        """Revoke the app's token and end its streams."""
         held = AccessToken.objects.filter(token_checksum=digest_of(token), application=request.client)
         for token_id in held.values_list("pk", flat=True):
             revoke_token(token_id=token_id)

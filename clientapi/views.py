@@ -1,4 +1,4 @@
-"""The page where a user allows an app, and the page with a code to copy."""
+"""The page where a user allows an app, and the page with a code."""
 
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -46,9 +46,7 @@ READING = ("read", "profile", "push")
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def authorize(request: PageRequest, reader: User) -> HttpResponse:
-    """Ask the reader whether to allow an app, and take the answer. The form posts to the same address, so what is
-    allowed is what was shown.
-    """
+    """Ask the reader, and take the answer. The form posts to the same address, so what was shown is what is allowed."""
     core = OAuthLibMixin.get_oauthlib_core()
     if not _reduce(request):
         return _refused(request)
@@ -74,7 +72,7 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _reduce(request: PageRequest) -> bool:
-    """Drop unknown parameters and scopes from the address. Return False if a parameter is too long or has a NUL."""
+    """Drop unknown parameters and scopes. Return False if a parameter is too long or has a NUL."""
     asked = [(name, value) for name in ASKED for value in request.GET.getlist(name)]
     known = [(name, scopes.reduced(value) if name == "scope" else value) for name, value in asked]
     request.META["QUERY_STRING"] = urlencode(known)
@@ -82,8 +80,8 @@ def _reduce(request: PageRequest) -> bool:
 
 
 def _tell(request: PageRequest, reader: User, app: ClientApp, asked: list[str]) -> None:
-    """Tell the reader by a letter that a new app has access. The letter leaves out the app's name, which its developers
-    chose. The linked page shows it.
+    """Send a letter about a new app. It leaves out the name, which the app's developers chose. The linked page has
+    it.
     """
     if not AccessToken.objects.filter(user=reader, application=app).exists():
         changes = "yes" if any(not scope.startswith(READING) for scope in asked) else ""
@@ -120,8 +118,8 @@ def _source(address: str) -> str:
 
 
 def _refused(request: PageRequest) -> HttpResponse:
-    """The page for a refused request. It links nowhere: anyone can register an app, so a redirect without the reader's
-    consent would be open to abuse (RFC 9700, 4.11.2).
+    """Links nowhere: anyone can register an app, so a redirect without the reader's consent could be abused (RFC 9700,
+    4.11.2).
     """
     return show(request, "clientapi/refused.html", {"is_denied": False}, status=REFUSED)
 
