@@ -30,7 +30,7 @@ class RuntimeConfig(AppConfig):
 
 
 def check_names(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Warn of unknown variables that begin like the site's."""
+    """Warn of unknown variables."""
     from runtime import environment
 
     hint = "docs/settings.md lists all of them."

@@ -1,8 +1,8 @@
-"""Parses the address of a bucket: `s3://key:secret@host/bucket[?endpoint=…&public=…&region=…&style=…]`.
+"""Parses `s3://key:secret@host/bucket[?endpoint=…&public=…&region=…&style=…]`.
 
-A `/` in key or secret is written `%2F`. `endpoint` is the origin of the store's API if not `https://host`. `public` is
-the address from which browsers fetch files. `style` is `path` or `virtual`. settings.py imports this module: standard
-library only. See docs/decisions.md: Own code in place of a library.
+A `/` in key or secret is written `%2F`. `endpoint`: origin of the store's API if not `https://host`. `public`: the
+address of files for browsers. `style`: `path` or `virtual`. settings.py imports this module: standard library only. See
+docs/decisions.md: Own code in place of a library.
 """
 
 import re
@@ -38,7 +38,7 @@ class BucketAddress(NamedTuple):
 
 
 def parse(url: str) -> BucketAddress:
-    """Raises ValueError with what is wrong, but without any part of the secrets."""
+    """Raises ValueError. The message has no part of the secrets."""
     parts = _split(url)
     key, secret = (unquote(each or "") for each in (parts.username, parts.password))
     if not key or not secret:
@@ -66,7 +66,7 @@ def parse(url: str) -> BucketAddress:
 
 
 def origin(public: str) -> str:
-    """Scheme and host of a public address, or empty."""
+    """Scheme and host, or empty."""
     found = PUBLIC.fullmatch(public)
     return found[1] if found else ""
 

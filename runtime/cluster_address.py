@@ -1,7 +1,7 @@
-"""Parses the address of a Redis Cluster: `redis+cluster://[user:password@]host:port[,host:port…][/0][?options]`.
+"""Parses `redis+cluster://[user:password@]host:port[,host:port…][/0][?options]`. `rediss+cluster` uses TLS.
 
-`rediss+cluster` uses TLS. Name several nodes, so that a process can start while some are down. settings.py imports this
-module: standard library only.
+Name several nodes, so that a process can start while some are down. settings.py imports this module: standard library
+only.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class ClusterAddress(NamedTuple):
 
 
 def names_cluster(url: str) -> bool:
-    """Whether this is the address of a Redis Cluster."""
+    """Whether the scheme is a cluster's."""
     return url.partition("://")[0] in SCHEMES
 
 

@@ -1,6 +1,4 @@
-"""The page of `manage.py help`: the site's commands by purpose. `help --all` also lists Django's and the
-developers'.
-"""
+"""The page of `manage.py help`: the site's commands by purpose."""
 
 BY_PURPOSE = {
     "Run the site": {

@@ -1,8 +1,8 @@
 """Files where this machine's processes count (runtime.metrics), in the client library's multiprocess mode.
 
-The library names a file by a number of the process and keeps it after the process has ended. Here the number is a slot
-instead of the pid, and the next process reuses it. So the number of files stays bounded by the processes that ran at
-once, and processes of two containers never clash. See docs/decisions.md: Own code in place of a library.
+The library names a file by a number and keeps it after its process has ended. Here the number is a slot instead of a
+pid, and the next process reuses it. So there are never more files than processes at once, and containers never clash.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import fcntl
@@ -29,8 +29,8 @@ ROOM_BYTES = 2**20
 class Slots:
     """The slot of this process. `counter_3.db` belongs to slot 3.
 
-    A slot is a file lock, so the kernel frees it however the process ends. The next process takes the slot and
-    continues its counts. So counts never decrease.
+    A slot is a file lock, which the kernel frees. The next process continues the slot's counts, so counts never
+    decrease.
     """
 
     def __init__(self) -> None:
@@ -38,23 +38,21 @@ class Slots:
         os.register_at_fork(after_in_child=self._leave)  # the slot is the parent's
 
     def mine(self) -> int:
-        """This process's slot, taken on first use. The client library asks at every count. Raises OSError if no slot
-        can be made.
-        """
+        """Taken on first use. The client library asks at every count. Raises OSError."""
         if self._held is None:
             folder = Path(os.environ[FOLDER])
             self._held = next(filter(None, (self._take(folder, number) for number in itertools.count())))
         return self._held[0]
 
     def mine_or_own(self) -> int:
-        """This process's slot, or a number of its own if none can be made (no free file descriptor)."""
+        """This process's slot, or its negative pid if none can be made."""
         try:
             return self.mine()
         except OSError:
             return -os.getpid()
 
     def _take(self, folder: Path, number: int) -> tuple[int, IO[bytes]] | None:
-        """Take a slot if it is free. Drop the last process's gauges, keep its counts."""
+        """Take a free slot. Drop the last process's gauges, keep its counts."""
         lock = (folder / f"{number}.lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -80,8 +78,8 @@ class Slots:
 class CountFile(MmapedDict):
     """One file of a slot.
 
-    Writing to a mapped page without disk space kills the process by SIGBUS. So the space is reserved first. If there is
-    none, the process counts in memory, invisible to others. Only Linux can do this.
+    Writing to a mapped page without disk space kills the process by SIGBUS, so the space is reserved first. If there is
+    none, count in memory, invisible to other processes. Linux only.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
@@ -104,8 +102,8 @@ _open_files: "WeakSet[CountFile]" = WeakSet()
 
 
 def _close_inherited() -> None:
-    """Close the parent's files in a forked process. Celery closes all descriptors of beat, so a later `close` would
-    close unrelated files that reuse these numbers.
+    """Close the parent's files after a fork. Celery closes beat's descriptors, so a later `close` would hit unrelated
+    files with the same numbers.
     """
     for file in list(_open_files):
         file.close()  # type: ignore[no-untyped-call]

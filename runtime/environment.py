@@ -1,7 +1,6 @@
 """Reads and checks the environment before anything starts. Reports all wrong variables at once.
 
-Values that may hold a secret are never shown. An unknown name that begins like the site's is a warning, with the
-nearest known name.
+Values that may hold a secret are never shown. Unknown names are warnings, with the nearest known name.
 """
 
 import os
@@ -22,7 +21,7 @@ SHOWN = 60
 
 
 class OptionsError(RuntimeError):
-    """The environment has wrong values. `lines` has a sentence for each."""
+    """Wrong values. `lines` has a sentence for each."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
@@ -30,9 +29,7 @@ class OptionsError(RuntimeError):
 
 
 def read(folder: Path = BASE_DIR) -> Options:
-    """The settings of this process. FEEDSITE_ENV_FILE, or `.env` in the folder, adds variables that are not set. Raises
-    OptionsError.
-    """
+    """FEEDSITE_ENV_FILE, or `.env` in the folder, adds variables that are not set. Raises OptionsError."""
     named = os.environ.get("FEEDSITE_ENV_FILE", "").strip()
     path = Path(named) if named else folder / ".env"
     if named or path.exists():
@@ -45,7 +42,7 @@ def read(folder: Path = BASE_DIR) -> Options:
 
 
 def read_file(path: Path) -> dict[str, str]:
-    """The variables in a file of NAME=value lines. Raises OptionsError."""
+    """Raises OptionsError."""
     try:
         with path.open(encoding="utf-8") as file:
             lines = list(parse_stream(file))
@@ -85,7 +82,7 @@ def _refusal(place: str, errors: Sequence[Any]) -> str:
 
 
 def allowed(field: FieldInfo) -> str:
-    """The allowed values of a setting, as the end of "It must be …"."""
+    """The end of "It must be …"."""
     if field.title:
         return field.title
     types = (field.annotation, *get_args(field.annotation))

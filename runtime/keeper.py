@@ -1,6 +1,5 @@
-"""`python -m runtime.keeper FOLDER NAME...`: runs the servers of a data folder in the background.
-
-`up` and every command that needs the servers start it (runtime/embedded.py).
+"""`python -m runtime.keeper FOLDER NAME...`: runs the servers of a data folder in the background
+(runtime/embedded.py).
 """
 
 import contextlib
@@ -18,7 +17,7 @@ from runtime.supervisor import ProgramError, Supervisor, Terminal
 
 
 def main(data_dir: Path, names: Sequence[str]) -> None:
-    """Write `ready` or the reason of a failure to standard output once, then close it."""
+    """Report `ready` or an error on standard output, then close it."""
     if os.fork():
         os._exit(0)  # the caller waits for our answer, not for our end
     os.chdir("/")
@@ -39,9 +38,7 @@ def main(data_dir: Path, names: Sequence[str]) -> None:
 
 
 def keep(home: Home, names: Sequence[str], report: Callable[[str], None]) -> None:
-    """Run the servers until SIGTERM, or until no process holds a lease. `report` is called when they answer. Raises
-    ProgramError if they do not.
-    """
+    """Run the servers until SIGTERM, or until nobody holds a lease. Raises ProgramError if they do not answer."""
     with lock_file(home, "keeper") as lock, lock_file(home, "lease") as lease:
         if not wait_for(lambda: try_lock(lock, fcntl.LOCK_EX), 0.3):
             return  # another keeper runs them; the caller sees them answer

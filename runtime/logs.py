@@ -1,8 +1,8 @@
-"""Log lines as text or JSON, each with the id of its request.
+"""Log lines as text or JSON, with the id of their request.
 
-The id comes from the request's header if it is valid, else it is new. It is in the answer's header, and in every log
-line of the request and of the tasks that it sends. Queries, headers and bodies are never logged. See docs/decisions.md:
-Own code in place of a library.
+The id comes from the request's header if valid, else it is new. The answer's header has it, and every log line of the
+request and of its tasks. Queries, headers and bodies are never logged. See docs/decisions.md: Own code in place of a
+library.
 """
 
 import json
@@ -28,7 +28,7 @@ KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "tas
 
 
 def chosen_id(given: str) -> str:
-    """The request's id: `given` if valid, else a new one."""
+    """`given` if valid, else a new one."""
     return given if SANE.fullmatch(given) else f"{random.getrandbits(64):016x}"
 
 
@@ -36,14 +36,14 @@ class AboutFilter(logging.Filter):
     """Adds `about` to records, for the plain format."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Set `about` to the ids of the request and task. Every record passes."""
+        """Add ids of request and task. Every record passes."""
         about = " ".join(filter(None, (request_id.get(), task_name.get())))
         record.about = f" [{about}]" if about else ""
         return True
 
 
 class Outage:
-    """Outages of PostgreSQL in this process. Logged once at the begin and once at the end."""
+    """Outages of PostgreSQL, logged once at the begin and once at the end."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ outage = Outage()
 
 
 class OutageFilter(logging.Filter):
-    """Passes one line per outage of PostgreSQL, without traceback. Every failing request and task would log one."""
+    """Passes one line per outage. Otherwise each failing request and task would log one."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """False for repeated records of one outage."""
@@ -99,7 +99,7 @@ AWAY = ("08", "57P", "25006", "25P03", "25P04")
 
 
 def cause_away(error: BaseException) -> BaseException | None:
-    """The psycopg error among the causes of an error that says that PostgreSQL is away."""
+    """The cause that says that PostgreSQL is away, if any."""
     import psycopg  # the supervisor uses this module without psycopg
 
     for _ in range(5):
@@ -113,8 +113,8 @@ def cause_away(error: BaseException) -> BaseException | None:
 
 
 class RefusalFilter(logging.Filter):
-    """Drops Django's line for an answer 404 or 503, which the access log has. Removes the traceback from lines of
-    expected errors (refused requests, outages). For an outage, the line names the cause.
+    """Drops Django's line for 404 and 503, which the access log has. Removes tracebacks of expected errors. For an
+    outage, the line names the cause.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -131,9 +131,7 @@ class RefusalFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: `at` (UTC), `level`, `logger`, `message`, optionally `request_id`, `task`, `error` (the
-    traceback), and what `extra` names.
-    """
+    """One JSON object per line, with `at` in UTC, the traceback as `error`, and what `extra` names."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line of JSON."""

@@ -1,9 +1,8 @@
-"""Parses where letters go: a mail server, a folder, or the log.
+"""Parses where letters go.
 
-`smtp://` is unencrypted (a relay on this machine or network), `smtp+tls://` uses STARTTLS, `smtps://` TLS from the
-first byte. An `@` in user or password is written `%40`. `filemail:///DIR` writes each letter into a file, `console://`
-into the log. settings.py imports this module: standard library only. See docs/decisions.md: Own code in place of a
-library.
+`smtp://` is unencrypted, `smtp+tls://` uses STARTTLS, `smtps://` TLS from the first byte. An `@` in user or password is
+written `%40`. `filemail:///DIR` writes each letter into a file, `console://` into the log. settings.py imports this
+module: standard library only. See docs/decisions.md: Own code in place of a library.
 """
 
 from typing import NamedTuple
@@ -14,7 +13,7 @@ FOLDER, LOG = "filemail", "console"
 
 
 class MailAddress(NamedTuple):
-    """Where letters go. A server has `host`, a folder has `folder`, the log neither."""
+    """A server has `host`, a folder `folder`, the log neither."""
 
     scheme: str
     host: str = ""
@@ -34,7 +33,7 @@ class MailAddress(NamedTuple):
 
 
 def parse(url: str) -> MailAddress:
-    """Raises ValueError with what is wrong, but without any part of the secrets."""
+    """Raises ValueError. The message has no part of the secrets."""
     if "#" in url or "?" in url:
         raise ValueError("it holds a # or ?, which are written as %23 and %3F")
     try:
@@ -63,7 +62,7 @@ def parse(url: str) -> MailAddress:
 
 
 def site_url(hosts: list[str], is_https: bool, port: int) -> str:
-    """The default address of the site: the first allowed host that is a name. No request can choose it."""
+    """The first allowed host that is a name. No request can choose it."""
     name = next((each.lstrip(".") for each in hosts if each != "*"), "localhost")
     if is_https:
         return f"https://{name}"

@@ -1,12 +1,11 @@
 """The site's metrics, and `/metrics` for Prometheus.
 
-A metric is one line below, used like `discover_excluded.labels("seen").inc()`. Names end in their unit. A label needs
-few values, because each is kept forever.
+A metric is one line below, used like `discover_excluded.labels("seen").inc()`. Names end in their unit. Labels need few
+values, because each is kept forever.
 
-If PROMETHEUS_MULTIPROC_DIR is set (`up` does, and empties the folder), each process counts in its own files there, and
-`/metrics` of any process adds them up. Otherwise a process counts in memory.
-
-Requests have only a histogram; its count is the number of requests. Each observation writes to a file.
+If PROMETHEUS_MULTIPROC_DIR is set (`up` does, and empties it), each process counts in its own files there, and
+`/metrics` of any process adds them up. Otherwise a process counts in memory. Requests only have a histogram, because
+each observation writes to a file.
 """
 
 import ipaddress
@@ -41,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 # --- Processes -------------------------------------------------------------------------------------------
 def _share() -> None:
-    """Count in files if there is a folder. Must run before the first metric is created."""
+    """Before the first metric is created."""
     try:
         Path(os.environ[FOLDER]).mkdir(mode=0o700, parents=True, exist_ok=True)
         slots.mine()
@@ -64,9 +63,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def _counter(name: str, text: str, *labels: str, at_start: Sequence[str] = ()) -> Counter:
-    """`at_start`: values of the only label that exist from the start. Otherwise Prometheus would first see 20, which is
-    no increase.
-    """
+    """`at_start`: label values that exist from the start. Otherwise Prometheus would miss the first increase."""
     counter = Counter(name, text, labels, registry=registry)
     for value in at_start:
         counter.labels(value)
@@ -212,16 +209,15 @@ disk_free = _latest("feedsite_disk_free_ratio", "Free share of the disk that has
 @never_cache
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """All metrics for Prometheus. `may_read` decides who may read them."""
+    """`may_read` decides who may read them."""
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def may_read(request: HttpRequest) -> bool:
     """Whether the request has FEEDSITE_METRICS_TOKEN, or comes directly from this machine.
 
-    A proxy on this machine sends requests from a local address too. Its headers give it away, whatever they say. A
-    website open in a browser on this machine may point its own name here. So without the token the Host must be a local
-    address, or a name of the site.
+    A proxy on this machine also has a local address, but its headers give it away. A website open in a browser here may
+    point its own name to this machine. So without the token, the Host must be a local address or a name of the site.
     """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if settings.METRICS_TOKEN and scheme.lower() == "bearer":
@@ -243,19 +239,19 @@ def _is_loopback(address: str) -> bool:
 
 
 def exposition() -> bytes:
-    """All processes' metrics in Prometheus' text format. Without a folder, only this process's."""
+    """Prometheus' text format. Without a folder, only this process."""
     return generate_latest(_everybody())
 
 
 def samples() -> Iterator[tuple[str, dict[str, str], float]]:
-    """Names, labels and values, summed over all processes."""
+    """Summed over all processes."""
     for family in _everybody().collect():
         for sample in family.samples:
             yield sample.name, dict(sample.labels), sample.value
 
 
 def samples_in(folder: Path) -> Iterator[tuple[str, dict[str, str], float]]:
-    """The same for the processes that count in a folder, for a process that does not count there."""
+    """Summed over the processes that count in this folder."""
     files = [str(path) for path in folder.glob("*.db") if path.stat().st_size]
     for family in multiprocess.MultiProcessCollector.merge(files):  # type: ignore[no-untyped-call]
         for sample in family.samples:
@@ -274,7 +270,7 @@ def _everybody() -> CollectorRegistry:
 
 
 class _Files(multiprocess.MultiProcessCollector):
-    """The folder's non-empty files. A file without disk space is empty."""
+    """Without empty files, for which the disk had no space."""
 
     def collect(self) -> Iterable[Metric]:
         files = [str(path) for path in Path(self._path).glob("*.db") if path.stat().st_size]

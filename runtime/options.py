@@ -1,11 +1,10 @@
 """The site's settings, read from the environment by pydantic-settings.
 
-`runtime.environment.read` creates the object and refuses wrong values. feedsite/settings.py passes the values to
-Django. `up` reads them here, without Django. `manage.py document_settings` generates `.env.example` and
-docs/settings.md.
+`runtime.environment.read` checks them. feedsite/settings.py passes them to Django; `up` reads them here, without
+Django. `manage.py document_settings` generates `.env.example` and docs/settings.md.
 
-Anything that an operator would not change is a constant, in feedsite/settings.py or in the module that uses it. Reading
-takes 0.12 s at the start of a process. msgspec is faster, but reports only one error at a time.
+What no operator would change is a constant elsewhere. Reading takes 0.12 s at the start of a process. msgspec is
+faster, but reports one error at a time.
 """
 
 import os
@@ -66,15 +65,15 @@ def option(
     example: str = "",
     name: str | None = None,
 ) -> Any:
-    """One setting, between `ge` and `le`. Documents show `otherwise` instead of an unhelpful default, and `example` in
-    `.env.example`. `name` is the variable if it differs from the field.
+    """A setting, between `ge` and `le`. Documents show `otherwise` instead of an unhelpful default. `example` is for
+    `.env.example`. `name`: the variable, if it differs from the field.
     """
     shown: dict[str, Any] = {"otherwise": otherwise, "example": example}
     return Field(default, description=text, ge=ge, le=le, json_schema_extra=shown, validation_alias=name)
 
 
 def broken(sentence: str) -> PydanticCustomError:
-    """The error of a rule between settings, with this message."""
+    """The error of a rule between settings."""
     return PydanticCustomError(RULE, "{sentence}", {"sentence": sentence})
 
 
@@ -311,7 +310,7 @@ class Options(BaseSettings):
 
     @property
     def metrics_folder(self) -> Path:
-        """Folder of the metrics of all programs under `up` (runtime.metrics)."""
+        """Metrics of all programs under `up`."""
         return self.servers.home.run / "metrics"
 
     # --- Rules between settings ------------------------------------------------------------------------------
@@ -366,7 +365,7 @@ class Options(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _without_spaces(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Drop variables without a value. A secret key may begin or end with a space."""
+        """A secret key may begin or end with a space."""
         texts = {name: value if name == "secret_key" else value.strip() for name, value in values.items()}
         return {name: value for name, value in texts.items() if value.strip()}
 

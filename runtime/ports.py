@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 
 class PortError(RuntimeError):
-    """The site cannot listen there. The message is one line for the terminal."""
+    """The message is one line for the terminal."""
 
 
 @contextlib.contextmanager
 def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None]:
-    """Keep the port for a program of this site. Raises PortError if it is taken.
+    """Keep the port for this site. Raises PortError if it is taken.
 
-    granian binds with SO_REUSEPORT, so two sites could start at once and share the visitors. A socket that is bound but
-    does not listen admits granian, but makes the next site's probe fail.
+    granian binds with SO_REUSEPORT, so two sites could share a port and its visitors. A socket that is bound but does
+    not listen admits granian, but fails the next site's probe.
     """
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -1,7 +1,7 @@
 """`python -m runtime.preloaded granian … feedsite.wsgi:application`: granian, with the site loaded before it forks.
 
-Memory loaded before a fork is shared until somebody writes to it. The garbage collector would write to it, so these
-objects are hidden from it (`gc.freeze`). See docs/decisions.md: Programs load the site before they fork.
+Processes share this memory until somebody writes to it. The garbage collector would, so `gc.freeze` hides the objects.
+See docs/decisions.md: Programs load the site before they fork.
 """
 
 import gc
@@ -33,12 +33,12 @@ def queue(module: ModuleType) -> None:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Whether to log a line of granian. Its threads only queue requests (runtime/shedding.py), so many are fine."""
+    """Whether to log a line of granian. Its many threads are fine: they only queue (runtime/shedding.py)."""
     return not str(record.msg).startswith(("Configuration allows spawning up to", "Workers respawn is configured, but"))
 
 
 def load_pages() -> None:
-    """Import what the first requests would: addresses with their views, and catalogues."""
+    """Import addresses, views and catalogues, as the first requests would."""
     from django.conf import settings
     from django.urls import get_resolver
     from django.utils import translation
@@ -50,7 +50,7 @@ def load_pages() -> None:
 
 
 def share() -> None:
-    """Hide all current objects from the garbage collector, also in forked processes."""
+    """Hide all current objects from the garbage collector, also after forks."""
     gc.collect()
     gc.freeze()
 

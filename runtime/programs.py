@@ -1,4 +1,4 @@
-"""The programs of the site. `up` runs all of them, systemd and compose run each by `manage.py program`."""
+"""The site's programs. `up` runs all, systemd and compose each by `manage.py program`."""
 
 import fcntl
 import os
@@ -18,14 +18,14 @@ TOO_LARGE_SECONDS = 30
 
 
 def mark_program(home: Home) -> None:
-    """Hold a lock until this process ends: it is a program without `up`."""
+    """Hold a lock until this process ends: a program without `up` runs."""
     handle = os.open(home.run / f"{LOCK}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     os.set_inheritable(handle, True)  # the program replaces this process
     fcntl.flock(handle, fcntl.LOCK_SH)
 
 
 def programs_run(home: Home) -> bool:
-    """Whether a program of this data folder runs without `up`."""
+    """Whether a program runs without `up`."""
     if not (home.run / f"{LOCK}.lock").exists():
         return False
     with lock_file(home, LOCK) as lock:
@@ -33,7 +33,7 @@ def programs_run(home: Home) -> bool:
 
 
 class Place(NamedTuple):
-    """Where the programs listen. No gRPC if its port is 0."""
+    """Ports of the programs. gRPC's may be 0."""
 
     host: str
     port: int
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """How to start a program. `command` follows `python -m`."""
+    """`command` follows `python -m`."""
 
     name: str
     command: list[str]
@@ -50,12 +50,12 @@ class Definition(NamedTuple):
 
 
 def place(options: Options) -> Place:
-    """The default ports. The stream's is the one after PORT."""
+    """The defaults. The stream's port follows PORT."""
     return Place(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
 
 
 def programs(options: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
-    """All programs with this environment. `together`: on one machine the worker runs beat as its child.
+    """`together`: on one machine the worker runs beat as its child.
 
     See docs/decisions.md: Programs load the site before they fork. See docs/decisions.md: Requests queue in the site,
     not in granian.

@@ -1,7 +1,4 @@
-"""The rates of the site and their defaults: how often one caller may do something.
-
-`FEEDSITE_RATES` overrides them (runtime/options.py). web/rates.py counts calls.
-"""
+"""The site's rates and their defaults. `FEEDSITE_RATES` overrides them (runtime/options.py), web/rates.py counts."""
 
 import re
 from functools import lru_cache
@@ -57,7 +54,7 @@ RATES = {
 
 @lru_cache
 def parse_rate(text: str) -> tuple[int, int]:
-    """Calls and seconds of a rate like `20/hour`. Raises ValueError."""
+    """Calls and seconds of `20/hour`. Raises ValueError."""
     calls, _, period = text.partition("/")
     if not re.fullmatch(r"0*[1-9][0-9]{0,9}", calls) or period not in PERIODS:
         raise ValueError

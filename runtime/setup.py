@@ -1,7 +1,6 @@
-"""`setup`: prepares a public site with its own servers: the file of variables with keys, and PostgreSQL's role and
-database.
+"""`setup`: writes a public site's file of variables with keys, and creates its role and database in PostgreSQL.
 
-docs/install.md has the other steps. It runs without Django, because there are no settings yet.
+docs/install.md has the other steps. Without Django, because there are no settings yet.
 """
 
 import argparse
@@ -32,11 +31,11 @@ The role and the database are not made yet. Have a superuser of PostgreSQL run t
 
 
 class SetupError(RuntimeError):
-    """The site cannot be prepared. The message is one line for the terminal."""
+    """The message is one line for the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Missing ones have a default, or are asked for at the terminal."""
+    """Missing ones are asked for, or have a default."""
     parser.add_argument("--domain", help="the site's host name")
     parser.add_argument("--mail", help="FEEDSITE_EMAIL_URL")
     parser.add_argument("--file", type=Path, default=Path("/etc/feedsite.env"), help="the file of variables")
@@ -92,19 +91,19 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def answer(question: str) -> str:
-    """The answer of a person at the terminal, or empty without one."""
+    """Empty without a terminal."""
     return input(question).strip() if sys.stdin.isatty() else ""
 
 
 def database_url(name: str, password: str, place: str) -> str:
-    """The address of the site's database. If `place` has a slash, it is a socket's folder."""
+    """A `place` with a slash is a socket's folder."""
     if place.startswith("/"):
         return f"postgresql://{name}:{password}@/{name}?host={quote(place)}"
     return f"postgresql://{name}:{password}@{place}/{name}"
 
 
 def check(variables: Mapping[str, str]) -> None:
-    """Raise OptionsError for values with which no program would start."""
+    """Raise OptionsError for wrong values."""
     for name in [name for name in os.environ if name.startswith(environment.PREFIX)]:
         del os.environ[name]
     os.environ.update(variables)
@@ -112,7 +111,7 @@ def check(variables: Mapping[str, str]) -> None:
 
 
 def write(path: Path, variables: Mapping[str, str]) -> None:
-    """Write the file, readable only by root and the site's user. Raises SetupError."""
+    """Readable only by root and the site's user. Raises SetupError."""
     lines = "".join(f"{name}={value}\n" for name, value in variables.items() if value)
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w") as file:
@@ -125,7 +124,7 @@ def write(path: Path, variables: Mapping[str, str]) -> None:
 
 
 def role_and_database(name: str, password: str) -> list[str]:
-    """Statements that create both. `restore --check` needs CREATEDB."""
+    """`restore --check` needs CREATEDB."""
     quoted = '"' + name.replace('"', '""') + '"'
     return [
         f"CREATE ROLE {quoted} LOGIN CREATEDB PASSWORD '{password}'",
@@ -134,8 +133,8 @@ def role_and_database(name: str, password: str) -> list[str]:
 
 
 def run_statements(statements: Sequence[str], superuser: str | None) -> bool:
-    """Whether the statements could be run: by a superuser's address, or as root by the user postgres. Raises SetupError
-    if PostgreSQL refused them.
+    """By a superuser's address, or as root by the user postgres. False if neither is possible. Raises SetupError if
+    PostgreSQL refuses.
     """
     if superuser:
         psql, shown = ["psql", "--dbname", superuser], "the superuser"

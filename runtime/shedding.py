@@ -1,14 +1,14 @@
 """Queues requests for the threads of web. Requests that wait too long are shed: answered 503.
 
-granian would queue them without a limit on the wait. At twice a machine's capacity it holds up to a thousand requests
-for many seconds, and answers clients that have left. So granian's threads are only doors here: a door notes the time,
-queues the request, and returns. This module's threads answer. A request that waited for more than `seconds` is refused
-untouched. Doors also refuse late requests, because all threads may be waiting for a frozen server.
+granian would let them wait without limit: at twice a machine's capacity, up to a thousand requests wait for many
+seconds, and are answered after their clients have left. So granian's threads are only doors: a door notes the time,
+queues the request and returns. This module's threads answer. A request that waited for more than `seconds` is refused
+untouched. Doors refuse late requests too, because all threads may be waiting for a frozen server.
 
-granian drops a request's body when its call returns, so the door of a request with a body waits for the answer. At most
-`HELD` doors wait. The request that would take the last door is refused at once.
+granian drops a body when its call returns, so the door of a request with a body stays until the answer. At most `HELD`
+doors stay: the request that would take the last door is refused at once.
 
-Health checks (`web.health`) are not shed, because a busy process is not dead. Only `PROBES_LATE` late ones stay,
+Health checks (`web.health`) are not shed, because a busy process is not dead. But only `PROBES_LATE` late ones stay,
 because strangers can send them too. See docs/decisions.md: Requests queue in the site, not in granian. See
 docs/decisions.md: Own code in place of a library.
 """
@@ -37,7 +37,7 @@ PROBES_LATE = 8
 
 
 class Waiting(NamedTuple):
-    """A queued request. `since` is time.monotonic(). `done` is set for a waiting door when it is answered."""
+    """`since` by time.monotonic(). `done` wakes a waiting door."""
 
     since: float
     protocol: Any
@@ -51,7 +51,7 @@ class Waiting(NamedTuple):
 
 
 class Queue:
-    """Requests in order of arrival, and the threads that answer them. The first request starts a thread."""
+    """Requests in order, and the threads that answer them."""
 
     def __init__(self, answer: Runner, refuse: Runner, *, threads: int, seconds: float) -> None:
         self.answer, self.refuse = answer, refuse
@@ -61,7 +61,7 @@ class Queue:
         self.changed = threading.Condition(threading.Lock())
 
     def take(self, protocol: Any, scope: Scope) -> None:
-        """The door: queue a request, and refuse late ones."""
+        """Queue a request, and refuse late ones."""
         now = time.monotonic()
         done = threading.Event() if has_body(scope) else None
         new = Waiting(now, protocol, scope, done)
@@ -117,7 +117,7 @@ class Queue:
             del each  # so that its connection can end
 
     def _run(self, runner: Runner, each: Waiting) -> None:
-        """Answer by a runner. An error of the application gives 500, unless its answer has begun."""
+        """An error of the application gives 500, unless its answer has begun."""
         try:
             if runner is self.refuse:
                 from runtime import metrics
@@ -138,9 +138,9 @@ def has_body(scope: Scope) -> bool:
 
 
 def install(module: ModuleType, *, threads: int, seconds: float) -> None:
-    """Make granian's web processes use a queue. `module.refused` is the application that refuses.
+    """Make granian's web processes use a queue. `module.refused` answers refused requests.
 
-    granian has no setting for this. Raises AttributeError if granian's internals have changed.
+    granian has no setting for this. Raises AttributeError if its internals have changed.
     """
     mp: Any = import_module("granian.server.mp")
     wrap = mp._wsgi_call_wrap

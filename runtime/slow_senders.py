@@ -1,9 +1,9 @@
 """Closes connections of web whose request bodies do not arrive.
 
-granian has no timeout for bodies, and nothing can interrupt a waiting read. Closing the connection ends the read and
-frees its thread. granian does not tell which connection a request uses, but the kernel counts bytes per connection.
-When a read takes longer than `SECONDS`, this closes connections on which the client sent fewer than `ENOUGH` bytes in
-that time and got nothing. That may hit idle connections, which clients reopen, and one whose answer takes as long.
+granian has no timeout for bodies, and nothing interrupts a waiting read except closing its connection. granian does not
+tell which one a request uses, but the kernel counts bytes per connection. When a read takes longer than `SECONDS`, this
+closes connections on which the client sent fewer than `ENOUGH` bytes meanwhile and got nothing. Idle ones may be among
+them, which clients reopen, and one whose answer takes as long.
 
 Linux only. Elsewhere, and on a Unix socket, the proxy limits its clients (deploy/). See docs/decisions.md: Requests
 queue in the site, not in granian.
@@ -44,7 +44,7 @@ class Traffic(NamedTuple):
 
     @classmethod
     def of(cls, connection: socket.socket) -> "Traffic":
-        """The current traffic of a connection. Raises OSError."""
+        """Raises OSError."""
         info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size)
         under_way, got, brought, unsent = TCP_INFO.unpack(info)
         unread = int.from_bytes(fcntl.ioctl(connection, termios.FIONREAD, bytes(4)), sys.byteorder)
@@ -53,14 +53,14 @@ class Traffic(NamedTuple):
 
 @dataclass
 class Seen:
-    """A connection, and since when it has had too little traffic."""
+    """A connection, and since when its traffic was too low."""
 
     since: float
     traffic: Traffic
 
 
 class SlowSenders:
-    """The body reads of this process, and a thread that checks them. The first read starts it."""
+    """Body reads of this process, and a thread that checks them."""
 
     def __init__(self, seconds: float = SECONDS, enough: int = ENOUGH) -> None:
         self.seconds, self.enough = seconds, enough
@@ -71,7 +71,7 @@ class SlowSenders:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """A read of a body, or part of one, that must bring `enough` bytes in time."""
+        """A read that must bring `enough` bytes in time."""
         read = object()
         with self._lock:
             self._reads[read] = time.monotonic()
@@ -93,7 +93,7 @@ class SlowSenders:
                 logger.exception("Slow senders are not looked for")
 
     def look(self, now: float) -> None:
-        """Record the traffic of all connections, and close slow ones if a read is late. Raises OSError."""
+        """Close slow connections if a read is late. Raises OSError."""
         with self._lock:
             oldest = min(self._reads.values(), default=None)
         if oldest is None:
@@ -116,7 +116,7 @@ class SlowSenders:
 
 @contextmanager
 def _connections() -> Iterator[dict[Any, socket.socket]]:
-    """Connections to this process's listening ports, by descriptor and peer. Raises OSError."""
+    """Connections to this process's ports, by descriptor and peer. Raises OSError."""
     with ExitStack() as stack:
         connected, ports = {}, set()
         for file in OPEN_FILES.iterdir():

@@ -1,9 +1,9 @@
 """`python -m runtime.stream_server --host H --port P --most N feedsite.asgi:application`: uvicorn for open connections.
 
-Per connection uvicorn needs a third of granian's memory, per WebSocket a seventh. This module adds what uvicorn lacks
-for the public internet: limits on requests, their time, messages and connections. It also lets the application end its
-connections first when it stops. Another instance may share the port (`SO_REUSEPORT`). See docs/decisions.md: uvicorn
-serves open connections. See docs/decisions.md: Own code in place of a library.
+Per connection uvicorn needs a third of granian's memory, per WebSocket a seventh. This module adds limits for the
+public internet: on requests, their time, messages and connections. When it stops, the application first ends its
+connections. Another instance may share the port (`SO_REUSEPORT`). See docs/decisions.md: uvicorn serves open
+connections. See docs/decisions.md: Own code in place of a library.
 """
 
 import argparse
@@ -59,7 +59,7 @@ after 30 quiet seconds also keep entries in routers' tables.
 
 
 class Request(H11Protocol):
-    """A connection before it becomes a WebSocket. Adds a timeout, because uvicorn waits forever for a request."""
+    """A connection before it becomes a WebSocket. uvicorn would wait forever for a request."""
 
     waiting: asyncio.TimerHandle | None = None
 
@@ -83,7 +83,7 @@ class Request(H11Protocol):
         self._wait(is_wanted=False)
 
     def data_received(self, data: bytes) -> None:
-        """Parse. Requests here have no bodies: cut one that goes on after its answer."""
+        """Requests here have no bodies: cut one that continues after its answer."""
         super().data_received(data)
         is_answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
         if is_answered and self.transport.get_protocol() is self:
@@ -92,7 +92,7 @@ class Request(H11Protocol):
             self._watch()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse invalid HTTP, and silence the application. If an answer has been sent, close."""
+        """Refuse invalid HTTP, and silence the application."""
         try:
             super().send_400_response(msg)
         except h11.LocalProtocolError:
@@ -114,14 +114,12 @@ class Request(H11Protocol):
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """A WebSocket. uvicorn limits messages, but not other data, and neither answers nor closes an unreadable
-    handshake.
-    """
+    """A WebSocket. uvicorn limits only messages, and leaves an unreadable handshake open."""
 
     said, said_since = 0, 0.0
 
     def data_received(self, data: bytes) -> None:
-        """Parse. Data before the socket is open ends the connection."""
+        """Data before the socket is open ends the connection."""
         is_early = self.handshake_initiated and self.conn.state is State.CONNECTING
         if is_early or self._says_too_much(data):
             self.transport.abort()
@@ -149,15 +147,13 @@ class Socket(WebSocketsSansIOProtocol):
 
 
 class Server(uvicorn.Server):
-    """Stops accepting first, then lets the application end its connections."""
+    """Stops accepting, lets the application end its connections, then stops."""
 
     loop: asyncio.AbstractEventLoop
     turn: asyncio.Event | None = None
 
     async def main_loop(self) -> None:
-        """Wait for the end. uvicorn would check ten times a second, a sixth of the site's CPU time at rest. Each second
-        the header `Date` is updated.
-        """
+        """uvicorn would check for the end ten times a second, a sixth of the site's CPU time at rest."""
         self.loop, self.turn = asyncio.get_running_loop(), asyncio.Event()
         while not await self.on_tick(0):
             with suppress(TimeoutError):
@@ -170,15 +166,13 @@ class Server(uvicorn.Server):
             self.loop.call_soon_threadsafe(self.turn.set)  # a signal alone does not wake the loop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Set the backlog separately. asyncio accepts a whole backlog at once, and logs each failure without file
-        descriptors.
-        """
+        """asyncio would accept a whole backlog at once, and log each failure without file descriptors."""
         await super().startup(sockets)
         for each in sockets or []:
             each.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """uvicorn would wait for streams to end before it tells the application."""
+        """uvicorn would wait for streams before it tells the application."""
         for each in self.servers:
             each.close()
         await self.lifespan.shutdown()
@@ -186,8 +180,8 @@ class Server(uvicorn.Server):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A bound socket with SO_REUSEPORT that does not listen yet. Connections inherit its options. Options that the
-    system lacks are skipped. Raises OSError.
+    """A bound socket with SO_REUSEPORT, not listening yet. Connections inherit its options; missing ones are skipped.
+    Raises OSError.
     """
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
@@ -211,7 +205,7 @@ def room(most: int) -> int:
 
 
 def config(application: str, most: int) -> uvicorn.Config:
-    """`most`: connections for the application. It refuses up to `REFUSED` more itself."""
+    """The application refuses up to `REFUSED` connections above `most` itself."""
     return uvicorn.Config(
         application,
         loop="asyncio",
@@ -236,20 +230,18 @@ NO_ERRORS = ("without completing response", "without completing handshake", "Inv
 
 
 def is_told(record: logging.LogRecord) -> bool:
-    """Whether to log a line of uvicorn. Not an error: dropping a client that reads too slowly, sends invalid text, or
-    is refused a socket.
-    """
+    """Clients that read too slowly, send invalid text, or are refused a socket are no errors."""
     said = str(record.msg)
     return not any(words in said for words in NO_ERRORS)
 
 
 def end(number: int, frame: object) -> None:
-    """End the process without waiting for threads, which may wait for PostgreSQL."""
+    """Without waiting for threads, which may wait for PostgreSQL."""
     os._exit(0)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line. Exits with 2 on errors."""
+    """Exits with 2 on errors."""
     parser = argparse.ArgumentParser(prog="runtime.stream_server")
     parser.add_argument("application")
     parser.add_argument("--host", required=True)
@@ -259,7 +251,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def main(words: Sequence[str]) -> None:
-    """Serve until SIGTERM or SIGINT. uvicorn stops, then raises the signal again."""
+    """Serve until SIGTERM or SIGINT. uvicorn raises the signal again at the end."""
     asked = arguments(words)
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, end)

@@ -1,7 +1,6 @@
-"""Starts, restarts and stops processes: the site's programs and the embedded servers.
+"""Starts, restarts and stops processes: programs (under `up`) and embedded servers (in runtime/keeper.py).
 
-`up` runs one supervisor for programs, the keeper (runtime/keeper.py) another for embedded servers. It imports neither
-Django nor a library: it mostly waits, and imports stay in memory.
+It imports neither Django nor a library: it mostly waits, and imports stay in memory.
 
 In an upgrade, a listening program gets a successor on the same port (SO_REUSEPORT), and stops when that one listens. So
 no connection is refused, and a version that does not start leaves the old one running. Both need memory meanwhile. See
@@ -39,7 +38,7 @@ class ProgramError(RuntimeError):
 
 
 class Program(Child):
-    """One of the site's programs. Its output comes through a pipe."""
+    """One of the site's programs, with its output in a pipe."""
 
     stop_seconds = GRACE_SECONDS
 
@@ -54,7 +53,7 @@ class Program(Child):
         self.unfinished_line = b""
 
     def start(self) -> None:
-        """Start the program in its own process group. Raises OSError."""
+        """In its own process group. Raises OSError."""
         self.process = subprocess.Popen(
             self.command,
             cwd=self.folder,
@@ -75,8 +74,7 @@ class Program(Child):
 
 
 class Supervisor:
-    """Runs children until SIGTERM, SIGINT or SIGHUP. Calls `tend` about once a second, and `say` for each line of
-    output.
+    """Runs children until SIGTERM, SIGINT or SIGHUP. Calls `tend` about once a second, and `say` for each line.
 
     Without threads: a child dies with the thread that started it, and forking with threads is unsafe.
     """
@@ -110,9 +108,8 @@ class Supervisor:
     def run(
         self, *, is_up: Callable[[], bool], announce: Callable[[], None], is_over: Callable[[], bool] = lambda: False
     ) -> None:
-        """Run until a signal, or until `is_over`. Call `announce` once when `is_up`.
-
-        Raises ProgramError, after stopping everything, if a child keeps dying before that.
+        """Run until a signal or `is_over`. Call `announce` once when `is_up`. If a child keeps dying before that, stop
+        everything and raise ProgramError.
         """
         up = False
         with self._woken_by_signals():
@@ -142,7 +139,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def _woken_by_signals(self) -> Iterator[None]:
-        """Count signals inside the block. Each interrupts the wait for output."""
+        """Each counted signal interrupts the wait for output."""
         reading, writing = socket.socketpair()
         with reading, writing:
             reading.setblocking(False)
@@ -164,10 +161,10 @@ class Supervisor:
 
     # --- One after another -------------------------------------------------------------------------------
     def restart_by_turns(self) -> str:
-        """Restart every program with the code now on the disk. Return `done`, or `failed: ` with the reason.
+        """Restart every program with the code on the disk. Return `done`, or `failed: ` with the reason.
 
-        A program that listens keeps running until its new instance listens, so no connection is refused. If the new
-        instance fails, the old one continues, and so do all programs after it.
+        A listening program runs until its new instance listens, so no connection is refused. If that fails, the old one
+        continues, and so do all programs after it.
         """
         try:
             following = {program.name: program for program in self.anew()}
@@ -214,7 +211,7 @@ class Supervisor:
         self.children = [new if each is program else each for each in self.children]
 
     def pass_until(self, condition: Callable[[], bool], seconds: float) -> None:
-        """Tend the children until the condition holds, the time is over, or a signal comes."""
+        """Tend children until the condition holds, time is over, or a signal comes."""
         deadline = time.monotonic() + seconds
         while not condition() and time.monotonic() < deadline and not self.signals:
             self._restart_the_dead(give_up=False)
@@ -227,7 +224,7 @@ class Supervisor:
             self.selector.register(child.process.stdout, selectors.EVENT_READ, child)
 
     def _stop(self, child: Child, signals: float = 1) -> None:
-        """Stop a child: by force after its time, or at once after more than `signals` signals."""
+        """By force after its time, or at once after more than `signals` signals."""
         child.ask_to_stop()
         deadline = time.monotonic() + child.stop_seconds
         while not child.has_ended() and time.monotonic() < deadline and self.signals <= signals:
@@ -266,7 +263,7 @@ class Supervisor:
                     child.retry_at = now + BACK_OFF_SECONDS[1]
 
     def _relay(self, seconds: float) -> None:
-        """Print the programs' output line by line. A signal ends the wait."""
+        """Print output line by line. A signal ends the wait."""
         for key, _ in self.selector.select(seconds):
             chunk = os.read(key.fd, 65536)
             if not isinstance(program := key.data, Program):
@@ -290,7 +287,7 @@ class Supervisor:
         return child.clear()
 
     def _stop_all(self) -> None:
-        """Stop the children in order. One more signal kills all."""
+        """In order. One more signal kills all."""
         signals = max(self.signals, self.most_signals)
         if self.stops_together:
             for child in self.children:
@@ -301,7 +298,7 @@ class Supervisor:
 
 
 class Terminal:
-    """Prints lines in the site's log format. Lines without a program are the supervisor's."""
+    """Prints lines in the site's log format."""
 
     def __init__(self, log_format: str, own_name: str = "up") -> None:
         self.is_json = log_format == "json"
@@ -315,7 +312,7 @@ class Terminal:
 
 
 def relayed(line: str, program: str) -> str:
-    """A program's line as one JSON object. Plain lines become its message."""
+    """A program's line as a JSON object. Plain text becomes its message."""
     try:
         fields = json.loads(line)
     except ValueError:
@@ -327,7 +324,7 @@ def relayed(line: str, program: str) -> str:
 
 
 def listens(program: Child) -> bool:
-    """Whether a process of the program's group listens on its port."""
+    """Whether the program's group listens on its port."""
     if program.process is None:
         return False
     sockets = listening(program.port)
@@ -341,7 +338,7 @@ def listens(program: Child) -> bool:
 
 
 def listening(port: int) -> set[str]:
-    """The port's listening sockets, as /proc names them in a process's files."""
+    """A port's sockets, as /proc names them."""
     found = set()
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
@@ -353,7 +350,7 @@ def listening(port: int) -> set[str]:
 
 
 def end_leftovers(tag: str) -> None:
-    """Stop programs that a killed supervisor left. The caller holds the lock against other supervisors."""
+    """Stop a killed supervisor's programs. The caller holds the lock against other supervisors."""
     leftovers = tagged(tag)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in leftovers:

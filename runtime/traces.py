@@ -1,12 +1,12 @@
 """OpenTelemetry traces of requests and tasks. Off by default (`FEEDSITE_TRACES`), and an extra.
 
-A request is a trace, and so is a task that no request sent. Calls to PostgreSQL, Redis, OpenSearch and workers are
-spans. Spans name routes, tasks, verbs and tables. They contain no text, name, address, key or token, so a collector may
-be elsewhere; `tests/runtime/test_traces.py` checks this. A caller's trace context is ignored: strangers could choose
-which requests are sampled, and write into traces.
+A request is a trace, and so is a task that no request sent. Calls to servers and workers are spans. Spans name routes,
+tasks, verbs and tables, but no text, name, address, key or token, so a collector may be elsewhere
+(`tests/runtime/test_traces.py`). A caller's trace context is ignored: strangers could choose what is sampled, and write
+into traces.
 
-Modules are loaded before a program forks. The exporter's thread starts with the first span of a process. When off, a
-span costs one call. See docs/decisions.md: Own code in place of a library.
+Modules are loaded before a fork. The exporter's thread starts with a process's first span. When off, a span costs one
+call. See docs/decisions.md: Own code in place of a library.
 """
 
 import logging
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class Tracing:
-    """The spans of this process. Raises ImportError if the extra is not installed."""
+    """Raises ImportError if the extra is not installed."""
 
     def __init__(self) -> None:
         from opentelemetry import trace
@@ -58,7 +58,7 @@ class Tracing:
         self.provider: Any = None
 
     def tracer(self) -> "Tracer":
-        """This process's tracer. The first call starts its exporter, configured by the OTEL_* variables."""
+        """The first call starts the exporter, configured by OTEL_* variables."""
         with self.lock:
             if self.provider is None:
                 named = {"service.name": "feedsite", "service.version": VERSION}
@@ -75,7 +75,7 @@ class Tracing:
 
     @contextmanager
     def span(self, name: str, kind: str, context: "Context | None" = None) -> Generator["Span"]:
-        """A span around the block. It records only an error's class: messages contain values from statements."""
+        """Records only an error's class: messages contain values of statements."""
         span = self.tracer().start_span(name, context, self.trace.SpanKind[kind])
         with self.trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
             try:
@@ -90,7 +90,7 @@ _tracing: Tracing | None = None
 
 
 def prepare(*, is_wanted: bool) -> None:
-    """Load the modules for traces before the program forks. Without the extra, log how to install it."""
+    """Before the program forks. Without the extra, log how to install it."""
     global _tracing
     if not is_wanted or _tracing is not None:
         return
@@ -107,7 +107,7 @@ def is_on() -> bool:
 
 # --- Spans -------------------------------------------------------------------------------------------------
 def span(name: str) -> AbstractContextManager["Span | None"]:
-    """A span of a call to another server, or None outside a span."""
+    """A call to another server, or None outside a span."""
     if _tracing is None or not _tracing.is_recording():
         return OFF
     return _tracing.span(name, "CLIENT")
@@ -119,7 +119,7 @@ def request() -> AbstractContextManager["Span | None"]:
 
 
 def answered(span: "Span", *, method: str, route: str, status: int, source: str | None) -> None:
-    """Describe the request when it is known. Uses the address's pattern, never the address."""
+    """Describe the request, by its address's pattern only."""
     span.update_name(f"{method} {route}")
     span.set_attributes({"http.request.method": method, "http.route": route, "http.response.status_code": status})
     if source:
@@ -129,7 +129,7 @@ def answered(span: "Span", *, method: str, route: str, status: int, source: str 
 
 
 def task(name: str, sent_by: Any) -> AbstractContextManager["Span | None"]:
-    """The span of a task, in the trace of the span in its message, if any."""
+    """In the trace of the span in its message, if any."""
     if _tracing is None:
         return OFF
     carrier = {HEADER: sent_by} if isinstance(sent_by, str) else {}
@@ -152,7 +152,7 @@ class TracedTask(Task[Any, Any]):
 def _begun(
     tracing: Tracing, name: str, kind: str, context: "Context | None" = None
 ) -> AbstractContextManager["Span | None"]:
-    """A span that may be the first of its process. A wrong OTEL_* variable is logged once and turns traces off."""
+    """May be the process's first span. A wrong OTEL_* variable is logged once, and turns traces off."""
     global _tracing
     try:
         tracing.tracer()
@@ -164,7 +164,7 @@ def _begun(
 
 
 def bound(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function with this thread's span, for calls from another thread."""
+    """The function with this thread's span, for another thread."""
     if _tracing is None or not _tracing.is_recording():
         return function
     trace, current = _tracing.trace, _tracing.trace.get_current_span()
@@ -186,7 +186,7 @@ def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
 # --- Names -------------------------------------------------------------------------------------------------
 @lru_cache(1024)
 def summary(query: str) -> str:
-    """The verb of a statement and its first table. They contain no values."""
+    """A statement's verb and first table, without values."""
     verb = VERB.match(query)
     table = next((name for name in TABLE.findall(query) if name in _tables()), "")
     return " ".join(filter(None, (verb[1].upper() if verb else "", table)))

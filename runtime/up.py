@@ -1,7 +1,7 @@
-"""`up`: runs the whole site, starting from an empty folder.
+"""`up`: runs the whole site, from an empty folder.
 
-This process lives as long as the site, so it does not load Django. `manage.py prepare` does what needs Django, in a
-process that ends. It starts beside the servers, and fills an empty site beside the programs.
+This process lives as long as the site, so it does not load Django. `manage.py prepare` does what needs Django: it
+starts beside the servers, and fills an empty site beside the programs.
 """
 
 import argparse
@@ -37,7 +37,7 @@ DISK_SECONDS = 60.0
 
 
 class UpError(RuntimeError):
-    """The site does not start. The message is one line for the terminal."""
+    """The message is one line for the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,7 @@ class Up:
         self.is_stopping = False
 
     def run(self, *, demo: bool) -> None:
-        """Run servers and programs until SIGTERM or Ctrl-C. Raises UpError, PortError or ServerError."""
+        """Until SIGTERM or Ctrl-C. Raises UpError, PortError or ServerError."""
         options = self.options
         # Until the supervisor takes over, SIGTERM works like Ctrl-C.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -88,14 +88,14 @@ class Up:
                     self.supervise(Place(options.host, options.port, stream, grpc), process)
 
     def on_signal(self, number: int, frame: object) -> None:
-        """Interrupt what runs. Remember the signal, because a callback or destructor may swallow the exception."""
+        """Also remember the signal, because a callback or destructor may swallow the exception."""
         self.is_stopping = True
         raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def preparing(self, *, demo: bool) -> Iterator["subprocess.Popen[str]"]:
-        """The process of `prepare`. It prints its progress, then an empty line when the programs may start. Then it may
-        fill the database. Its last lines say how to sign in.
+        """Runs `prepare`. It prints its progress, then an empty line when the programs may start, at last how to sign
+        in.
         """
         words = [sys.executable, str(self.options.base_dir / "manage.py"), "prepare", *(["--demo"] if demo else [])]
         process = subprocess.Popen(  # noqa: S603 (ourselves)
@@ -110,7 +110,7 @@ class Up:
             yield process
 
     def wait_for_tables(self, process: "subprocess.Popen[str]") -> None:
-        """Return when the programs may start. Raises SystemExit if the process failed. It has printed the reason."""
+        """Raises SystemExit if the process failed. It has printed why."""
         assert process.stdout is not None  # noqa: S101 (for the type checker)
         for line in iter(process.stdout.readline, "\n"):
             if not line:
@@ -118,7 +118,7 @@ class Up:
             self.say(line.rstrip("\n"))
 
     def supervise(self, at: Place, process: "subprocess.Popen[str]") -> None:
-        """Run the programs until they shall end. Raises UpError if one does not start."""
+        """Raises UpError if a program does not start."""
         self.supervisor.children = supervised(self.options, at)
         self.supervisor.anew = lambda: supervised_of_disk(self.options, at)
         name = own_name(self.options.allowed_hosts)
@@ -134,13 +134,13 @@ class Up:
             raise UpError(str(error)) from error
 
     def tell_of_turns(self, line: str) -> None:
-        """Report the progress of a restart, on the terminal and to the waiting command."""
+        """On the terminal, and to the waiting command."""
         self.say(line)
         with contextlib.suppress(OSError), turns_file(self.options.servers.home).open("a") as file:
             file.write(f"{line}\n")
 
     def tend_servers(self) -> None:
-        """Tend the embedded servers. On an error, print it and try again at the next call."""
+        """Print an error, and retry at the next call."""
         try:
             self.options.servers.tend()
         except (ServerError, OSError) as error:
@@ -160,7 +160,7 @@ class Up:
 # --- Before anything starts ------------------------------------------------------------------------------
 @contextlib.contextmanager
 def ended(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """Stop a child after the block and wait. After an interrupt, `with` alone waits only a quarter of a second."""
+    """Stop a child after the block and wait. `with` alone waits only a quarter of a second after an interrupt."""
     try:
         yield
     finally:
@@ -185,7 +185,7 @@ def check_room(servers: Servers) -> None:
 
 @contextlib.contextmanager
 def only_one_site(home: Home) -> Iterator[None]:
-    """Lock the data folder. Raises UpError if another `up` has it."""
+    """Raises UpError if another `up` has the data folder."""
     home.make()
     with lock_file(home, "up") as lock:
         if not try_lock(lock, fcntl.LOCK_EX):
@@ -212,7 +212,7 @@ def turns_file(home: Home) -> Path:
 
 @contextlib.contextmanager
 def stream_port(options: Options) -> Iterator[int]:
-    """Reserve FEEDSITE_STREAM_PORT, or the next free port after the site's. Raises PortError."""
+    """FEEDSITE_STREAM_PORT, or the next free port after the site's. Raises PortError."""
     if asked := options.stream_port:
         with reserved_port(options.host, asked, "FEEDSITE_STREAM_PORT"):
             yield asked
@@ -230,7 +230,7 @@ def stream_port(options: Options) -> Iterator[int]:
 
 @contextlib.contextmanager
 def grpc_port(options: Options) -> Iterator[int]:
-    """Reserve FEEDSITE_GRPC_PORT, or yield 0 without gRPC. Raises PortError."""
+    """0 without gRPC. Raises PortError."""
     if not options.grpc_port:
         yield 0
         return
@@ -240,7 +240,7 @@ def grpc_port(options: Options) -> Iterator[int]:
 
 # --- The programs that run -------------------------------------------------------------------------------
 def supervised(options: Options, at: Place, found: Sequence[Definition] = ()) -> list[Program]:
-    """The programs (`found`, or this version's), tagged with this site. Pages use the stream's port."""
+    """The programs (`found`, or this version's), tagged with this site."""
     tags = tags_of(options, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
     return [
@@ -256,9 +256,7 @@ def supervised(options: Options, at: Place, found: Sequence[Definition] = ()) ->
 
 
 def supervised_of_disk(options: Options, at: Place) -> list[Program]:
-    """The programs of the code on the disk, which an upgrade may have changed (operation/upgrade.py). Raises
-    ProgramError.
-    """
+    """The programs of the code on the disk, which an upgrade may have changed. Raises ProgramError."""
     command = [sys.executable, str(options.base_dir / "manage.py"), "program"]
     try:
         said = subprocess.run(  # noqa: S603 (ourselves)
@@ -277,7 +275,7 @@ def tags_of(options: Options, at: Place) -> dict[str, str]:
 
 
 def answers(host: str, port: int, name: str) -> bool:
-    """Whether the site answers `/healthz` within half a second, with any status."""
+    """Within half a second, with any status."""
     try:
         with socket.create_connection((reachable(host), port), timeout=0.5) as connection:
             connection.sendall(f"GET /healthz HTTP/1.0\r\nHost: {name}\r\n\r\n".encode())
@@ -287,11 +285,11 @@ def answers(host: str, port: int, name: str) -> bool:
 
 
 def own_name(allowed_hosts: Sequence[str]) -> str:
-    """A name that the site accepts. Others are refused and logged as errors."""
+    """Other names are refused, and logged as errors."""
     name = next(iter(allowed_hosts), "*")
     return "localhost" if name == "*" else name.removeprefix(".")
 
 
 def reachable(host: str) -> str:
-    """The address at which this machine reaches a server that listens on `host`."""
+    """Where this machine reaches a server that listens on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)

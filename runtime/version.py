@@ -1,3 +1,3 @@
-"""The version of the program, as pyproject.toml has it (a test compares them)."""
+"""The program's version, as in pyproject.toml (a test compares them)."""
 
 VERSION = "0.2.0"

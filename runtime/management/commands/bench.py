@@ -32,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--soak", metavar="SECONDS", help="soak: how long it takes.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run `python -m benchmarks` with the same options, and exit with its code."""
+        """Exit with the code of `python -m benchmarks`."""
         command = [sys.executable, "-m", "benchmarks", *options["name"]]
         command += ["--quick"] if options["quick"] else []
         for name in ("data", "json", "page"):

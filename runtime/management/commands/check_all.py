@@ -19,9 +19,7 @@ Amount = Literal["fast", "usual", "all"]
 
 
 class Command(BaseCommand):
-    """Runs all checks, even after a failure, and reports failures at the end. Does not use this site's servers or
-    settings.
-    """
+    """Runs all checks, even after a failure, without this site's servers or settings."""
 
     help = "Run every check, and the tests of every run. What follows -- goes to pytest."
     requires_system_checks: list[str] = []  # one of the checks below
@@ -38,7 +36,7 @@ class Command(BaseCommand):
         parser.add_argument("pytest_arguments", nargs="*", metavar="-- PYTEST ARGUMENTS")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run every check, print a table of results, and exit with 1 if one failed."""
+        """Print a table of results. Exit with 1 if one failed."""
         with tempfile.TemporaryDirectory(prefix="feedsite-check-") as folder:
             amount: Amount = "fast" if options["fast"] else "all" if options["all"] else "usual"
             every = checks(Path(folder), amount=amount, pytest=options["pytest_arguments"])
@@ -72,9 +70,7 @@ class Result(NamedTuple):
 
 
 def run_all(every: list[Check], environ: dict[str, str]) -> list[Result]:
-    """Run quiet checks one after another, in parallel with the loud ones. Tests often wait, and the longest quiet check
-    uses only one processor.
-    """
+    """Run quiet checks one after another, in parallel with the tests, which often wait."""
     with ThreadPoolExecutor(1) as beside:
         quiet = [beside.submit(run, check, environ) for check in every if not check.is_loud]
         try:
@@ -110,7 +106,7 @@ MARKS = {"fast": "not slow and not long", "usual": "not long", "all": ""}
 
 
 def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
-    """All checks in order. They may leave files in `folder`."""
+    """In order. They may leave files in `folder`."""
     scripts = Path(sys.executable).parent
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]
@@ -146,7 +142,7 @@ COMPILING = {"PYTHONDONTWRITEBYTECODE"}
 
 
 def clean_environ(folder: Path) -> dict[str, str]:
-    """The environment without this site's settings, but with the path of the virtual environment."""
+    """Without this site's settings."""
     kept = {
         name: value
         for name, value in os.environ.items()

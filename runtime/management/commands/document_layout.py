@@ -1,4 +1,4 @@
-"""`document_layout`: writes the table of packages and their floors into docs/architecture.md."""
+"""`document_layout`: writes the table of packages into docs/architecture.md."""
 
 import importlib
 import tomllib
@@ -31,14 +31,14 @@ def drawn_into(page: str) -> str:
 
 
 def floors() -> list[list[str]]:
-    """The packages of each floor, top first, from import-linter's contract."""
+    """Packages per floor, top first, from import-linter's contract."""
     contract = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
     (layers,) = contract["tool"]["importlinter"]["contracts"]
     return [[name.strip() for name in floor.split("|")] for floor in layers["layers"]]
 
 
 def table() -> str:
-    """One row per package: its floor and the first line of its docstring."""
+    """Each package with its floor and its docstring's first line."""
     rows = ["| floor | package | holds |\n|---:|---|---|\n"]
     all_floors = floors()
     for number, floor in enumerate(all_floors):

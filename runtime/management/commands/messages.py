@@ -1,4 +1,4 @@
-"""`messages`: update the catalogues in locale/, begin new ones, and compile them."""
+"""`messages`: updates, begins and compiles the catalogues in locale/."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -18,7 +18,7 @@ NOT_OURS = [".venv", "var", "tests", "docs", "benchmarks", "locale", "web/static
 
 
 class File(makemessages.BuildFile):
-    """A file as Python for xgettext. Django reads templates/django; this also reads Jinja2 pages."""
+    """A file as Python for xgettext. Django only reads templates/django; this also reads Jinja2 pages."""
 
     def preprocess(self) -> None:
         """Write the texts of a page as calls."""
@@ -38,10 +38,10 @@ class Extract(makemessages.Command):
 
 
 class Command(BaseCommand):
-    """Needs GNU gettext. The site does not, because compiled catalogues are in the repository.
+    """Needs GNU gettext; the site does not, because compiled catalogues are in the repository.
 
-    Writes into the current folder. New texts have no translation, and similar ones are marked fuzzy. People must
-    complete both, or tests/runtime/test_messages.py fails.
+    Writes into the current folder. People must translate new texts, and check those marked fuzzy. Until then
+    tests/runtime/test_messages.py fails.
     """
 
     help = "Extract the texts of the code into locale/ (needs GNU gettext), and compile the catalogues."

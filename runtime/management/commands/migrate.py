@@ -25,10 +25,8 @@ PAUSE_SECONDS = 2.0
 
 
 class Command(MigrateCommand):
-    """`migrate` with a short lock timeout and retries.
-
-    DDL that waits for a long query blocks all later readers. A migration without its lock is rolled back and retried;
-    applied ones stay. A non-atomic migration (a concurrent index) must be repeatable.
+    """DDL that waits for a long query blocks all later readers. So wait briefly for a lock, roll back, and retry;
+    applied migrations stay. A non-atomic migration (a concurrent index) must be repeatable.
     """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -48,7 +46,7 @@ class Command(MigrateCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Restores the connection's `lock_timeout` at the end, for callers that continue to use it."""
+        """Restores the connection's `lock_timeout` for callers that continue."""
         connection = connections[options["database"]]
         self._connect(connection, time.monotonic() + options["wait"])
         refuse_older(connection)
@@ -68,7 +66,7 @@ class Command(MigrateCommand):
                 cursor.execute("SELECT set_config('lock_timeout', %s, false)", [before])
 
     def _connect(self, connection: BaseDatabaseWrapper, until: float) -> None:
-        """Raises OperationalError if PostgreSQL does not answer `until` (of time.monotonic())."""
+        """`until` by time.monotonic(). Raises OperationalError."""
         while True:
             try:
                 connection.ensure_connection()
@@ -107,8 +105,8 @@ def _goes_back(connection: BaseDatabaseWrapper, app: str, name: str) -> bool:
 
 
 def _need_nothing(connection: BaseDatabaseWrapper) -> None:
-    """Raise CommandError if there are migrations to apply. Behind a pooler a session does not keep `lock_timeout`, and
-    it would affect other clients.
+    """Raise CommandError if migrations are missing. Behind a pooler, a session does not keep `lock_timeout`, and would
+    affect others.
     """
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):

@@ -1,4 +1,4 @@
-"""`prepare`: brings database and static files to this version before the programs start."""
+"""`prepare`: brings database and static files to this version."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ from runtime.embedded import START_SECONDS, wait_for
 
 
 class Command(BaseCommand):
-    """Everything that `up` needs Django for. Skips what it has already done for the same files and database."""
+    """What `up` needs Django for. Skips what it has done for the same files and database."""
 
     help = "Bring database and static files up to this version, as `up` does before it starts the programs."
     requires_system_checks: list[str] = []  # below
@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
         """Migrate, collect static files, and write an empty line. Then fill an empty database, and write how to sign
-        in: new logins, or a link for the first administrator.
+        in.
         """
         settings.SERVERS.home.make()
         record, files = settings.SERVERS.home.run / "prepared", of_files()
@@ -60,7 +60,7 @@ class Command(BaseCommand):
         call_command("account", "first-admin", "--if-wanted", stdout=self.stdout)
 
     def tell(self, line: str) -> None:
-        """Write a line for `up`, which waits for it."""
+        """For `up`, which waits for it."""
         self.stdout.write(line)
         self.stdout.flush()
 
@@ -75,7 +75,7 @@ class Command(BaseCommand):
 
 
 def of_files() -> str:
-    """A hash of the settings and of all files of all apps."""
+    """Changes with the settings and any file of any app."""
     folders = {str(settings.BASE_DIR / "feedsite"), *(config.path for config in apps.get_app_configs())}
     return digest(
         f"{path} {found.st_size} {found.st_mtime_ns}" for folder in sorted(folders) for path, found in files_in(folder)
@@ -93,7 +93,7 @@ def files_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def of_results() -> str:
-    """A hash of the applied migrations with their times, and of the collected static files."""
+    """Changes with applied migrations, their times, and static files."""
     applied = MigrationRecorder(connection).applied_migrations()
     manifest = Path(settings.STATIC_ROOT) / "staticfiles.json"
     return digest(

@@ -9,7 +9,7 @@ from runtime import setup
 
 
 class Command(BaseCommand):
-    """Write the file of variables, and create role and database."""
+    """Writes the file of variables, and creates role and database."""
 
     help = setup.ABOUT
     requires_system_checks: list[str] = []
@@ -19,5 +19,5 @@ class Command(BaseCommand):
         setup.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError, because this process already has settings."""
+        """Raises CommandError: this process already has settings."""
         raise CommandError("Run it by manage.py.")

@@ -10,7 +10,7 @@ from runtime import up
 
 
 class Command(BaseCommand):
-    """Start the servers, update the database, and run the programs until Ctrl-C."""
+    """Runs servers and programs until Ctrl-C."""
 
     help = up.ABOUT
     requires_system_checks: list[str] = []  # `prepare` runs them
@@ -20,5 +20,5 @@ class Command(BaseCommand):
         up.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the site in a process with Django."""
+        """Run the site in this process, with Django."""
         up.Up(settings.OPTIONS).run(demo=options["demo"])
