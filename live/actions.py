@@ -1,8 +1,9 @@
-"""Writes of live sessions. Each is one transaction that locks the host's row.
+"""Writes of live sessions. Each is one transaction that locks the host's row, so a host's sessions change one at a
+time.
 
-So the sessions of one host change one at a time. A transition from a wrong state, or a repeated one, changes nothing
-and raises WrongStateError with the current state. Times have milliseconds, as in lineups. A change of the lineup gives
-the host a new version (models.Host). After the commit `live.apply` writes it to Redis; the sweeper finds lost calls.
+A wrong or repeated transition changes nothing and raises WrongStateError with the current state. Times have
+milliseconds, as in lineups. A change of the lineup gives the host a new version (models.Host); `live.apply` brings it
+to Redis after the commit, and the sweeper finds lost calls.
 """
 
 from datetime import datetime, timedelta
@@ -54,7 +55,7 @@ RESCHEDULE = f"""
 
 
 class WrongStateError(Exception):
-    """The session's state does not allow this. `state` is the current one."""
+    """`state` is the current one."""
 
     def __init__(self, state: str) -> None:
         super().__init__(state)
@@ -62,7 +63,7 @@ class WrongStateError(Exception):
 
 
 class RejectedError(WrongStateError):
-    """Moderators rejected the session, so it would have no audience."""
+    """Moderators rejected the session, so nobody would see it."""
 
 
 class TooManyError(Exception):
@@ -84,8 +85,8 @@ def create(
     automatic: bool = False,
     minutes: int = 60,
 ) -> LiveSession:
-    """Schedule a session. `cover_id` is an unused picture of the host. If moderation has a reason, the session is held:
-    only its host sees it until it is approved. Raises ValidationError by field, and TooManyError.
+    """`cover_id` is an unused picture of the host. If moderation has a reason, only the host sees the session until it
+    is approved. Raises ValidationError by field, and TooManyError.
     """
     session = LiveSession(
         host=host,
@@ -118,10 +119,10 @@ def create(
 @telling
 @transaction.atomic
 def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
-    """Change title, url, cover_url or cover_id, and before the start also starts_at, automatic or minutes.
+    """Change title, url, cover_url or cover_id; before the start also starts_at, automatic or minutes.
 
-    New words that give moderation a reason hold the session, and any new words hold a rejected one. A young account
-    cannot add links to a visible session. Raises ValidationError by field, and WrongStateError.
+    New words may hold the session, and always hold a rejected one. A young account cannot add links to a visible
+    session. Raises ValidationError by field, and WrongStateError.
     """
     session = _held(session)
     if session.state not in OPEN_TO_EDIT:
@@ -163,8 +164,8 @@ def _cover(session: LiveSession, medium_id: int | None) -> None:
 
 @transaction.atomic
 def renew_cover(*, session: LiveSession, now: datetime) -> None:
-    """Show the current description and focus of the cover, which were edited separately. A description may hold the
-    session, but not for its links, which are never shown as links.
+    """Show the cover's current description and focus, edited separately. A description may hold the session, except for
+    links, because it never becomes a link.
     """
     session = _held(session)
     before, was_hidden = session.cover, session.hidden_at is not None
@@ -187,7 +188,7 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
 
 @transaction.atomic
 def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
-    """Remove the cover with this id, for moderators. True if the session showed it."""
+    """Remove this cover, for moderators. True if the session showed it."""
     session = _held(session)
     if session.cover_id != medium_id:
         return False
@@ -200,8 +201,8 @@ def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
 # --- Transitions -----------------------------------------------------------------------------------------
 @transaction.atomic
 def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> LiveSession:
-    """Go live: by the host at any time, or `by_itself` if the session is automatic and due. Users with a reminder are
-    notified. Raises WrongStateError and RejectedError.
+    """By the host at any time, or `by_itself` if automatic and due. Users with a reminder are notified. Raises
+    WrongStateError and RejectedError.
     """
     session = _held(session)
     _needs(session, State.UPCOMING)
@@ -218,9 +219,7 @@ def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> Li
 
 @transaction.atomic
 def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> LiveSession:
-    """Live becomes a replay with a position among the replays. Unless `keeps_short`, a replay shorter than `SHORT` is
-    hidden. Raises WrongStateError.
-    """
+    """Live becomes a replay. Unless `keeps_short`, one shorter than `SHORT` is hidden. Raises WrongStateError."""
     session = _held(session)
     _needs(session, State.LIVE)
     assert session.started_at is not None  # noqa: S101 (a constraint of the table)
@@ -238,9 +237,7 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
 
 @transaction.atomic
 def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes cancelled, for good. Raises WrongStateError. A replay cannot be cancelled, only hidden; then
-    only an admin shows it again.
-    """
+    """Upcoming becomes cancelled, for good. Raises WrongStateError. A replay can only be hidden."""
     session = _held(session)
     _needs(session, State.UPCOMING)
     covers.remove(session)
@@ -251,9 +248,7 @@ def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
 
 @transaction.atomic
 def miss(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes missed if it has not started within settings.LIVE_GRACE. Raises WrongStateError, also if it was
-    postponed meanwhile.
-    """
+    """Upcoming becomes missed after settings.LIVE_GRACE. Raises WrongStateError, also if postponed meanwhile."""
     session = _held(session)
     _needs(session, State.UPCOMING)
     if session.starts_at + settings.LIVE_GRACE > now:
@@ -265,7 +260,7 @@ def miss(*, session: LiveSession, now: datetime) -> LiveSession:
 
 
 def force_end(*, session: LiveSession, now: datetime) -> bool:
-    """End a live session, or cancel an upcoming one, for an admin. True if anything changed."""
+    """End or cancel, for an admin. True if anything changed."""
     for verb in (end, cancel):
         try:
             verb(session=session, now=now)
@@ -278,7 +273,7 @@ def force_end(*, session: LiveSession, now: datetime) -> bool:
 # --- Visibility ------------------------------------------------------------------------------------------
 @transaction.atomic
 def hide(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a session from everybody but its host, whatever moderators decided. True if anything changed."""
+    """Hide from everybody but the host, whatever moderators decided. True if anything changed."""
     session = _held(session)
     if session.hidden_at is not None and not session.review:
         return False
@@ -288,7 +283,7 @@ def hide(*, session: LiveSession, now: datetime) -> bool:
 
 @transaction.atomic
 def show_again(*, session: LiveSession, now: datetime) -> bool:
-    """Show a hidden session again. True if it was hidden."""
+    """True if it was hidden."""
     session = _held(session)
     return session.hidden_at is not None and _show(session, now)
 
@@ -322,7 +317,7 @@ def _remind(session: LiveSession) -> None:
 # --- Decisions of moderators -----------------------------------------------------------------------------
 @transaction.atomic
 def hold(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a visible session until a moderator approves it. True if it was visible."""
+    """Hide until a moderator approves. True if it was visible."""
     session = _held(session)
     if session.hidden_at is not None:
         return False
@@ -332,16 +327,14 @@ def hold(*, session: LiveSession, now: datetime) -> bool:
 
 @transaction.atomic
 def approve(*, session: LiveSession, now: datetime) -> bool:
-    """Show a session that moderation held or rejected. True if it did. One hidden by its host or an admin stays
-    hidden.
-    """
+    """Show what moderation held or rejected. True if it did. What the host or an admin hid stays hidden."""
     session = _held(session)
     return bool(session.review) and _show(session, now)
 
 
 @transaction.atomic
 def reject(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a session because of its content, and tell its host. True if anything changed."""
+    """Hide because of its content, and tell the host. True if anything changed."""
     session = _held(session)
     if session.review == Review.REJECTED or (session.hidden_at is not None and not session.review):
         return False
@@ -350,13 +343,13 @@ def reject(*, session: LiveSession, now: datetime) -> bool:
 
 
 def locked(session_id: int) -> LiveSession | None:
-    """The session, locked until the transaction ends, or None."""
+    """Locked until the transaction ends."""
     session = LiveSession.objects.filter(pk=session_id).first()
     return _held(session) if session else None
 
 
 def _reworded(session: LiveSession, now: datetime) -> list[str]:
-    """Moderation's reasons to check the new words. Raises ValidationError for refused links."""
+    """Moderation's reasons. Raises ValidationError for refused links."""
     session.worded_at = now
     if session.hidden_at is not None and not session.review:
         return []  # hidden by its host or an admin: moderators need not look at it
@@ -409,7 +402,7 @@ FORGET_REMINDER = "DELETE FROM live_reminder WHERE session_id = %(session)s AND 
 
 @transaction.atomic
 def remind(*, user: User, session: LiveSession) -> bool:
-    """Remind `user` when an upcoming session starts. True if new. Raises WrongStateError."""
+    """When an upcoming session starts. True if new. Raises WrongStateError."""
     rows = fetch(REMIND, {"session": session.pk, "user": user.pk})
     if not rows:
         session.refresh_from_db(fields=["state"])
@@ -456,9 +449,7 @@ def _save(session: LiveSession, now: datetime, *fields: str) -> None:
 
 
 def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
-    """Announce a change to open pages after the commit. `moves`: the host's lineup has changed and must be written
-    again.
-    """
+    """Announce a change after the commit. `moves`: the lineup has changed."""
     if moves:
         fetch(RESCHEDULE, {"host": session.host_id})
         transaction.on_commit(partial(enqueue, "live.apply", session.host_id))
@@ -466,7 +457,7 @@ def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
 
 
 def _plan_next(session: LiveSession, now: datetime) -> None:
-    """Plan the next session of a repeating one, however late this one is. Only the demo sets `repeat_minutes`."""
+    """Plan the next of a repeating session, however late. Only the demo repeats."""
     if session.repeat_minutes is None or session.review:  # a session that was not approved does not repeat
         return
     period = timedelta(minutes=session.repeat_minutes)
@@ -492,7 +483,7 @@ def _milliseconds(moment: datetime) -> datetime:
 
 
 def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
-    """Raise ValidationError for wrong fields among the changed ones. Others may have become wrong as time went by."""
+    """Check only changed fields, because others may have become wrong with time. Raises ValidationError."""
     errors: dict[str, str] = {}
     if "title" in changed and is_blank(session.title):
         errors["title"] = _("Enter a title.")

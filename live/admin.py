@@ -1,4 +1,4 @@
-"""Live sessions in the admin: view, end, hide and show again. Also replays whose fan-out was given up."""
+"""Live sessions, and replays whose fan-out was given up, in the admin."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +42,7 @@ class HiddenFilter(admin.SimpleListFilter):
 
 @admin.register(LiveSession)
 class LiveSessionAdmin(ModeratedAdmin):
-    """Live sessions. The admin cannot edit what hosts planned."""
+    """The admin cannot edit what hosts planned."""
 
     list_display = (
         "id",
@@ -98,7 +98,7 @@ class LiveSessionAdmin(ModeratedAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[LiveSession], search_term: str
     ) -> tuple[QuerySet[LiveSession], bool]:
-        """Search by index look-ups only, however many sessions there are."""
+        """By index look-ups only."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -116,7 +116,7 @@ class LiveSessionAdmin(ModeratedAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
-        """Needed for the list's actions. A session's own page is read-only."""
+        """For the list's actions. A session's own page is read-only."""
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""Times of sessions for people: countdowns, durations, and names of days."""
+"""Times of sessions for people."""
 
 from datetime import datetime, timedelta
 
@@ -60,9 +60,7 @@ def length(seconds: int) -> str:
 
 
 def day_time(moment: datetime) -> str:
-    """The day, by name if near, and the time, on the reader's clock. Says UTC if that is the zone: the reader's may be
-    unknown.
-    """
+    """Day and time on the reader's clock. Names UTC, because the reader's zone may be unknown."""
     moment, today = timezone.localtime(moment), timezone.localdate()
     near = {today - timedelta(1): _("yesterday"), today: _("today"), today + timedelta(1): _("tomorrow")}
     this_year = moment.year == today.year

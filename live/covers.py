@@ -1,6 +1,6 @@
-"""Covers of sessions. `LiveSession.cover` has the picture's facts for pages; the medium's row names its session.
+"""Covers of sessions. `LiveSession.cover` has the picture's facts for pages, the medium's row its session.
 
-All functions run in the caller's transaction, under the lock on the host. The caller saves the session.
+Call these functions in a transaction, under the lock on the host, and save the session afterwards.
 """
 
 import msgspec
@@ -18,7 +18,7 @@ FIELD = "cover"
 
 
 def claimed(host_id: int, medium_id: int) -> MediaFile:
-    """The host's unused picture, locked. Raises ValidationError for `FIELD`."""
+    """The host's unused picture, locked. Raises ValidationError."""
     try:
         [medium] = attaching.claim(owner_id=host_id, ids=[medium_id])
         if medium.kind != Kind.IMAGE:
@@ -30,26 +30,26 @@ def claimed(host_id: int, medium_id: int) -> MediaFile:
 
 
 def give(session: LiveSession, medium: MediaFile) -> None:
-    """Make a claimed picture the cover of a saved session."""
+    """Make a claimed picture the cover."""
     attaching.use_as_cover(medium, session_id=session.pk)
     show(session, medium)
 
 
 def remove(session: LiveSession) -> None:
-    """Remove the cover for good. Its address is invalid after the commit."""
+    """Remove it for good. Its address is invalid after the commit."""
     if session.cover_id is not None:
         attaching.retire_cover(session.cover_id)
     session.cover = None
 
 
 def put_away(session: LiveSession) -> None:
-    """Give the cover of a hidden session a new address, known only to the host and staff."""
+    """Give a hidden session's cover a new address, for the host and staff only."""
     if session.cover_id is not None:
         show(session, attaching.renamed_cover(session.cover_id))
 
 
 def renew(session: LiveSession) -> None:
-    """Show the current description and focus of the cover."""
+    """Copy its current description and focus."""
     if session.cover_id is not None:
         show(session, attaching.cover(session.cover_id))
 

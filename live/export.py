@@ -1,4 +1,4 @@
-"""The user's own sessions and reminders, for the export of their data."""
+"""The user's sessions and reminders, for their export."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -42,7 +42,7 @@ class OwnSession(msgspec.Struct):
 
 
 class ReminderRow(msgspec.Struct):
-    """A session that the user wants to be reminded of."""
+    """A session with a reminder."""
 
     session_id: str
     title: str

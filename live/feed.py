@@ -1,17 +1,15 @@
-"""The feed of live sessions: live (newest start first), upcoming (soonest first), then replays (newest end first).
+"""The feed of live sessions: live (newest start first), upcoming (soonest first), replays (newest end first).
 
-The first page freezes the order of live and upcoming sessions in a snapshot (live/snapshot.py), and the position below
-which replays belong to the walk. Later pages use both. Each session is verified when it is shown: invisible ones are
-dropped, and the page is filled up.
+The first page freezes live and upcoming sessions in a snapshot (live/snapshot.py), and the position below which replays
+belong to the walk. Sessions are verified when shown: invisible ones are dropped, and the page is filled up.
 
 A page takes two SQL queries (context; verify and hydrate), a third if Redis lacks something, and one or two round trips
-to Redis. The context has the current version of each host's lineup. If a lineup is missing or outdated, its sessions
-come from SQL. Pending deliveries are read before windows: so a committed replay is either still pending or in the
-windows.
+to Redis. The context has each host's current version. If a lineup is missing or outdated, its sessions come from SQL.
+Pending deliveries are read before windows, so a committed replay is in one of them.
 
-No session is lost or repeated between snapshot and replays. If an end was committed before the freeze, its position is
-below `frozen`; if it began later, the position is above. If it was in progress, the snapshot has the session as live,
-and such sessions are left out of the replays. See docs/decisions.md: Lineups are whole, walks are frozen.
+Nothing is lost or repeated between snapshot and replays. An end committed before the freeze has a position below
+`frozen`, one that began later a position above. If it was in progress, the snapshot has the session as live, and the
+replays leave such sessions out. See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
 import time
@@ -99,8 +97,8 @@ def live_page(
     page_size: int = 20,
     now: datetime,
 ) -> Page:
-    """The page of the walk `session_id` after `last_id`, or the first page of a new walk without both. Without a walk,
-    `last_id` is a position among the replays. Raises UnknownSnapshotError and SnapshotExpiredError.
+    """The page after `last_id` of walk `session_id`, or the first page of a new walk. Without a walk, `last_id` is a
+    position among the replays. Raises UnknownSnapshotError and SnapshotExpiredError.
     """
     if session_id is None and last_id is None:
         return _first_page(reader, page_size, now)
@@ -126,7 +124,7 @@ def _first_page(reader: User, page_size: int, now: datetime) -> Page:
 
 
 def _freeze(walk: Walk) -> list[tuple[int, int]]:
-    """Live and upcoming sessions of all followed hosts in the feed's order, as (score, id)."""
+    """Sessions of all followed hosts in the feed's order, as (score, id)."""
     context, found = walk.context, list[tuple[int, int]]()
     lost: list[int] = []
     commands = list(map(Lineup.packed, context.hosts))
@@ -156,7 +154,7 @@ def _freeze(walk: Walk) -> list[tuple[int, int]]:
 
 
 def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int]]:
-    """Sessions of hosts without a usable lineup. `repairs` lineups are rewritten when the page is sent."""
+    """Sessions of hosts without a usable lineup. `repairs` of them are rewritten."""
     walk.sources.add("sql")
     versions: dict[int, int] = {}
     lineups: dict[int, list[Scheduled]] = {}
@@ -195,9 +193,7 @@ def _next_page(reader: User, snapshot: Snapshot | None, last_id: int | None, pag
 
 
 def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) -> tuple[Slice, Snapshot | None]:
-    """The snapshot's sessions after `last_id`, and the snapshot if it may have more. Waits for a very new snapshot that
-    may not be written yet.
-    """
+    """The snapshot's next sessions, and the snapshot if it may have more. Waits for one that is still being written."""
     count, deadline = walk.wanted, time.monotonic() + WAIT_SECONDS
     while True:
         with suppress(FeedsUnavailableError), feeds_errors():

@@ -65,7 +65,7 @@ class ExpiredError(exceptions.APIException):
 
 
 def keep_after(response: HttpResponse, page: Page) -> HttpResponse:
-    """Write the page's snapshot after the response has been sent."""
+    """Write the page's snapshot after the response."""
     response._resource_closers.append(page.keep)  # type: ignore[attr-defined]  # called when the server closes it
     return response
 

@@ -46,9 +46,7 @@ def _address(label: Any, help_text: Any) -> LinkField:
 
 
 class SessionForm(forms.Form):
-    """Words and time of a session. The time is in the form's own `zone`, even if the reader has changed theirs
-    since.
-    """
+    """The time is in the form's own `zone`, even if the reader has changed theirs since."""
 
     title = forms.CharField(
         label=_("Title"), max_length=TITLE_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "off"})
@@ -121,7 +119,7 @@ class SessionForm(forms.Form):
         return ZoneInfo(named) if named in zone_names() else timezone.get_current_timezone()
 
     def clean_starts_at(self) -> datetime:
-        """The start in UTC. Raises ValidationError for a time that clocks of this zone skip."""
+        """In UTC. Raises ValidationError for a time that clocks here skip."""
         text = str(self.cleaned_data["starts_at"]).strip()
         try:
             naive = datetime.fromisoformat(text)
@@ -149,9 +147,7 @@ class SessionForm(forms.Form):
         return str(self.cleaned_data["description"]).replace("\r\n", "\n").replace("\r", "\n")
 
     def take_cover(self, owner: User) -> None:
-        """Store the uploaded picture, or find the one uploaded earlier, which stays with a redisplayed form. Refusals
-        become errors of the form.
-        """
+        """Store the uploaded picture, or find an earlier upload of this form. Refusals become errors of the form."""
         said = self.cleaned_data.get("description", "")
         file = self.cleaned_data.get("picture")
         try:
@@ -191,7 +187,7 @@ class SessionForm(forms.Form):
 
     @property
     def fields_to_save(self) -> dict[str, Any]:
-        """The session's cleaned fields, with the new picture if any."""
+        """The session's fields, with a new picture if any."""
         fields = {name: value for name, value in self.cleaned_data.items() if name not in OF_FORM}
         if self.taken is not None:
             fields["cover_id"] = self.taken.pk

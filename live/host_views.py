@@ -1,4 +1,4 @@
-"""Pages where hosts plan, edit, start, end and remove their sessions."""
+"""Hosts' pages."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -33,7 +33,7 @@ HELD = gettext_lazy("Your session will appear after a review.")
 
 
 def own_session(session_id: int, reader: User) -> LiveSession:
-    """The reader's own session. Raises Http404, and PermissionDenied for another host's visible one."""
+    """Raises Http404, and PermissionDenied for another host's visible one."""
     if session_or_404(session_id, reader).host.id != str(reader.pk):
         raise PermissionDenied
     return LiveSession.objects.select_related("host").get(pk=session_id)
@@ -46,7 +46,7 @@ def _remove(*, session: LiveSession, now: datetime) -> None:
 
 
 class Step(NamedTuple):
-    """A host's action: its function, new state, message, and question."""
+    """A host's action."""
 
     act: Callable[..., object]
     leads_to: State | None
@@ -86,7 +86,7 @@ STEPS = {
 @require_safe
 @signed_in
 def own(request: PageRequest, reader: User) -> HttpResponse:
-    """The reader's sessions: live and planned, then past ones."""
+    """The reader's sessions: live and planned first."""
     last_id = position(request)
     page = hosting.past_of(reader, reader, last_id=last_id, limit=PAGE)
     context: dict[str, Any] = {"page": page, "is_first": last_id is None, "look": "own", "following": ""}
@@ -134,7 +134,7 @@ def _refuse(form: SessionForm, error: ValidationError) -> None:
 @telling
 @transaction.atomic
 def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession:
-    """Plan the session, unless the same form was sent before."""
+    """Unless the same form was sent before."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('live.plan', %s))", [host.pk])
     same = LiveSession.objects.filter(
@@ -182,9 +182,7 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
 @limited("live")
 @require_http_methods(FORM_METHODS)
 def change(request: PageRequest, reader: User, session_id: int, verb: str) -> HttpResponse:
-    """Start, end, cancel or remove your own session. Without JavaScript, ask first. A repeated action counts as done,
-    because buttons are pressed twice.
-    """
+    """Start, end, cancel or remove. Without JavaScript, ask first. A repeated action counts as done."""
     step = STEPS.get(verb)
     if step is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""Sessions outside the feed: of one host, suggested hosts, and changes since a page was made."""
+"""Sessions outside the feed, suggested hosts, and changes since a page was made."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -69,7 +69,7 @@ STARTED = f"""
 
 
 class HostPage(NamedTuple):
-    """Past sessions of a host by id, newest first."""
+    """Past sessions, newest first."""
 
     items: list[SessionBody]
     last_id: str | None
@@ -77,23 +77,23 @@ class HostPage(NamedTuple):
 
 
 def scheduled_of(host: User, reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
-    """The host's live and upcoming sessions that `reader` may see."""
+    """The host's visible live and upcoming sessions."""
     params = {"host": host.pk, "reader": reader.pk or 0, "count": limit}
     return bodies(fetch(SCHEDULED, params, into=SessionRow._make))
 
 
 def live_now(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
-    """All live sessions that `reader` may see, newest start first, without muted hosts."""
+    """Visible live sessions, newest start first, without muted hosts."""
     return bodies(fetch(NOW, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
 
 
 def coming(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
-    """The next upcoming sessions of hosts whom the reader does not follow."""
+    """Upcoming sessions of hosts whom the reader does not follow."""
     return bodies(fetch(COMING, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
 
 
 def waiting_for(session: SessionBody) -> int:
-    """The number of reminders of an upcoming session, at most `WAITING_CAP`; else 0."""
+    """Reminders of an upcoming session, at most `WAITING_CAP`; else 0."""
     if session.state != State.UPCOMING:
         return 0
     return int(fetch(WAITING, {"session": int(session.id)})[0][0])
@@ -107,9 +107,7 @@ def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, li
 
 
 def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
-    """The most followed hosts with something scheduled whom the reader may be proposed, among the `PROPOSED_OF` most
-    followed users. For readers with an empty feed.
-    """
+    """For an empty feed: most followed hosts with something scheduled, among the `PROPOSED_OF` most followed users."""
     params = {"reader": reader.pk, "count": count, "of": PROPOSED_OF}
     return [user_of(row) for row in fetch(_to_follow(), params)]
 
@@ -129,14 +127,14 @@ def _to_follow() -> str:
 
 # --- Changes since a page was made -----------------------------------------------------------------------
 def started_since(reader: User, since: datetime, *, known: list[int]) -> tuple[int, bool]:
-    """How many sessions of the reader's feed went live and still are, except `known`; and whether there are more."""
+    """Sessions of the feed that went live and still are, except `known`; and whether there are more."""
     params = {"reader": reader.pk, "since": since, "known": id_array(known), "count": STARTED_CAP + 1}
     count = fetch(STARTED, params)[0][0]
     return min(count, STARTED_CAP), count > STARTED_CAP
 
 
 def changed_among(shown: Mapping[int, int], reader: User | AnonymousUser) -> dict[int, int]:
-    """Sessions with a version other than the page shows: the current version, or 0 if not visible."""
+    """Current versions that differ from the shown ones. 0 if not visible."""
     if not shown:
         return {}
     now = dict(fetch(VERSIONS, {"ids": id_array(shown), "reader": reader.pk or 0}))

@@ -77,8 +77,8 @@ class HostCard(UserCard):
 
 
 class SessionBody(msgspec.Struct):
-    """A session for every reader. `state` is current; `shown_as` is the state in which its list was frozen. `duration`
-    of replays is in seconds. `url` is empty while there is nothing to watch.
+    """`state` is current; `shown_as` is the state in which the list was frozen. `duration` is in seconds. `url` is
+    empty while there is nothing to watch.
     """
 
     id: str
@@ -105,17 +105,17 @@ class SessionBody(msgspec.Struct):
 
     @property
     def has_changed(self) -> bool:
-        """Whether the state differs from the one shown in the walk."""
+        """Whether `state` differs from `shown_as`."""
         return self.state != self.shown_as
 
     @property
     def is_short(self) -> bool:
-        """Whether the session would be shorter than `SHORT` if it ended now."""
+        """Whether it would be shorter than `SHORT` if it ended now."""
         return self.started_at is not None and timezone.now() - self.started_at < SHORT
 
 
 class SessionPage(msgspec.Struct):
-    """A page of a host's sessions. `last_id` is the last one's id."""
+    """`last_id` is the last session's."""
 
     items: list[SessionBody]
     last_id: str | None
@@ -123,7 +123,7 @@ class SessionPage(msgspec.Struct):
 
 
 def body(row: SessionRow, shown_as: str | None = None) -> SessionBody:
-    """The session of a row, with the state it was shown as."""
+    """`shown_as`: the state it was shown as."""
     return SessionBody(
         id=str(row.id),
         title=row.title,
@@ -152,7 +152,7 @@ def bodies(rows: Iterable[SessionRow]) -> list[SessionBody]:
 
 
 def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody | None:
-    """The session if `reader` may see it. Takes any number as an id."""
+    """None if invisible. Takes any number."""
     if not 0 < session_id <= MAX_ID:
         return None
     rows = fetch(ONE, {"session": session_id, "reader": reader.pk or 0}, into=SessionRow._make)
@@ -162,27 +162,25 @@ def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str
 def sessions_of(
     host: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> SessionPage:
-    """The host's sessions below `last_id` that `reader` may see, newest first. Only the host sees cancelled and missed
-    ones.
-    """
+    """Visible sessions below `last_id`, newest first. Only the host sees cancelled and missed ones."""
     params = {"host": host.pk, "reader": reader.pk or 0, "below": below(last_id), "count": limit + 1}
     part = part_of(fetch(OF_HOST, params, into=SessionRow._make), limit, attrgetter("id"))
     return SessionPage(bodies(part.shown), as_text(part.last_id), part.has_more)
 
 
 def shown_in_notifications(reader: str) -> str:
-    """SQL: whether a reader may see the session of notification `n`. `reader` is an SQL expression of their id."""
+    """SQL: whether `reader` (an expression) may see the session of notification `n`."""
     return f"EXISTS (SELECT FROM {SESSIONS} WHERE l.id = n.session_id AND {visible('l', 'h', reader)} OFFSET 0)"
 
 
 def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
-    """Cards of the sessions that `reader` may see, for notifications."""
+    """Visible sessions, for notifications."""
     rows = fetch(CARDS, {"ids": id_array(session_ids), "reader": reader.pk})
     return {session_id: SessionCard(str(session_id), title, state) for session_id, title, state in rows}
 
 
 def _linked(address: str) -> str:
-    """The address if it is an https link, else "". Nothing else from the table becomes a link or picture."""
+    """Nothing but https links from the table becomes a link or picture."""
     return address if address and is_link(address) else ""  # most have no address
 
 

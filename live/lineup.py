@@ -8,13 +8,12 @@ Members of the ZSET:
 | id of an upcoming session | minus the ms since 1970 of its planned start | an entry |
 | `version:{generation}` | minus the host's version | the state of PostgreSQL in this lineup |
 
-A version is an id (storage.ids), above 2^50 since 2009. Times in ms stay below 2^42 until 2109. So the version has the
-lowest score. From the top, a lineup is in the feed's order: live, newest start first, then upcoming, soonest first.
-(Redis breaks ties by text; readers sort by id.)
+A version is an id (storage.ids), above 2^50 since 2009; times in ms stay below 2^42 until 2109. So the version has the
+lowest score. From the top, the order is the feed's. (Redis breaks ties by text; readers sort by id.)
 
 One script writes the whole lineup, unless the stored one has the same generation and is not older. So late, repeated or
 unordered writes are harmless, and a lost lineup is rebuilt the same way. Readers compare version and generation with
-PostgreSQL (models.Host and the policy), ignore others, and send `live.apply`. So nobody notices if Redis is flushed,
+PostgreSQL (models.Host and the policy), ignore others, and send `live.apply`. So no reader notices if Redis is flushed,
 restored or behind, or if PostgreSQL fails over to a standby that assigns a lost version again. See docs/decisions.md:
 Lineups are whole, walks are frozen.
 """
@@ -80,7 +79,7 @@ class Scheduled(NamedTuple):
 
 
 class Lineup:
-    """The lineup of one host. Methods named after a command return it for `connections.pipelined`."""
+    """Methods named after a command return it for `connections.pipelined`."""
 
     __slots__ = ("key",)
 
@@ -93,7 +92,7 @@ class Lineup:
 
     @staticmethod
     def read(reply: Sequence[bytes]) -> tuple[int, list[Scheduled]]:
-        """The version (0: no lineup) and the entries, lowest score first."""
+        """The version (0: no lineup), and entries by score."""
         if len(reply) < 2 or not reply[0].startswith(b"version:"):
             return 0, []
         entries = [
@@ -103,23 +102,19 @@ class Lineup:
 
     @staticmethod
     def packed(host_id: int) -> bytes:
-        """`reading` as raw RESP. A page may read very many lineups."""
+        """`reading` as raw RESP, because a page may read very many."""
         key = keys.lineup(host_id).encode()
         return READING % (len(key), key)
 
     @staticmethod
     def scheduled(reply: Sequence[bytes], mark: bytes, version: int) -> list[tuple[int, int]] | None:
-        """The entries of `reading`'s reply as (score, session id), unordered. None for another version, or another
-        generation than `mark`'s.
-        """
+        """(score, session id), unordered. None for another version or generation."""
         if len(reply) < 2 or reply[0] != mark or -int(float(reply[1])) != version:
             return None
         return list(zip(map(int, reply[3::2]), map(int, reply[2::2]), strict=True))
 
     def put(self, generation: int, version: int, entries: Sequence[Scheduled]) -> Command:
-        """Write everything, unless the stored lineup has this generation and is not older. Returns the stored
-        version.
-        """
+        """Write everything, unless the stored one has this generation and is not older. Returns the stored version."""
         pairs = [part for entry in entries for part in (entry.score, entry.session_id)]
         return ("EVALSHA", PUT, 1, self.key, generation, version, TTL_SECONDS, *pairs)
 
@@ -129,12 +124,12 @@ class Lineup:
         return b"version:%d" % generation
 
     def drop(self) -> Command:
-        """Delete it. Always safe: readers fall back to PostgreSQL."""
+        """Always safe: readers fall back to PostgreSQL."""
         return ("UNLINK", self.key)
 
 
 def apply(host_id: int) -> bool:
-    """Write a host's committed lineup. False if Redis does not answer; the sweeper retries."""
+    """Write the committed lineup. False without Redis; the sweeper retries."""
     generation, version, entries = _current(host_id)
     if not version:
         return True

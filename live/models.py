@@ -1,4 +1,4 @@
-"""Live sessions, hosts, reminders, and what their feed stores."""
+"""Sessions, hosts, reminders, deliveries and snapshots."""
 
 from datetime import datetime, timedelta
 
@@ -21,7 +21,7 @@ SHORT = timedelta(minutes=1)
 
 
 class State(models.TextChoices):
-    """States of a session. Upcoming becomes live, cancelled or missed; live becomes a replay. The others are final."""
+    """Upcoming becomes live, cancelled or missed; live becomes a replay. The others are final."""
 
     UPCOMING = "upcoming", _("upcoming")
     LIVE = "live", _("live")
@@ -31,21 +31,21 @@ class State(models.TextChoices):
 
 
 class Review(models.TextChoices):
-    """Moderators' decisions on a session hidden because of its words."""
+    """Moderators' decisions on hidden sessions."""
 
     IN_REVIEW = "in_review", _("in review")
     REJECTED = "rejected", _("rejected")
 
 
 class LiveSession(models.Model):
-    """One session of a host. Changes go through live.actions.
+    """Changed only through live.actions.
 
-    `version` grows with every change. `position` is an id from the moment of the end (storage.ids); replays are sorted
-    and paged by it. With `hidden_at`, only the host sees the session. Then `review` says whether moderators hid it or
-    have yet to look at it; if empty, its host or an admin hid it. `worded_at`: time of the last change of its words. An
-    `automatic` session starts at `starts_at` and ends after `minutes`. With `repeat_minutes` (demo only), the next one
-    is planned at the end. `pulled` is set at the end, for good: the replay of a host who was a big-V then is never
-    pushed; readers pull it. `reminders_due`: it has started, and reminders are left to send.
+    `version` grows with every change. `position` is an id from the end (storage.ids), which sorts and pages replays.
+    With `hidden_at` only the host sees the session: `review` says whether moderators hid it or must still look at it;
+    if empty, its host or an admin hid it. `worded_at`: last change of its words. An `automatic` one starts at
+    `starts_at` and ends after `minutes`. With `repeat_minutes` (demo only), its end plans the next. `pulled` is set at
+    the end for good: a replay of a host who was a big-V then is pulled, never pushed. `reminders_due`: reminders are
+    left to send.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
@@ -136,11 +136,11 @@ class LiveSession(models.Model):
 
 
 class Host(models.Model):
-    """A user who has created a session. The row is locked while one of their sessions changes.
+    """A user with sessions. The row is locked while one of them changes.
 
-    `version` is an id from the transaction that last changed the lineup (its sessions, their states and times). It
-    grows, and never repeats, even after a restore. Lineups in Redis with another version are not used. `applied` is the
-    last version written to Redis; the sweeper finds differing ones. `has_pulled`: some replays are pulled.
+    `version` is an id from the last change of the lineup. It grows, and never repeats, even after a restore. Lineups of
+    another version are not used. `applied` is the version last written to Redis; the sweeper finds differing ones.
+    `has_pulled`: some replays are pulled.
     """
 
     user = models.OneToOneField(
@@ -163,9 +163,7 @@ class Host(models.Model):
 
 
 class Reminder(models.Model):
-    """A user's wish to be told when a session starts. Deleted in the transaction that notifies them, or when there will
-    be no start.
-    """
+    """Deleted in the transaction that notifies the user, or when there will be no start."""
 
     session = models.ForeignKey(LiveSession, on_delete=models.CASCADE, related_name="reminders", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -179,9 +177,7 @@ class Reminder(models.Model):
 
 
 class ReplayDelivery(AbstractDelivery):
-    """A replay with incomplete fan-out. Inserted in the transaction that ends the session, deleted when every
-    follower's inbox of replays has it.
-    """
+    """A replay until every follower's inbox of replays has it. Inserted in the transaction of the end."""
 
     task = "live.fan_out"
 

@@ -1,4 +1,4 @@
-"""The oracle: the live feed as one plain SQL query. Tests compare pages with it.
+"""The oracle: the live feed as one plain SQL query, for tests.
 
 It shares no text with the queries of pages, so that no mistake is in both.
 """
@@ -24,5 +24,5 @@ FEED = """
 
 
 def feed(reader_id: int) -> list[tuple[int, str]]:
-    """All sessions of the reader's feed in order, with their states."""
+    """The reader's whole feed in order: ids and states."""
     return [(session_id, state) for session_id, state in fetch(FEED, {"reader": reader_id})]

@@ -1,7 +1,7 @@
-"""Replays from PostgreSQL: to build windows, and for what no window has.
+"""Replays from PostgreSQL, for new windows and for what no window has.
 
-Like the pull of the home timeline: one index probe per host finds its newest replay. Only hosts whose newest can be on
-the page are read further. Each kind of replay has its own index, so no other kind is scanned.
+Like home's pull: one index probe per host finds its newest replay, and only hosts that can be on the page are read
+further. Each kind of replay has its own index, so no other kind is scanned.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ HOSTS = f"""
 
 
 def newest(hosts: str, condition: str) -> str:
-    """The newest `count` replays below `below` of these hosts (a query of `id`), as WITH expressions ending in
-    `pulled`. `condition` (on session `l`) must be an index's, except for parts that few sessions fail.
+    """WITH expressions ending in `pulled`: the newest `count` replays below `below` of `hosts` (a query of `id`).
+    `condition` (on `l`) must be an index's, except for parts that few sessions fail.
     """
     return f"""
     heads AS MATERIALIZED (
@@ -83,7 +83,7 @@ class Pulled(NamedTuple):
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], int]:
-    """The newest `count` replays for a reader's window: (policy.EPOCH, entries, floor), from one snapshot."""
+    """For a reader's window: (policy.EPOCH, entries, floor), from one snapshot."""
     rows = fetch(ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})
     epoch, _position, _host_id = rows[0]
     entries = [Entry(position, host_id) for _, position, host_id in rows if position is not None]
@@ -92,5 +92,5 @@ def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], i
 
 
 def pull_bodies(reader_id: int, *, below: int, count: int, held: str) -> list[Pulled]:
-    """Visible replays below a position, newest first, without the sessions in `held` (a PostgreSQL array)."""
+    """Visible replays, newest first, without sessions in `held` (a PostgreSQL array)."""
     return fetch(BODIES, {"reader": reader_id, "below": below, "count": count, "held": held}, into=Pulled.of)

@@ -1,6 +1,6 @@
 """Deletes a deleted account's sessions and reminders.
 
-Sessions of inactive hosts are hidden already. What is left in Redis and in notifications is never shown.
+Sessions of inactive hosts are hidden already. Remains in Redis and notifications are never shown.
 """
 
 from django.db import transaction
@@ -22,7 +22,7 @@ OF_SESSIONS = """
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """Delete about `limit` rows of each kind. Return how many; 0 when none is left."""
+    """About `limit` rows per kind. Return how many; 0 when none is left."""
     params = {"user": user_id, "limit": limit}
     taken = len(fetch(REMINDERS, params)) + len(fetch(OF_SESSIONS, params))
     return taken or _sessions(user_id, limit)

@@ -23,11 +23,11 @@ def renew_cover(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) -> No
 
 @receiver(account_purged)
 def purge_sessions(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Delete a deleted account's sessions, at most `limit`. Return their number."""
+    """At most `limit`. Return their number."""
     return purge.purge(user_id=user.pk, limit=limit)
 
 
 @receiver(export_requested)
 def export_sessions(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The files of the reader's sessions, for the export of their data."""
+    """The user's sessions, for their export."""
     return export.files(reader)

@@ -1,8 +1,8 @@
 """Sends reminders when a session has started.
 
-Rows of `Reminder` are the queue of record. A batch is deleted in the transaction that writes its notifications. So each
-user is told once, even if workers die or run in parallel. While `reminders_due` is set, the sweeper queues the session
-again. Each batch is one event for open pages: 10,000 events would displace all others in the stream.
+Rows of `Reminder` are the queue of record. A batch is deleted in the transaction that writes its notifications, so
+users are told once, even if workers die or run in parallel. While `reminders_due` is set, the sweeper queues the
+session again. A batch is one event for open pages: 10,000 events would displace all others.
 """
 
 from django.db import transaction
@@ -33,7 +33,7 @@ DUE = "SELECT id FROM live_livesession WHERE reminders_due ORDER BY id LIMIT %(c
 
 
 def send(session_id: int, *, size: int = BATCH) -> int:
-    """Notify all remaining users, `size` per transaction. Return their number."""
+    """`size` per transaction. Return how many were notified."""
     host = fetch(HOST, {"session": session_id})
     taken = 0
     while host and (count := _send_batch(session_id, host[0][0], size)):
@@ -51,7 +51,7 @@ def _send_batch(session_id: int, host_id: int, size: int) -> int:
 
 
 def sweep() -> int:
-    """Queue sessions with unsent reminders again. Return their number. Parallel workers share a session's reminders."""
+    """Queue sessions with unsent reminders. Return their number. Parallel workers share the work."""
     due = [row[0] for row in fetch(DUE, {"count": SWEEP_LENGTH})]
     for session_id in due:
         if not enqueue("live.remind", session_id):

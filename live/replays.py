@@ -1,11 +1,10 @@
 """Replays: an ended session never changes, so it is pushed to followers.
 
-A reader's inbox of replays is a window (storage/window.py). Its entries are a replay's position (an id from its end)
-and host. The delivery table is the queue of record (storage.deliveries): `deliver_anew` inserts a row in the
-transaction of the end, deleted when every follower's window has the replay.
+A reader's inbox of replays is a window (storage/window.py) of positions (ids from the end) and hosts. The delivery
+table is the queue of record (storage.deliveries).
 
-A big-V's replay is not pushed. That is stored on the session at its end (`pulled`), so a replay is always either in
-windows or pulled, whatever its host becomes. Changing all followers' epochs at each demotion would cost a write each.
+A big-V's replay is not pushed. The session stores that at its end (`pulled`), so a replay is always either in windows
+or pulled, whatever its host becomes. Changing all followers' epochs at each demotion would cost a write each.
 """
 
 from functools import partial
@@ -60,7 +59,7 @@ FINISH = f"""
 
 
 class Replays(BuiltWindow):
-    """A reader's inbox of replays. Its epoch, policy.EPOCH, combines the reader's and the policy's.
+    """A reader's inbox of replays, with epoch policy.EPOCH.
 
     See docs/decisions.md: Windows keep what may come back without an event.
     """
@@ -73,9 +72,7 @@ class Replays(BuiltWindow):
 
 
 def materialise(user_id: int, token: str) -> bool:
-    """Fill the inbox of replays for construction `token`. True if it is now in use. If a follow changes the epoch
-    meanwhile, start again.
-    """
+    """Fill the inbox for construction `token`. True if it is now in use. Starts again if a follow changes the epoch."""
     window = Replays(user_id)
     if not construction.is_under_way(window, token):
         return False
@@ -93,9 +90,7 @@ def materialise(user_id: int, token: str) -> bool:
 
 # --- The end of a session --------------------------------------------------------------------------------
 def deliver_anew(*, session: LiveSession) -> None:
-    """Insert the replay's delivery row in the caller's transaction, and start the fan-out after the commit. A big-V's
-    replay is only marked as pulled.
-    """
+    """Insert the delivery row, and start the fan-out after the commit. Only mark a big-V's replay as pulled."""
     if fetch(PULL, {"session": session.pk}):
         return
     params = {
@@ -117,7 +112,7 @@ class _Claim(NamedTuple):
 
 
 def fan_out(session_id: int) -> bool:
-    """Deliver a replay to every follower with an inbox. True if complete."""
+    """Deliver to every follower with an inbox. True if complete."""
     rows = fetch(CLAIM, {"session": session_id, "retry": settings.FAN_OUT_RETRY_AFTER}, into=_Claim._make)
     if not rows:
         return False

@@ -19,25 +19,25 @@ from media.models import MediaFile
 
 
 def find(session_ids: Iterable[int]) -> dict[int, Subject]:
-    """The sessions by id, as moderation sees them."""
+    """The sessions by id."""
     rows = list(LiveSession.objects.select_related("host").filter(pk__in=list(session_ids)))
     media = attaching.covers_of(session.pk for session in rows)
     return {session.pk: _subject(session, media.get(session.pk, ())) for session in rows}
 
 
 def seen(session_id: int, reader: User) -> Subject | None:
-    """The session as moderation sees it, if `reader` may see it."""
+    """None if `reader` may not see it."""
     return find([session_id]).get(session_id) if visible_session(session_id, reader) else None
 
 
 def lock(session_id: int) -> Subject | None:
-    """The session, locked until the transaction ends, or None."""
+    """Locked until the transaction ends."""
     session = actions.locked(session_id)
     return _subject(session) if session else None
 
 
 def judge(session_id: int, status: str) -> bool:
-    """Apply the moderators' decision. True if anything changed."""
+    """True if anything changed."""
     session, now = LiveSession(pk=session_id), timezone.now()
     if status == Status.PUBLISHED:
         return actions.approve(session=session, now=now)
@@ -47,12 +47,12 @@ def judge(session_id: int, status: str) -> bool:
 
 
 def uncover(session_id: int, medium_id: int) -> bool:
-    """Remove the session's cover with this id for good. True if it had it."""
+    """Remove this cover for good. True if the session had it."""
     return actions.uncover(session=LiveSession(pk=session_id), medium_id=medium_id, now=timezone.now())
 
 
 def end(session_id: int) -> bool:
-    """End the session for an admin. True if anything changed."""
+    """For an admin. True if anything changed."""
     return actions.force_end(session=LiveSession(pk=session_id), now=timezone.now())
 
 

@@ -1,16 +1,14 @@
-"""Snapshots: the frozen order of live and upcoming sessions of a reader's walk.
+"""Snapshots: the frozen order of live and upcoming sessions of a walk.
 
-`session_id` names a walk. A reader may have any number. It contains the frozen position, the time, a digest of the
-frozen order, and an HMAC over these and the reader. So a forged or malformed one is detected, and a valid one without a
-snapshot is known to have expired.
+`session_id` names a walk: frozen position, time, digest of the order, and an HMAC over these and the reader. So a
+forged or malformed one is detected, and a valid one without a snapshot has expired.
 
-A reader's snapshots are named by digest, so walks with equal order share one. A reader has at most
-`LIVE_SNAPSHOTS_CAP`. A new one replaces the least recently used, and its walks expire early. So an account's memory
-does not grow with its requests.
+Snapshots are named by digest, so walks of equal order share one. A reader has at most `LIVE_SNAPSHOTS_CAP`: a new one
+replaces the least recently used, whose walks expire. So an account's memory does not grow with its requests.
 
 In Redis a snapshot is a LIST: `h` and the number of live entries, then ids in frozen order, negative if upcoming (11
-bytes each). One script writes it. If Redis does not take it, it becomes a row in PostgreSQL (models.KeptSnapshot). So
-walks work without Redis. See docs/decisions.md: Lineups are whole, walks are frozen.
+bytes each), written by one script. Without Redis it is a row in PostgreSQL (models.KeptSnapshot), so walks work anyway.
+See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
 import base64
@@ -112,13 +110,13 @@ class UnknownSnapshotError(LookupError):
 
 
 class SnapshotExpiredError(Exception):
-    """The walk paused too long, or its snapshot was lost. A new walk can begin."""
+    """The walk paused too long, or its snapshot was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Entries of a snapshot. `is_entry`: the requested id is an entry, or the top; else it is a position among the
-    replays. `lives`: all live entries, if replays may follow in this slice.
+    """Entries of a snapshot. If not `is_entry`, the requested id is a position among the replays. `lives`: all live
+    entries, if replays may follow.
     """
 
     is_entry: bool
@@ -127,7 +125,7 @@ class Slice:
 
 
 class Snapshot:
-    """The snapshot of one walk. Methods named after a command return it for `connections.pipelined`."""
+    """Methods named after a command return it for `connections.pipelined`."""
 
     __slots__ = ("digest", "frozen", "index", "key", "reader_id", "session_id", "taken_at")
 
@@ -142,8 +140,8 @@ class Snapshot:
 
     @classmethod
     def take(cls, reader_id: int, frozen: int, entries: Sequence[int], lives: int, now: datetime) -> "Snapshot":
-        """Name a new walk with these entries (signed ids in frozen order, the first `lives` were live). Replays below
-        `frozen` belong to it.
+        """Name a new walk. `entries` are signed ids, the first `lives` were live. Replays below `frozen` belong to
+        it.
         """
         taken_at = int(now.timestamp() * 1000)
         order = ",".join(map(str, (frozen, lives, *entries)))
@@ -154,7 +152,7 @@ class Snapshot:
 
     @classmethod
     def named(cls, session_id: str, reader_id: int) -> "Snapshot | None":
-        """The walk with this name, or None if this site never gave it to the reader."""
+        """None if this site never gave the name to the reader."""
         try:
             text = session_id.encode("ascii")
             data = base64.b64decode(text + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -175,13 +173,13 @@ class Snapshot:
         return timedelta(milliseconds=now.timestamp() * 1000 - self.taken_at)
 
     def reading(self, last_id: int | None, count: int) -> Command:
-        """Read `count` entries after `last_id`, and renew the snapshot's TTL."""
+        """Also renews the TTL."""
         seconds = int(settings.LIVE_SNAPSHOT_TTL.total_seconds())
         return ("EVALSHA", READ, 2, self.key, self.index, self.digest, last_id or 0, count, seconds)
 
     @staticmethod
     def slice(reply: Sequence[bytes] | None) -> Slice | None:
-        """The slice in `reading`'s reply, or None without a snapshot."""
+        """None without a snapshot."""
         if reply is None:
             return None
         found, entries, lives = reply
@@ -199,7 +197,7 @@ class Snapshot:
         fetch(KEEP, self._params(now) | params)
 
     def kept(self, last_id: int | None, now: datetime) -> Slice | None:
-        """All entries after `last_id` in PostgreSQL, or None. Renews its expiry."""
+        """All entries after `last_id` in PostgreSQL. Renews their expiry."""
         rows = fetch(READ_KEPT, self._params(now) | {"now": now})
         if not rows:
             return None
@@ -216,7 +214,7 @@ class Snapshot:
 
 
 def forget_kept(*, now: datetime) -> int:
-    """Delete expired rows, `FORGET_LENGTH` per statement. Return how many."""
+    """Delete expired rows. Return how many."""
     forgotten = 0
     while taken := len(fetch(OVER, {"now": now, "limit": FORGET_LENGTH})):
         forgotten += taken

@@ -1,8 +1,7 @@
-"""Timed changes of sessions: automatic starts and ends, missed sessions, and the end of live sessions after a day.
+"""Timed changes: automatic starts and ends, missed sessions, and the end after a day.
 
-One periodic task calls the same actions as hosts. They check again under the host's lock, so concurrent tasks or hosts
-change a session once, and a postponed or cancelled one stays so. The site does not see the video, so it cannot know
-when a session is over.
+One periodic task calls the hosts' actions, which check again under the host's lock. So a session changes once, and a
+postponed or cancelled one stays so. The site does not see the video, so it cannot know when a session is over.
 """
 
 import logging

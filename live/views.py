@@ -1,7 +1,7 @@
-"""Pages of the feed and of one session. Hosts' pages are in host_views.
+"""Pages of the feed and of one session.
 
-A card looks the same in every list (`LOOKS`). When its session changes, only the card is fetched again, with the state
-that it had in the list (`as`). The card also shows later changes.
+A card looks the same in every list (`LOOKS`). When its session changes, only the card is fetched again, with its state
+in the list (`as`). The card also shows later changes.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -46,9 +46,7 @@ BEFORE = timedelta(seconds=5)
 @require_safe
 @signed_in
 def live(request: PageRequest, reader: User) -> HttpResponse:
-    """Sessions of followed hosts: live, upcoming, replays, in the order frozen by the first page. Later pages name it
-    by `session_id`. If it has expired, the list starts again with a notice.
-    """
+    """The feed in the order of the first page. If the walk has expired, the list starts again with a notice."""
     now = timezone.now()
     last_id, size, session_id = position(request), limit(request, "page_size"), once(request.GET, "session_id") or None
     try:
@@ -108,8 +106,8 @@ def _following(page: Page, size: int) -> str:
 
 @require_safe
 def news(request: PageRequest) -> HttpResponse:
-    """News for an open page: how many sessions went live `since` it was made, except `known`, and which of those it
-    `has` differ. 204 without news.
+    """How many sessions went live `since`, except `known`, and which of those the page `has` differ. 204 without
+    news.
     """
     since, known = position(request, "since"), once(request.GET, "known")
     shown = _versions(once(request.GET, "has"))
@@ -154,7 +152,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def session_or_404(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody:
-    """The session if `reader` may see it. Raises Http404, the same for an unknown id."""
+    """Raises Http404 if unknown or invisible."""
     session = visible_session(session_id, reader, shown_as)
     if session is None:
         raise Http404
@@ -171,7 +169,7 @@ WORDS = {
 
 
 def impossible(error: WrongStateError) -> str:
-    """Why a step is no longer possible, for people."""
+    """Why a step is no longer possible."""
     if isinstance(error, actions.RejectedError):
         return _("Moderators rejected this session, so others cannot see it. Edit it to request a new review.")
     return _("This is no longer possible. %(state)s") % {"state": WORDS[error.state]}
@@ -180,7 +178,7 @@ def impossible(error: WrongStateError) -> str:
 # --- One session -----------------------------------------------------------------------------------------
 @require_safe
 def show_session(request: PageRequest, session_id: int) -> HttpResponse:
-    """The page of a session, or only its card for a list."""
+    """The page, or only the card for a list."""
     look, shown_as = _look(request.GET)
     session = session_or_404(session_id, request.user, shown_as)
     if wants_part(request):
@@ -227,8 +225,8 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
 def answer_card(
     request: PageRequest, reader: User, session_id: int, *, said: str = "", notice: str = "", problem: str = ""
 ) -> HttpResponse:
-    """Answer with the current card, or redirect back, with the result or problem. A `notice` repeats what the card's
-    button says, so only the button gets the focus.
+    """The current card, or a redirect, with the result or problem. With a `notice` only the button gets the focus,
+    because it says the same.
     """
     if wants_part(request):
         look, shown_as = _look(request.POST)

@@ -1,58 +1,55 @@
-"""Who may see a live session, as SQL for every query that shows sessions.
+"""Who may see a live session, as SQL for all queries.
 
-`%(reader)s` is the reader's id, or 0 if not signed in. The host always sees a session. Others see it if it is not
-hidden, its host is active, and neither blocks the other. Feeds also require that the host `belongs`. Queries for
-windows and lineups check only a part, because pages verify entries. See docs/decisions.md: Who may see what is SQL text
-in one place.
+`%(reader)s` is the reader's id, or 0. The host always sees a session. Others see it if it is not hidden, its host is
+active, and neither blocks the other. Feeds also require that the host `belongs`. Queries for windows and lineups check
+less, because pages verify entries. See docs/decisions.md: Who may see what is SQL text in one place.
 """
 
 from relations.rules import READER, follows, is_wanted, unblocked
 
 
 def hidden(session: str) -> str:
-    """Whether the session (an alias) is hidden from everybody but its host."""
+    """Hidden from everybody but the host."""
     return f"{session}.hidden_at IS NOT NULL"
 
 
 def unhidden(session: str) -> str:
-    """The opposite, as in the indexes of visible replays."""
+    """The opposite, as in indexes."""
     return f"{session}.hidden_at IS NULL"
 
 
 def shown(session: str, host: str) -> str:
-    """Whether others may see the session. The arguments are aliases of its row and its host's."""
+    """Whether others may see it. Arguments are aliases."""
     return f"{unhidden(session)} AND {host}.is_active"
 
 
 def visible(session: str, host: str, reader: str = READER) -> str:
-    """Whether a reader may see the session: their own, or a shown one without a block."""
+    """Their own, or a shown one without a block."""
     return f"({session}.host_id = {reader} OR ({shown(session, host)} AND {unblocked(reader, f'{session}.host_id')}))"
 
 
 def announced(session: str, host: str, was_hidden: str) -> str:
-    """Whether others are told of a change of the session. If it has just been hidden, those who saw it hear of it.
-    `was_hidden` is an SQL expression.
-    """
+    """Whether others hear of a change: also of its hiding, unless `was_hidden` (SQL)."""
     return f"{host}.is_active AND NOT ({hidden(session)} AND {was_hidden})"
 
 
 def belongs(host_id: str) -> str:
-    """Whether the host's sessions belong to the reader's feed."""
+    """Whether the host belongs to the reader's feed."""
     return f"({follows(READER, host_id)} AND {is_wanted(READER, host_id)})"
 
 
 def of_interest(session: str) -> str:
-    """Whether the session concerns others: not if cancelled or missed."""
+    """Not if cancelled or missed."""
     return f"{session}.state IN ('upcoming', 'live', 'replay')"
 
 
 def in_lineup(session: str) -> str:
-    """Whether the session is in its host's lineup. Suspended hosts keep theirs; pages verify."""
+    """Suspended hosts keep their lineup, because pages verify."""
     return f"{session}.state IN ('upcoming', 'live') AND {unhidden(session)}"
 
 
 def active_only(host_id: str) -> str:
-    """A join that keeps rows with an active host. OFFSET 0 forces a probe per row."""
+    """A join that keeps active hosts. OFFSET 0 forces a probe per row."""
     return f"CROSS JOIN LATERAL (SELECT FROM accounts_user u WHERE u.id = {host_id} AND u.is_active OFFSET 0) u"
 
 

@@ -1,7 +1,6 @@
 """Builds a page of the live feed: takes the walk's next entries, verifies them, and fills the page up.
 
-First the snapshot's entries, then replays from the inbox, pending deliveries and pulled replays, and the rest from
-PostgreSQL. live/feed.py sets up the walk.
+First the snapshot's entries, then replays from inbox, pending deliveries and pulled ones, at last from PostgreSQL.
 """
 
 import logging
@@ -82,14 +81,14 @@ class Verified(NamedTuple):
 
     @property
     def is_shown(self) -> bool:
-        """Whether the session belongs to the feed and is visible."""
+        """Whether it belongs to the feed and is visible."""
         return self.belongs and self.is_visible
 
 
 @dataclass(slots=True)
 class Page:
-    """A page of the feed. `last_id` is the last session or position checked. `has_more` is true only if another session
-    exists, or if the page is short. The sender of the page calls `keep` afterwards.
+    """`last_id` is the last session or position checked. `has_more` is true only if another session exists, or if the
+    page is short. Its sender calls `keep` afterwards.
     """
 
     items: list[SessionBody]
@@ -100,9 +99,7 @@ class Page:
     news: "News"
 
     def keep(self) -> None:
-        """Write the snapshot and repairs to Redis after the page is sent. Never fails: without its snapshot, a walk
-        begins again.
-        """
+        """Write snapshot and repairs to Redis. Never fails: without its snapshot, a walk begins again."""
         self.news.tell()
 
 
@@ -129,7 +126,7 @@ class Context:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the reader's window must have (policy.EPOCH)."""
+        """What the reader's window must have."""
         return self.window_epoch ^ self.generation
 
 
@@ -146,7 +143,7 @@ class News:
     lives: int = 0
 
     def tell(self) -> None:
-        """Send the commands. Without Redis, keep the snapshot in PostgreSQL."""
+        """Without Redis, keep the snapshot in PostgreSQL."""
         commands, token = list(self.commands), secrets.token_hex(8)
         if self.snapshot:
             commands.insert(0, self.snapshot.writing(self.entries, self.lives))
@@ -174,7 +171,7 @@ class News:
 
 
 class Entries:
-    """The walk's remaining entries in frozen order: ids, negative if upcoming."""
+    """Remaining entries in frozen order: ids, negative if upcoming."""
 
     def __init__(self, entries: list[int], lives: Iterable[int], *, more: Snapshot | None = None) -> None:
         self._entries = entries
@@ -183,7 +180,7 @@ class Entries:
         """Sessions that were live, and must not repeat among the replays. Complete when the last entry is taken."""
 
     def take(self, count: int, last_id: int | None) -> list[int]:
-        """The next entries, at most `count`. Fewer only at the snapshot's end. Raises SnapshotExpiredError."""
+        """Fewer than `count` only at the end. Raises SnapshotExpiredError."""
         if not self._entries and self._more:
             try:
                 with feeds_errors():
@@ -222,23 +219,23 @@ class Walk:
 
     @property
     def is_done(self) -> bool:
-        """Whether the page has one entry more than it shows, or the walk has ended."""
+        """One more than the page shows, or the walk has ended."""
         return self.ended or len(self.shown) > self.limit
 
     @property
     def wanted(self) -> int:
-        """Candidates to read. One more than the page shows proves that there is more."""
+        """One more than the page shows proves that there is more."""
         return self.limit + 1 - len(self.shown) + SLACK
 
     def scan(self, last_id: int, session: SessionRow | None, shown_as: str) -> None:
-        """Pass `last_id`, and add the session if the reader may see it."""
+        """Pass `last_id`, and add a visible session."""
         if len(self.shown) < self.limit:
             self.scanned = last_id
         if session is not None:
             self.shown.append(body(session, shown_as))
 
     def read(self, commands: Sequence[Command | bytes], count: int) -> list[Any]:
-        """Replies to commands, in one round trip with the inbox of replays if `count` asks for it."""
+        """Replies, in one round trip with the inbox if `count` asks for it."""
         if self.is_windowless or not count:
             return pipelined(feeds(), commands)
         window = Replays(self.reader.pk)
@@ -250,8 +247,8 @@ class Walk:
         return replies
 
     def fill(self, entries: Entries) -> None:
-        """Fill the page: entries, then replays from the inbox, pending deliveries and pulled ones, then the rest from
-        PostgreSQL. After `BOUND` checked entries the page is short.
+        """Entries, then replays from inbox, deliveries and pulled ones, then from PostgreSQL. Short after `BOUND`
+        entries.
         """
         count = self.wanted
         refills = looked = 0
@@ -275,9 +272,7 @@ class Walk:
             self._pull(entries.held)
 
     def _candidates(self, count: int, needed: int) -> list[int] | None:
-        """Up to `count` positions below `below` from inbox and deliveries, newest first. None if PostgreSQL must serve
-        the rest: no window, or it ends before the page does.
-        """
+        """Up to `count` positions from inbox and deliveries, newest first. None if PostgreSQL must serve the rest."""
         if self.is_windowless:
             return None
         if self.window is None or self.window_count < count:
@@ -346,7 +341,7 @@ class Walk:
         self.window = None
 
     def _forget(self, by_position: Mapping[int, Verified]) -> None:
-        """Lazily remove entries of hosts no longer followed. Hidden replays stay, because showing one again sends no
+        """Drop entries of hosts no longer followed. Hidden replays stay, because showing one again sends no
         delivery.
         """
         window = self.window
