@@ -7,9 +7,7 @@ from community.problems import RefusedError, Report
 
 
 def check(dataset: Dataset, naming: Naming, report: Report) -> list[Named]:
-    """Check every line, name and file, and return the users with their names. Pictures are opened here, and decoded
-    when they are loaded. Raises RefusedError with all wrong lines.
-    """
+    """Check every line, name and file. Pictures are decoded later. Raises RefusedError with all wrong lines."""
     dataset.tell = report.add
     users = list(dataset.users())
     named = naming.name(dataset, users)

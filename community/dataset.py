@@ -1,4 +1,4 @@
-"""Reads a data set from a folder, and checks it line by line.
+"""Reads a data set from a folder, line by line.
 
 | file | a line holds |
 |---|---|
@@ -8,7 +8,7 @@
   with `path` and `description` |
 
 CSV files have a header. Unknown columns and keys are ignored. Times are ISO-8601 with an offset. A wrong line is
-skipped and passed to `Dataset.tell` as a LineError. By default `tell` raises it.
+skipped and passed to `Dataset.tell`, which raises it by default.
 """
 
 import gzip
@@ -52,7 +52,7 @@ def _raised(error: LineError) -> None:
 
 
 class UserRow(NamedTuple):
-    """A user and their line in users.csv.gz. `avatar` is the path of a picture in the folder, or empty."""
+    """With the line's number. `avatar` is a path in the folder, or empty."""
 
     line: int
     id: int
@@ -69,7 +69,7 @@ class FollowRow(NamedTuple):
 
 
 class Medium(NamedTuple):
-    """A picture or video of a post: its path in the folder, and its description."""
+    """A picture or video of a post, by its path in the folder."""
 
     path: str
     description: str
@@ -99,7 +99,7 @@ class _Post(msgspec.Struct):
 
 
 class _File:
-    """Numbered lines of text. `wrong` makes the error of the current line."""
+    """Numbered lines. `wrong` makes the current line's error."""
 
     def __init__(self, path: Path, *, quiet: bool) -> None:
         self.path = path
@@ -168,9 +168,9 @@ class _File:
 
 
 class Dataset:
-    """A data set in a folder. Read its parts in this order, as often as needed: users, follows, posts.
+    """Read its parts in this order, as often as needed: users, follows, posts.
 
-    Raises DatasetError if a file is missing. `quiet` hides the progress bars, which only appear on terminals.
+    Raises DatasetError if a file is missing. `quiet` hides progress bars, which only terminals get.
     """
 
     def __init__(self, folder: Path, *, quiet: bool = False) -> None:
@@ -206,7 +206,7 @@ class Dataset:
         return self._posts.wrong(what, kind, column, line)
 
     def users(self) -> Iterator[UserRow]:
-        """Users with distinct ids. Names are as in the file (community.naming)."""
+        """Distinct ids. Names are as in the file."""
         file, seen = self._users, set[int]()
         self._user_ids = seen
         for row in file.table("id", "name"):
@@ -221,7 +221,7 @@ class Dataset:
             yield UserRow(file.line, user_id, row["name"], row.get("avatar", ""))
 
     def follows(self) -> Iterator[FollowRow]:
-        """Follows between known users. Repeated ones are reported at the end."""
+        """Between known users. Repeated ones are reported at the end."""
         file, pairs = self._follows, Rows(2)
         for row in file.table("follower_id", "followee_id"):
             try:
@@ -258,9 +258,7 @@ class Dataset:
         return moment
 
     def posts(self) -> Iterator[PostRow]:
-        """Posts with known authors, valid times and valid texts. Repeated ids are reported at the end. Media are
-        checked when they are opened.
-        """
+        """Known authors, valid times and texts. Repeated ids are reported at the end. Media are checked when opened."""
         file, rows = self._posts, Rows(1)
         decode = msgspec.json.Decoder(_Post).decode
         for line in file:

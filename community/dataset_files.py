@@ -1,4 +1,4 @@
-"""Opens pictures and videos of a data set, only within its folder."""
+"""Opens media of a data set, only within its folder."""
 
 import errno
 import os
@@ -13,14 +13,14 @@ FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class PathError(ValueError):
-    """The path leads to no file of the data set. The message is for people."""
+    """The message is for people."""
 
 
 def opened(folder: Path, path: str) -> IO[bytes]:
-    """Open a file by its path from the data set's folder. The caller closes it. Raises PathError.
+    """Open a file by its path from the folder. The caller closes it. Raises PathError.
 
-    Every part is opened relative to the one before, and links are refused. So no path leads out of the folder, even if
-    somebody changes the folder meanwhile.
+    Every part is opened relative to the one before, and links are refused. So no path leads out, even if somebody
+    changes the folder meanwhile.
     """
     parts = path.split("/")
     if not path or len(path) > LONGEST or "\0" in path:

@@ -1,8 +1,7 @@
 # ruff: noqa: RUF001, SIM905 - Chinese sentences have Chinese commas; sixty names are read best in lines
-"""A small made-up community for a first look: people, follows and a week of posts.
+"""A small made-up community: people, follows and a week of posts, as if really published.
 
-The database looks as if they had really published. People and texts are the same on every site. Only times and
-passwords differ.
+People and texts are the same on every site. Only times and passwords differ.
 """
 
 import random
@@ -204,7 +203,7 @@ REPLIES = (
 
 
 class Deck:
-    """Deals its cards in random order, all of them before repeating one."""
+    """Deals cards in random order, all before repeating one."""
 
     def __init__(self, chance: random.Random, cards: Sequence[str]) -> None:
         self._chance = chance
@@ -227,7 +226,7 @@ class Voices:
         )
 
     def post(self, sender: User) -> str:
-        """A post's text in the sender's language and style."""
+        """In the sender's language and style."""
         if sender.username == "harbor-news":
             return self._news.deal()
         if sender.username == "weather-desk":
@@ -240,7 +239,7 @@ class Voices:
         return self._chance.choice((lead, f"{lead} {tail}", f"{lead}\n\n{tail}"))
 
     def reply(self, thread: Collection[str]) -> str:
-        """A reply's text, new to the thread if possible."""
+        """New to the thread if possible."""
         deals = (self._replies.deal() for _ in range(2 * len(REPLIES)))
         return next((text for text in deals if text not in thread), "") or self._replies.deal()
 
@@ -251,7 +250,7 @@ def _calls(text: str, user: User) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A login of the demo, and the user's role."""
+    """A login, and the user's role."""
 
     username: str
     password: str
@@ -275,9 +274,7 @@ class NotEmptyError(Exception):
 
 @transaction.atomic
 def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
-    """Make a community of `size` users. Takes a second, or a few seconds with pictures. Raises NotEmptyError if the
-    site has users.
-    """
+    """Takes a second, or a few with pictures. Raises NotEmptyError if the site has users."""
     with connection.cursor() as cursor:  # a second call waits, and finds the users of the first
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.demo'))")
     if User.objects.exists():
@@ -357,7 +354,7 @@ def _level(hours: int) -> int:
 
 
 def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Follow]:
-    """Each user follows a few. The chance to be followed falls with the rank, so most follow the same few."""
+    """The chance to be followed falls with the rank, so most follow the same few."""
     ranked = chance.sample(users, len(users))
     ranked.sort(key=lambda user: not user.is_big_v)
     weights = [1.5 if user.is_big_v else 3 / (rank + 8) for rank, user in enumerate(ranked)]
@@ -385,7 +382,7 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
 
 
 def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item]:
-    """Posts, replies and reposts of the last days, unsaved. None needs a fan-out: windows are built when read."""
+    """Unsaved. None needs a fan-out: windows are built when read."""
     count = len(users) * POSTS_PER_USER
     # More items near now, the last a few minutes old. Distinct milliseconds, so sequence 0 is free.
     ages = sorted({int(chance.random() ** 1.4 * DAYS * 86_400_000) + 180_000 for _ in range(count)}, reverse=True)
@@ -424,7 +421,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
 
 
 def _liked_by_all(chance: random.Random, sender: User, said: list[Item], reposted: dict[int, set[int]]) -> Item | None:
-    """An item for `sender` to repost, preferably one reposted before, so that homes can fold reposts."""
+    """An item to repost, preferably one reposted before, so that homes can fold reposts."""
     recent = [item for item in said[-25:] if item.sender != sender and sender.pk not in reposted.get(item.pk, ())]
     again = [item for item in recent if item.pk in reposted]
     if not recent:

@@ -1,4 +1,4 @@
-"""Notifications of the demo community, as the actions would have stored them."""
+"""Notifications of the demo, as the actions would have stored them."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -15,7 +15,7 @@ UNREAD = timedelta(hours=5)
 
 
 class Told(NamedTuple):
-    """An act for a recipient, with its entry's item or day."""
+    """An act, with its entry's item or day."""
 
     at: datetime
     recipient_id: int

@@ -1,4 +1,4 @@
-"""Lists, filters, pinned posts and bookmarks of the demo community's readers."""
+"""Lists, filters, pins and bookmarks of the demo's readers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ KEPT = 3
 
 
 def arrange(users: Sequence[User], items: Sequence[Item], follows: Sequence[Follow], likes: Sequence[Like]) -> None:
-    """Create them for readers to log in as. Their most liked post is pinned, as that of big-Vs."""
+    """For readers to log in as. They and big-Vs also pin their most liked post."""
     liked = Counter(like.item_id for like in likes)
     posts = [item for item in items if item.visibility == Visibility.PUBLIC and not (item.reply_to or item.repost_of)]
     posts.sort(key=lambda item: (-liked[item.pk], item.pk))
@@ -43,7 +43,7 @@ def _pin(user: User, posts: Sequence[Item]) -> None:
 
 
 def _list(owner: User, users: Sequence[User], follows: Sequence[Follow]) -> None:
-    """A list without big-Vs, whose posts would fill it."""
+    """Without big-Vs, whose posts would fill it."""
     followed = {follow.followee_id for follow in follows if follow.follower_id == owner.pk}
     made = lists.create(owner=owner, title=LISTS[owner.username])
     for user in [user for user in users if user.pk in followed and not user.is_big_v][:MEMBERS]:

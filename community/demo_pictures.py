@@ -1,8 +1,5 @@
 # ruff: noqa: RUF001 - Chinese sentences have Chinese commas
-"""Pictures of the demo community: faces, banners, and pictures of posts.
-
-Files of `pictures/` are uploaded as usual (media.actions).
-"""
+"""Pictures of the demo: faces, banners and posts, uploaded from `pictures/`."""
 
 import contextlib
 import logging
@@ -50,14 +47,14 @@ BANNERS = {
 
 
 class Shot(NamedTuple):
-    """A file in `FOLDER` without its suffix, and its description."""
+    """A file in `FOLDER` without suffix, and its description."""
 
     name: str
     words: str
 
 
 class Feature(NamedTuple):
-    """A fixed post of a named user. It replaces the one with `age` newer posts above it."""
+    """A fixed post. It replaces the user's post with `age` newer ones."""
 
     username: str
     age: int
@@ -185,7 +182,7 @@ FEATURES = (
 
 
 class Plan(NamedTuple):
-    """An item to get pictures, and its new content. A feature without pictures has no shots."""
+    """An item to get pictures, with its new content."""
 
     item: Item
     content: dict[str, Any]
@@ -193,7 +190,7 @@ class Plan(NamedTuple):
 
 
 def faces(users: Sequence[User], items: Sequence[Item]) -> None:
-    """Give faces and banners to saved users: fixed ones to named users, others to the most active."""
+    """Of saved users: fixed ones, and others for the most active."""
     posts = Counter(item.sender.username for item in items)
     others = [user for user in users if user.username not in FACES and user.username != FACELESS]
     others.sort(key=lambda user: -posts[user.username])
@@ -209,9 +206,7 @@ def faces(users: Sequence[User], items: Sequence[Item]) -> None:
 
 
 def illustrate(items: Sequence[Item]) -> None:
-    """Add pictures and features to unsaved items, oldest first. Of posts with the same beginning the newest gets the
-    pictures.
-    """
+    """Of unsaved items, oldest first. If posts begin alike, the newest gets the pictures."""
     posts = [item for item in reversed(items) if not (item.repost_of or item.reply_to)]
     with _decoding():
         plans = list(_featured(posts))
@@ -227,7 +222,7 @@ def illustrate(items: Sequence[Item]) -> None:
 
 @contextlib.contextmanager
 def _decoding() -> Iterator[None]:
-    """Skip the remaining pictures if one cannot be stored: a demo is useful without them."""
+    """Skip the remaining pictures if one fails: a demo is useful without them."""
     try:
         yield
     except (MediaError, BusyError, StoreError) as error:
@@ -252,7 +247,7 @@ def _featured(posts: Sequence[Item]) -> Iterator[Plan]:
 
 
 def _show(plan: Plan) -> None:
-    """Give an item its pictures and content. It stays unchanged if one cannot be stored."""
+    """The item stays unchanged if a picture fails."""
     if not plan.shots:
         return
     item = plan.item

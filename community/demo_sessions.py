@@ -1,8 +1,7 @@
 # ruff: noqa: RUF001 - Chinese titles have Chinese punctuation
-"""Live sessions of the demo community: shows that go live, end and repeat while the site runs.
+"""Live sessions of the demo: shows that go live, end and repeat while the site runs.
 
-Each show is a series of automatic sessions (`repeat_minutes`): the site plans the next when one ends. So a demo is as
-lively after a day as at the start. Times are relative to now.
+A show is a series of automatic sessions (`repeat_minutes`), so a demo is as lively after a day as at the start.
 """
 
 from collections import Counter
@@ -25,8 +24,8 @@ WAITING = "mira"
 
 
 class Show(NamedTuple):
-    """A series: every `period` minutes for `length` minutes, last started `ago` minutes before the demo was made.
-    Without a host, the next most followed user hosts it.
+    """Every `period` minutes for `length` minutes, last started `ago` minutes ago. Without a host, by the next most
+    followed user.
     """
 
     host: str
@@ -52,7 +51,7 @@ SHOWS = (
 
 
 def plan(follows: Sequence[Follow], *, now: datetime) -> None:
-    """Write all sessions, as the actions would have stored them."""
+    """As the actions would have stored them."""
     now = now.astimezone(UTC).replace(microsecond=now.microsecond // 1000 * 1000)
     people = {user.username: user for user in User.objects.active()}
     fans = Counter(follow.followee_id for follow in follows)

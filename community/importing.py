@@ -1,8 +1,8 @@
 """Loads a data set by COPY, in one transaction.
 
-No item is fanned out. The users are new, so no inbox lacks their posts. Outboxes of hashtags lack them, so all older
-windows are invalidated. After the commit, keys in Redis under the new users' ids are deleted. They can be left from an
-earlier database.
+No item is fanned out. The users are new, so no inbox lacks their posts. Outboxes of hashtags do, so all older windows
+are invalidated. After the commit, keys in Redis with the new users' ids are deleted: an earlier database may have left
+some.
 """
 
 from array import array
@@ -52,7 +52,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The record of a loaded data set. `is_new`: this call loaded it."""
+    """`is_new`: this call loaded it."""
 
     record: Import
     is_new: bool
@@ -68,12 +68,11 @@ def load(
     naming: Naming | None = None,
     report: Report | None = None,
 ) -> Loaded:
-    """Load a data set, unless it was loaded before. It is read twice: first checked completely, then copied.
-
-    Raises RefusedError with a report of all wrong lines, and DatasetError. Nothing is changed then. `password` is for
-    all its users; without one they cannot sign in. `say` receives progress messages. After a kill, load again: the
-    transaction was undone, or the new run does what follows the commit. One transaction, so nobody sees half a
+    """Check the whole data set, then copy it, unless it was loaded before. One transaction, so nobody sees half a
     community.
+
+    Raises RefusedError with all wrong lines, and DatasetError. Then nothing is changed. Without a `password` the users
+    cannot sign in. After a kill, load again: the new run does what is missing.
     """
     pictures = Pictures(dataset)
     try:
@@ -143,7 +142,7 @@ def _load(
 
 
 def _lock(say: Callable[[str], None]) -> None:
-    """Allow one load at a time. A second one waits, also while PostgreSQL undoes a killed one."""
+    """One load at a time. Waits also while PostgreSQL undoes a killed one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext(%s))", [LOCK])
         if cursor.fetchone() == (False,):
@@ -161,7 +160,7 @@ def _new_ids(users: list[Named]) -> dict[int, int]:
 
 
 class _Follows:
-    """The follows of a data set ordered by time. 24 bytes each."""
+    """By time. 24 bytes each."""
 
     def __init__(self, dataset: Dataset) -> None:
         now = datetime.now(UTC)
@@ -176,7 +175,7 @@ class _Follows:
         return len(self._moments)
 
     def rows(self, user_ids: dict[int, int]) -> Iterator[Row]:
-        """Rows ordered by time, because lists of people are ordered by id."""
+        """By time, because lists of people are ordered by id."""
         for place in np.argsort(np.frombuffer(self._moments, dtype=np.int64), kind="stable").tolist():
             moment = ids.EPOCH + self._moments[place] * MICROSECOND
             yield user_ids[self.followers[place]], user_ids[self.followees[place]], moment
@@ -261,8 +260,8 @@ def _content(post: PostRow, media: Sequence[MediaFile]) -> dict[str, Any]:
 
 
 def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
-    """The posts in chunks with item ids. Within a millisecond, ids ascend in file order. If a millisecond has no free
-    id, the post gets one of the next, for example if a source only knows days.
+    """Posts in chunks, with item ids. Within a millisecond, ids ascend in file order. A full millisecond continues in
+    the next: some sources only know days.
     """
     posts = dataset.posts()
     # A millisecond's first id → the id after its last post. Each post takes the lowest free id. Later chunks continue
@@ -331,7 +330,7 @@ def one_line(error: Exception) -> str:
 
 
 def drop_windows(user_ids: list[int], say: Callable[[str], None]) -> None:
-    """Delete windows under these ids: the ids are new to this database, but Redis may be older."""
+    """The ids are new to this database, but Redis may be older."""
     kinds = (keys.inbox, keys.outbox, keys.tail)
     windows = (Window(key(user_id)) for user_id in user_ids for key in kinds)
     try:

@@ -1,7 +1,7 @@
-"""Media of a data set: avatars and pictures of posts, uploaded as usual (media.actions).
+"""Media of a data set, uploaded as usual.
 
-Rows are written in the load's transaction. If the load fails, its files are removed. Files of a killed load are swept
-after a day.
+Rows are written in the load's transaction. A failed load removes its files. Those of a killed load are swept after a
+day.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,12 +36,12 @@ class Pictures:
         return len(self._files)
 
     def look_at_face(self, row: UserRow) -> None:
-        """Report an avatar that cannot be opened or is not a picture."""
+        """Report an avatar that is not a readable picture."""
         with self._told(lambda what: self._wrong_face(row, what), row.avatar), self._opened(row.avatar) as file:
             check_file(file, pictures_only=True)
 
     def look_at_media(self, post: PostRow) -> None:
-        """Report media of a post that cannot be opened, have a wrong type, or do not go together."""
+        """Report media that are unreadable, of a wrong type, or do not go together."""
         kinds = []
         for path, words in post.media:
             with self._told(lambda what: self._wrong_medium(post, what), path):
@@ -52,7 +52,7 @@ class Pictures:
             attaching.check_together(kinds)
 
     def give_face(self, row: UserRow, user_id: int) -> None:
-        """Set a saved user's avatar, or report that it is refused."""
+        """Set a saved user's avatar, or report why not."""
 
         def keep(file: IO[bytes]) -> MediaFile:
             user = set_face(user=User(pk=user_id), use=Use.AVATAR, file=file)
@@ -62,7 +62,7 @@ class Pictures:
             self._keep(row.avatar, keep)
 
     def of_post(self, post: PostRow, owner_id: int) -> list[MediaFile]:
-        """Store the media of a post. Report those that are refused."""
+        """Store a post's media, or report why not."""
         rows = []
         for path, words in post.media:
 
@@ -109,7 +109,7 @@ class Pictures:
         decoder.stop()
 
     def take_back(self) -> None:
-        """Remove the files of a failed load. Its rows are rolled back."""
+        """Remove a failed load's files."""
         for start in range(0, len(self), PART):
             take_back(without_row([name for files in self._files[start : start + PART] for name in files]))
 

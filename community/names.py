@@ -1,4 +1,4 @@
-"""Valid usernames from any text: IRC nicks, names with spaces, other scripts, reserved words.
+"""Valid usernames from any text.
 
 Rules, in this order:
 
@@ -7,11 +7,11 @@ Rules, in this order:
    emoji are dropped.
 3. Each run of other characters (`^[]{}|`, a backquote, spaces, dots) becomes one `_`, but none at the ends.
 4. The name is cut to 30 characters.
-5. If nothing is left, the name is `user-ID` with the data set's id. If the name is reserved, taken, held, or looks like
+5. If nothing is left, the name is `user-ID` with the data set's id. If it is reserved, taken, held, or looks like
    another, `-ID` is appended, then a number.
 
-So a name depends on earlier rows and on existing users. Appended rows change no name. The original text becomes the
-display name if it is a valid one. Han characters are dropped: their sounds differ by language.
+So a name depends on earlier rows and existing users, and appended rows change none. The text becomes the display name
+if valid. Han characters are dropped, because their sounds differ by language.
 """
 # ruff: noqa: RUF001 (letters of other scripts are what this module is about)
 
@@ -61,7 +61,7 @@ def is_permitted(name: str) -> bool:
 
 
 def candidates(text: str, number: int) -> Iterator[str]:
-    """Endless valid names for the text of this user id, best first."""
+    """Endless valid names, best first."""
     base = text if is_permitted(text) else _written(text)
     if is_permitted(base):
         yield base
@@ -88,13 +88,13 @@ def _ascii(letter: str) -> str:
 
 
 def _bare(letters: str) -> str:
-    """A letter without accents in ASCII. Empty for other scripts, a space for a non-letter."""
+    """Without accents. Empty for other scripts, a space for a non-letter."""
     said = "".join(letter if letter.isascii() else _ASCII.get(letter.lower(), "") for letter in letters)
     return said if said or any(letter.isalnum() for letter in letters) else " "
 
 
 def display_name(text: str, username: str) -> str:
-    """The text as a display name on one line, cut to the limit. Empty if invalid, or equal to the username."""
+    """On one line, cut to the limit. Empty if invalid, or equal to the username."""
     letters = (
         letter if unicodedata.category(letter) not in ("Cc", "Cs", "Zl", "Zp") else " " for letter in text[:READ]
     )

@@ -1,6 +1,6 @@
-"""Usernames for a data set: the original ones, or valid ones made of them (community.names).
+"""Usernames for a data set: its own, or valid ones made of them (community.names).
 
-A file remembers the name of each id, so that later runs, also with more rows, give the same names.
+A file remembers each id's name, so that later runs give the same, also with more rows.
 """
 
 import csv
@@ -28,7 +28,7 @@ LOADED = """
 
 
 class Named(NamedTuple):
-    """A user of the data set with their names here."""
+    """A user with their names here."""
 
     row: UserRow
     username: str
@@ -37,7 +37,7 @@ class Named(NamedTuple):
 
 @dataclass
 class Naming:
-    """Chooses names: the original ones, or valid ones made of them if `is_mapped`."""
+    """The data set's names, or valid ones if `is_mapped`."""
 
     is_mapped: bool = False
     file: Path | None = None
@@ -45,7 +45,7 @@ class Naming:
     _used: set[str] = field(default_factory=set)
 
     def name(self, dataset: Dataset, users: list[UserRow]) -> list[Named]:
-        """The named users. Refused ones go to `Dataset.tell`. Raises DatasetError."""
+        """Refused users go to `Dataset.tell`. Raises DatasetError."""
         self._remembered = _read(self.file) if self.file and self.is_mapped else {}
         self._used = {form for name in self._remembered.values() for form in _forms(name)}
         named = self._mapped if self.is_mapped else self._own
@@ -112,7 +112,7 @@ class Naming:
 
 
 def _forms(name: str) -> set[str]:
-    """Forms that are equal for names that differ only in case or look alike."""
+    """Shared by names that differ only in case or look alike."""
     return {f"={name.lower()}", f"~{skeleton(name)}"}
 
 

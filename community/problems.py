@@ -1,6 +1,6 @@
-"""Reports all lines of a data set that cannot be loaded, in words and as CSV.
+"""Reports all wrong lines of a data set, in words and as CSV.
 
-A report keeps the first lines and counts the rest by kind, so its memory is bounded.
+A report keeps the first lines and counts the rest, so its memory is bounded.
 """
 
 import csv
@@ -17,7 +17,7 @@ COLUMNS = ("table", "line", "column", "kind", "reason")
 
 
 class Problem(NamedTuple):
-    """A wrong line. `column` is empty if the whole line is wrong. `kind` is one word for lines with the same fault."""
+    """A wrong line. `column` is empty if the whole line is wrong. `kind` groups equal faults."""
 
     table: str
     line: int
@@ -30,7 +30,7 @@ class Problem(NamedTuple):
 
 
 class DatasetError(Exception):
-    """The data set cannot be loaded. The message names the file and line."""
+    """The message names file and line."""
 
 
 class LineError(DatasetError):
@@ -42,7 +42,7 @@ class LineError(DatasetError):
 
 
 class Report:
-    """The problems of a data set. With a file, each is also written to it when found."""
+    """With a file, each problem is written when found."""
 
     def __init__(self, file: IO[str] | None = None) -> None:
         self.first: list[Problem] = []
@@ -82,7 +82,7 @@ class RefusedError(DatasetError):
 
 @contextmanager
 def reporting(path: Path | None) -> Iterator[Report]:
-    """A report that also goes to this file. Raises OSError."""
+    """Also written to this file. Raises OSError."""
     if path is None:
         yield Report()
         return

@@ -1,7 +1,4 @@
-"""Finds repeated rows of a file after reading it.
-
-A row takes 8 bytes for its line and for each of its numbers.
-"""
+"""Finds repeated rows after reading a file. A row takes 8 bytes for its line and for each number."""
 
 from array import array
 from collections.abc import Iterator
@@ -23,7 +20,7 @@ class Rows:
             column.append(number)
 
     def repeated(self) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The line and numbers of each repeated row, in file order."""
+        """Line and numbers, in file order."""
         columns = [np.frombuffer(column, dtype=np.int64) for column in self._columns]
         order = np.lexsort(columns)  # stable: equal rows stay in file order
         is_same = np.ones(max(len(order) - 1, 0), dtype=bool)

@@ -32,7 +32,7 @@ class CapError(Exception):
 
 
 def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profile: bool = False) -> ArchiveImport:
-    """Store an uploaded archive and queue its import. Raises BusyError, CapError, and OSError if the disk is full."""
+    """Store an upload and queue its import. Raises BusyError, CapError, and OSError if the disk is full."""
     recent = ArchiveImport.objects.filter(user=user, created_at__gt=Now() - timedelta(days=1))
     if recent.count() >= A_DAY:
         raise CapError
@@ -56,13 +56,13 @@ def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profi
 
 
 def cancel(*, user: User, import_id: int) -> bool:
-    """Stop a running import. Return whether it ran. Imported posts stay. The worker stops at its next part."""
+    """Return whether it ran. Imported posts stay. The worker stops at its next part."""
     running = ArchiveImport.objects.filter(user=user, pk=import_id, finished_at=None)
     return bool(running.update(state=State.CANCELLED, finished_at=Now()))
 
 
 def purge(*, user: User, limit: int) -> int:
-    """Delete the imports of a deleted account, and at most `limit` records of posts. Return the number of rows."""
+    """At most `limit` records of posts. Return the number of rows."""
     brought = BroughtItem.objects.filter(user=user).values_list("pk", flat=True)[:limit]
     gone: tuple[int, Any] = BroughtItem.objects.filter(pk__in=list(brought)).delete()
     imports: tuple[int, Any] = ArchiveImport.objects.filter(user=user).delete()
@@ -76,7 +76,7 @@ def folder_of(name: str) -> Path:
 
 
 def _keep(file: IO[bytes], path: Path) -> None:
-    """Copy an upload, or hard-link it if its file is on the same disk."""
+    """Hard-link the upload if its file is on the same disk, else copy it."""
     name = getattr(file, "temporary_file_path", None)
     if name is not None:
         try:

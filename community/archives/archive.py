@@ -1,9 +1,8 @@
 """Unpacks a Mastodon archive (zip or tar.gz) into a folder.
 
 Archives are untrusted. Only known files are unpacked, each up to its limit, under names that we choose. Links, devices
-and encrypted or damaged files are skipped. Total bytes unpacked and read are bounded, whatever the archive says. The
-module does not import Django: a process with limits runs it (reading.py). See docs/decisions.md: Own code in place of a
-library.
+and encrypted or damaged files are skipped. Total bytes are bounded, whatever the archive says. Without Django: a
+process with limits runs it (reading.py). See docs/decisions.md: Own code in place of a library.
 """
 
 import gzip
@@ -54,11 +53,11 @@ DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 
 
 class ArchiveError(ValueError):
-    """The archive cannot be read. The message is a key of models.FAILURES."""
+    """The message is a key of models.FAILURES."""
 
 
 class Bounds(NamedTuple):
-    """Maximum bytes: everything unpacked, a JSON file, and a picture or video."""
+    """Maximum bytes in all, of a JSON file, and of a picture or video."""
 
     total: int
     json: int
@@ -66,7 +65,7 @@ class Bounds(NamedTuple):
 
 
 def unpack(source: Path, folder: Path, bounds: Bounds) -> None:
-    """Unpack known files into an existing folder. Raises ArchiveError, and OSError if the disk is full."""
+    """Into an existing folder. Raises ArchiveError, and OSError if the disk is full."""
     try:
         _unpack(source, folder, _Room(bounds))
     except (ArchiveError, OSError, MemoryError):
@@ -93,9 +92,7 @@ def _unpack(source: Path, folder: Path, room: "_Room") -> None:
 
 
 def medium(folder: Path, url: str) -> Path | None:
-    """The unpacked file of an attachment, by its address in the post, or None. The address may have a query and be
-    percent-encoded.
-    """
+    """The unpacked file of an attachment, by its address in the post."""
     bare = re.split(r"[?#]", url, maxsplit=1)[0]
     plain = unquote(bare)
     for address in dict.fromkeys((url, bare, plain, unquote(url), quote(plain, errors="replace"))):
@@ -116,7 +113,7 @@ def _target(name: str) -> str | None:
 
 
 def _medium_name(name: str) -> str | None:
-    """A safe name for a picture or video: a hash of its path after `MEDIA`."""
+    """A safe name: a hash of the path after `MEDIA`."""
     before, known, rest = name.partition(MEDIA)
     if not known or not rest or (before and not before.endswith("/")):
         return None
@@ -131,7 +128,7 @@ def _longest(target: str, bounds: Bounds) -> int:
 
 
 class _Room:
-    """Bytes that may still be written, and read from a packed stream. Above the limit, raises ArchiveError."""
+    """Bytes that may still be written, and read from a stream."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -142,8 +139,8 @@ class _Room:
         return io.BufferedReader(_Counted(stream, self._unread), CHUNK_BYTES)
 
     def save(self, stream: IO[bytes], path: Path) -> None:
-        """Write a file unless one of its name exists. A file above the limit of its kind is left out. A list leaves a
-        file of NULs instead: longer than allowed if it was too long, one NUL if it was damaged.
+        """Write a file unless its name exists. Too large files are left out. A list leaves NULs instead: more than
+        allowed if too long, one if damaged.
         """
         longest, size, is_whole = _longest(path.name, self._bounds), 0, True
         try:
@@ -170,7 +167,7 @@ class _Room:
 
 
 class _Counted(io.RawIOBase):
-    """A stream that fails after a number of bytes."""
+    """A stream that fails after `most` bytes."""
 
     def __init__(self, stream: IO[bytes] | gzip.GzipFile, most: int) -> None:
         self._stream, self._left = stream, most
@@ -214,9 +211,8 @@ def _is_plain(info: zipfile.ZipInfo) -> bool:
 
 
 def _check_directory(file: IO[bytes]) -> None:
-    """Raise ArchiveError if the table of contents is too long or has too many entries.
-
-    Use the library's own search for the end record. Another parser might find another record.
+    """Raise ArchiveError if the table of contents is too long. The library finds the end record, because another parser
+    might find another one.
     """
     try:
         record: Any = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # what ZipFile calls
@@ -236,7 +232,7 @@ def _check_directory(file: IO[bytes]) -> None:
 
 # --- Tar -------------------------------------------------------------------------------------------------
 class _Member(tarfile.TarInfo):
-    """A member with bounded headers. The library reads them into memory before we see the member."""
+    """The library reads a member's headers into memory before we see it, so bound them."""
 
     def _proc_member(self, tar: "_Tar") -> tarfile.TarInfo:
         if self.size < 0:
@@ -271,9 +267,7 @@ HEADER_TYPES = frozenset(
 
 
 class _Tar(tarfile.TarFile):
-    """A tar with a limit on extended headers. The library reads a file's headers by recursion, and keeps global ones in
-    memory.
-    """
+    """The library reads a file's headers by recursion, and keeps global ones in memory, so count them."""
 
     tarinfo = _Member
     _in_a_row = _kept_bytes = 0
@@ -301,7 +295,7 @@ def _untar(stream: IO[bytes], folder: Path, room: _Room) -> None:
 
 
 def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The members one by one. Drops the library's list of them. Raises ArchiveError for too many."""
+    """Raises ArchiveError for too many."""
     for _number in range(MEMBERS):
         member = archive.next()
         if member is None:

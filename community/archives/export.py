@@ -1,4 +1,4 @@
-"""The user's imports of archives, for the export of their data."""
+"""The user's imports of archives, for their export."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,7 +13,7 @@ from community.archives.models import ArchiveImport
 
 
 class ImportRow(msgspec.Struct):
-    """An uploaded archive: what it brought, and what was left out and why."""
+    """An uploaded archive: what it brought and left out."""
 
     uploaded_at: datetime
     state: str

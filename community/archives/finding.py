@@ -1,7 +1,7 @@
-"""Finds the posts in `outbox.json`, an OrderedCollection of ActivityPub, and the entries of such lists.
+"""Finds the posts in `outbox.json`, an OrderedCollection of ActivityPub, and entries of such lists.
 
-The file is not read into memory. Limits on entries and brackets bound the time. The module does not import Django: a
-process with limits runs it (reading.py).
+The file is not read into memory. Limits on entries and brackets bound the time. Without Django: a process with limits
+runs it (reading.py).
 """
 
 import mmap
@@ -31,7 +31,7 @@ _LEAP = re.compile(r"(\d\d:\d\d):60(?!\d)")
 
 
 class OutboxError(ValueError):
-    """The file is not an outbox. The message is a key of models.FAILURES."""
+    """The message is a key of models.FAILURES."""
 
 
 class Outbox:
@@ -56,8 +56,8 @@ def _read(file: IO[bytes], begin: int, length: int) -> bytes:
 
 
 def index(path: Path, most: int = ITEMS) -> int:
-    """Find the items of an outbox, and write the positions of the first `most` to a file. Return their number, at most
-    `COUNTED`. Raises OutboxError.
+    """Write the positions of the first `most` items. Return the number of items, at most `COUNTED`. Raises
+    OutboxError.
     """
     rows: list[tuple[float, int, int]] = []
     count = 0
@@ -87,7 +87,7 @@ def _index_of(path: Path) -> Path:
 
 
 def found(file: IO[bytes], brackets: int = BRACKETS) -> Iterator[tuple[int, int]]:
-    """The begin and end of each item of an OrderedCollection. Raises OutboxError."""
+    """The begin and end of each item. Raises OutboxError."""
     try:
         view: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except ValueError as error:  # it is empty
@@ -120,7 +120,7 @@ def found(file: IO[bytes], brackets: int = BRACKETS) -> Iterator[tuple[int, int]
 
 
 def moment(text: str) -> datetime | None:
-    """A timestamp with a zone, or None. A leap second becomes the next second."""
+    """None without a zone. A leap second becomes the next second."""
     try:
         written = datetime.fromisoformat(_LEAP.sub(r"\1:59", text.strip()))
         found = written + timedelta(seconds=1) if _LEAP.search(text) else written

@@ -1,9 +1,9 @@
 """Imports archives. Rows of `ArchiveImport` are the queue of record.
 
-A worker unpacks the archive, then imports its posts in parts, oldest first. Each part is one transaction that also
-stores the progress, so a killed worker has done a part completely or not at all. Media are uploaded before the part,
-with idempotency keys. The lists (listed.py) and the profile follow. A lock on the import's folder keeps other workers
-away; the kernel releases it if the worker dies. See docs/decisions.md: Imports are rows with a cursor.
+A worker unpacks the archive, then imports posts in parts, oldest first. Each part is one transaction with the progress,
+so a killed worker has done it completely or not at all. Media are uploaded before, with idempotency keys. Lists
+(listed.py) and profile follow. A lock on the folder, which the kernel releases, keeps other workers away. See
+docs/decisions.md: Imports are rows with a cursor.
 """
 
 import fcntl
@@ -82,7 +82,7 @@ def is_running(import_id: int) -> bool:
 
 
 def _claimed(row: ArchiveImport) -> bool:
-    """Count an attempt if no worker had the import lately. End it after too many failures."""
+    """Count an attempt. End the import after too many failures."""
     if row.attempts >= ATTEMPTS:
         _end(row, "failed" if folder_of(row.folder).is_dir() else "gone")
         return False
@@ -138,7 +138,7 @@ def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
 
 
 def _prepare(row: ArchiveImport, folder: Path, lock: int) -> None:
-    """Unpack, find the posts, and delete the archive. Raises ArchiveError and ReaderError."""
+    """Unpack, index, and delete the archive. Raises ArchiveError and ReaderError."""
     for path in folder.iterdir():  # left by a killed worker
         if path.name not in (ARCHIVE, LOCK):
             path.unlink()
@@ -187,7 +187,7 @@ def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
 
 
 def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
-    """The import, locked against stopping, and its user. Raises StoppedError."""
+    """Locked against stopping. Raises StoppedError."""
     locked = ArchiveImport.objects.select_for_update().filter(pk=row.pk, finished_at=None).first()
     user = User.objects.active().filter(pk=row.user_id).first()
     if locked is None or user is None:
@@ -304,8 +304,8 @@ one.
 
 
 def sweep() -> int:
-    """Periodic: queue imports that no worker has, remove files of ended imports, and delete old reports. Return how
-    many were queued.
+    """Periodic: queue imports without a worker, remove files of ended ones, delete old reports. Return how many were
+    queued.
     """
     sent = claims.sweep(ArchiveImport, "moving.run_import")
     _tidy()

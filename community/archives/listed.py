@@ -1,8 +1,8 @@
-"""The lists of an archive: pins, likes and bookmarks, by addresses of posts, and CSV files of people that members add.
+"""The lists of an archive: pins, likes and bookmarks by addresses, and CSV files of people that members add.
 
-An address means a post of this site if the user imported the post from there, or if it is this site's own address and
-the user may see the post. Imports of other users do not count: archives are untrusted, and a forged one could attract
-the likes of a famous post. See docs/decisions.md: Imports are rows with a cursor.
+An address means a post here if the user imported it from there, or if it is this site's and the user may see the post.
+Other users' imports do not count: a forged archive could attract the likes of a famous post. See docs/decisions.md:
+Imports are rows with a cursor.
 """
 
 from collections import Counter
@@ -59,7 +59,7 @@ Entry = str | Line
 
 
 class ListError(ValueError):
-    """The file is not a valid list. The message is a key of models.LIST_FAILURES."""
+    """The message is a key of models.LIST_FAILURES."""
 
 
 class _Named(msgspec.Struct):
@@ -68,14 +68,14 @@ class _Named(msgspec.Struct):
 
 @dataclass
 class Tally:
-    """Counts of imported entries, and of those left out by reason, with names."""
+    """Entries imported, and left out by reason, with names."""
 
     brought: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[list[str]] = field(default_factory=list)
 
     def leave_out(self, why: str, name: str = "") -> None:
-        """Count an entry that is left out, and note its name unless the reason is expected."""
+        """Note the name unless the reason is expected."""
         self.left_out[why] += 1
         if name and why not in EXPECTED:
             self.notes.append([said(name, ADDRESS_LENGTH), why])
@@ -101,14 +101,14 @@ class Lists:
         self._entries: dict[Listed, list[Entry]] = {}
 
     def entries(self, kind: Listed) -> list[Entry]:
-        """The distinct entries of a list, in file order. Empty if there is no file. Raises ListError."""
+        """Distinct, in file order. Raises ListError."""
         if kind not in self._entries:
             path = self._folder / FILES[kind]
             self._entries[kind] = _entries(path, kind) if path.is_file() else []
         return self._entries[kind]
 
     def found(self) -> dict[str, Any]:
-        """The `Progress` of each list in the archive, for storing."""
+        """The `Progress` of each list, for storing."""
         return {kind.value: msgspec.to_builtins(progress) for kind in Listed if (progress := self._progress(kind))}
 
     def _progress(self, kind: Listed) -> Progress | None:
@@ -141,7 +141,7 @@ def _entries(path: Path, kind: Listed) -> list[Entry]:
 
 
 def _addresses(file: IO[bytes], most: int) -> Iterator[str]:
-    """The distinct addresses of the first entries. An entry without an address gives an empty string."""
+    """Distinct. An entry without an address gives an empty string."""
     seen = set()
     for begin, end in islice(finding.found(file, BRACKETS), most):
         file.seek(begin)
@@ -170,9 +170,7 @@ def _address(entry: bytes) -> str:
 
 # --- Bringing --------------------------------------------------------------------------------------------
 def bring(user: User, kind: Listed, entries: Sequence[Entry], progress: Progress) -> list[list[str]]:
-    """Import the next entries of a list in the caller's transaction, and count them. Return names of those left out,
-    with reasons.
-    """
+    """Import the next entries in the caller's transaction. Return names of those left out, with reasons."""
     size = importing.PART if kind in CSV else FEATURED if kind == Listed.PINS else TOGETHER
     part, some = _Part(), entries[progress.done : min(progress.done + size, progress.total)]
     if kind in CSV:
@@ -231,7 +229,7 @@ def _posts(user: User, addresses: Sequence[str]) -> dict[str, Item]:
 
 
 def _pin(user: User, posts: dict[str, Item], part: _Part) -> None:
-    """Pin the user's posts while there is room. The file's first post is pinned last, so it is shown first."""
+    """The file's first post is pinned last, so it is shown first."""
     pinned = set(Pin.objects.filter(sender=user).values_list("item_id", flat=True))
     room = PINS - len(pinned)
     chosen: list[tuple[str, Item]] = []

@@ -1,6 +1,6 @@
-"""HTML of posts from other sites as plain text: paragraphs, links, mentions and hashtags.
+"""HTML from other sites as plain text.
 
-A mention becomes `@name@host`, so it only names a user here if the host is this site. The host comes from the text,
+A mention becomes `@name@host`, so it names a user here only if the host is this site. The host comes from the text,
 else from the link. Links are written in full, because ActivityPub sites shorten them. Runs in linear time. See
 docs/decisions.md: Own code in place of a library.
 """
@@ -89,7 +89,7 @@ class _Text:
 
 
 def text_of(said: str) -> str:
-    """The text of the first `LONGEST` characters of HTML."""
+    """Reads the first `LONGEST` characters."""
     text = _CONTROLS.sub("", UNSTORABLE.sub("", _Text().read(said[:LONGEST].replace(_KEPT_SPACE, ""))))
     lines = [line.strip(" ").rstrip(_KEPT_SPACE) for line in text.split("\n")]
     return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT_SPACE, " ")
@@ -105,7 +105,7 @@ def _at_home(text: str, host: str) -> str:
 
 
 def _linked(words: str, href: str, classes: list[str]) -> str:
-    """A link as text: a hashtag or mention, else its address, after its words if these say more."""
+    """A hashtag, a mention, or the address, after its words if these say more."""
     words = words.strip()
     address = _address(href)
     if not address or "hashtag" in classes or words.startswith("#"):

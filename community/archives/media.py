@@ -1,4 +1,4 @@
-"""Media of an archive's posts. Each is uploaded as usual (media.actions)."""
+"""Uploads media of an archive's posts."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ TRIES = 24
 
 
 class Shown(NamedTuple):
-    """The stored media of a post, of one kind, and why others are left out (keys of models.MEDIA_REASONS)."""
+    """Stored media of one kind, and why others are left out (keys of models.MEDIA_REASONS)."""
 
     type: str
     rows: list[MediaFile]
@@ -27,8 +27,8 @@ class Shown(NamedTuple):
 
 
 def shown(user_id: int, folder: Path, post: Post) -> Shown:
-    """Store the media of a post: up to four pictures, or one video, as the first one decides. Files that a killed
-    worker stored are found by their key. Raises media.files.StoreError, and BusyError after minutes.
+    """Store up to four pictures, or one video, as the first one decides. A killed worker's files are found by their
+    key. Raises media.files.StoreError, and BusyError after minutes.
     """
     found = Shown(ItemType.IMAGE, [], [])
     for place, attachment in enumerate(post.media):
@@ -63,7 +63,7 @@ def _kept(user_id: int, file: IO[bytes], attachment: Attachment, key: str) -> Me
 
 
 def patiently(keep: Callable[[], Kept]) -> Kept:
-    """Retry while all decoders are busy. Raises BusyError after minutes."""
+    """Retry while decoders are busy. Raises BusyError after minutes."""
     for _ in range(TRIES - 1):
         try:
             return keep()

@@ -82,8 +82,8 @@ class State(models.TextChoices):
 
 
 class Listed(StrEnum):
-    """The lists of an archive, in import order: a block before the follow that it forbids, a follow before the list
-    that needs it, and people before posts.
+    """In import order: a block before the follow that it forbids, a follow before the list that needs it, people before
+    posts.
     """
 
     BLOCKS = "blocks"
@@ -107,8 +107,8 @@ LISTED = {
 
 
 class Progress(msgspec.Struct, omit_defaults=True):
-    """The progress of a list. `requested`: follow requests that wait for approval. `left_out`: counts by reason (keys
-    of `LIST_REASONS`). `failure`: why the list cannot be read (a key of `LIST_FAILURES`).
+    """`requested`: follow requests. `left_out`: counts by reason (keys of `LIST_REASONS`). `failure`: why the list is
+    unreadable (a key of `LIST_FAILURES`).
     """
 
     total: int
@@ -120,7 +120,7 @@ class Progress(msgspec.Struct, omit_defaults=True):
 
     @property
     def failure_words(self) -> str:
-        """Why the list cannot be read, in the reader's language."""
+        """In the reader's language."""
         return str(LIST_FAILURES.get(self.failure, ""))
 
     @property
@@ -130,14 +130,14 @@ class Progress(msgspec.Struct, omit_defaults=True):
 
 
 class NamedProgress(NamedTuple):
-    """A list's name in the reader's language, and its progress."""
+    """With the list's name in the reader's language."""
 
     words: str
     progress: Progress
 
 
 class Count(NamedTuple):
-    """How many entries were left out for one reason."""
+    """Entries left out for one reason."""
 
     why: str
     times: int
@@ -151,10 +151,10 @@ class Note(NamedTuple):
 
 
 class ArchiveImport(ClaimedRow):
-    """An uploaded archive and the progress of its import (community.archives.importing).
+    """An uploaded archive, and the progress of its import (community.archives.importing).
 
     `folder` holds its files until it ends. `left_out` counts by reason. `notes` has the first `NOTES` pairs of address
-    and reason. `lists` has the `Progress` of each list, or None before they are read.
+    and reason. `lists`: `Progress` of each list, or None before they are read.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -188,7 +188,7 @@ class ArchiveImport(ClaimedRow):
 
     @property
     def failure_words(self) -> str:
-        """Why the import ended early, in the reader's language."""
+        """In the reader's language."""
         return str(FAILURES.get(self.failure, ""))
 
     @property
@@ -204,7 +204,7 @@ class ArchiveImport(ClaimedRow):
 
     @property
     def listed(self) -> list[NamedProgress]:
-        """The progress of each list, with its name in the reader's language."""
+        """The lists in the reader's language."""
         return [NamedProgress(str(LISTED[kind]), progress) for kind, progress in self.progress().items()]
 
     @property
@@ -230,7 +230,7 @@ class ArchiveImport(ClaimedRow):
 
 
 class BroughtItem(models.Model):
-    """The item of an imported post. It is not imported again, even after deletion."""
+    """An imported post. It is not imported again, even after deletion."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     origin = models.CharField(max_length=64, help_text="SHA-256 of the post's address.")

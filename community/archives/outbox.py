@@ -1,7 +1,7 @@
-"""Parses the posts of an archive, one item at a time (finding.py finds them).
+"""Parses the items of an archive.
 
-Items are untrusted, and programs disagree on many keys. So each key is parsed alone: if one is unreadable, the post
-loses this part, and the report says so. Items that are not posts are left out with a reason.
+Items are untrusted, and programs disagree on many keys. So an unreadable key only costs its part of the post, and the
+report says so. Items that are not posts are left out with a reason.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 
 
 class LeftOutError(Exception):
-    """The item at `address` is left out. `why` is a key of models.REASONS."""
+    """`why` is a key of models.REASONS."""
 
     def __init__(self, why: str, address: str = "") -> None:
         super().__init__(why)
@@ -36,7 +36,7 @@ class LeftOutError(Exception):
 
 
 class Attachment(NamedTuple):
-    """A picture or video of a post. The archive has the file under one of `paths`."""
+    """The archive has the file under one of `paths`."""
 
     paths: tuple[str, ...]
     description: str
@@ -44,8 +44,8 @@ class Attachment(NamedTuple):
 
 
 class Post(NamedTuple):
-    """A post converted for this site. `origin`, `parent` and `quoted` are digests of addresses: its own, of the post
-    that it replies to, and of the one that it quotes, or empty. `lost`: unreadable parts, keys of models.PART_REASONS.
+    """`origin`, `parent` and `quoted` are digests of addresses: its own, of the post it replies to, of the quoted one,
+    or empty. `lost`: unreadable parts, keys of models.PART_REASONS.
     """
 
     origin: str
@@ -71,7 +71,7 @@ class _Attachment(msgspec.Struct):
 
 
 class _Object(msgspec.Struct):
-    """A Note, Question or Article. Any key may have any type."""
+    """Any key may have any type."""
 
     id: Any = ""
     type: Any = ""
@@ -174,7 +174,7 @@ def digest(address: str) -> str:
 
 
 def _visibility(note: _Object, address: str) -> Visibility:
-    """The audience here, never wider than there. Unlisted posts become posts for followers."""
+    """Never wider than there. Unlisted posts become posts for followers."""
     to, cc = _addresses(note.to), _addresses(note.cc)
     if to & PUBLIC:
         return Visibility.PUBLIC
@@ -217,7 +217,7 @@ def _attachments(said: Any) -> Iterator[Attachment]:
 
 
 def _paths(said: Any) -> Iterator[str]:
-    """The addresses of a file: a string, a Link, or a list of them."""
+    """From a string, a Link, or a list of them."""
     for one in _listed(said)[:ADDRESSES]:
         address = one.get("href") if isinstance(one, dict) else one
         if isinstance(address, str) and address:

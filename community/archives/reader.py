@@ -20,7 +20,7 @@ TIMES_UP = frozenset({-signal.SIGXCPU, -signal.SIGALRM})
 
 
 class ReaderError(Exception):
-    """The process died without an answer, or the disk is full. The archive can be retried."""
+    """The process died, or the disk is full. The archive can be retried."""
 
 
 def bounds() -> Bounds:
@@ -35,9 +35,9 @@ def seconds() -> int:
 
 
 def read(source: Path, folder: Path, lock: int) -> int:
-    """Unpack an archive into its folder and return the number of posts. Raises ArchiveError and ReaderError.
+    """Unpack an archive and return the number of posts. Raises ArchiveError and ReaderError.
 
-    The process inherits the folder's `lock`. If this process is killed, no other can start before the child has ended.
+    The process inherits the folder's `lock`, so no other starts before it has ended, even if this process is killed.
     """
     wall = seconds() * WAIT_FACTOR
     job = {

@@ -1,6 +1,6 @@
 """The process that unpacks an archive and finds its posts, under limits (reader.py).
 
-It imports neither Django nor the site. It reads the job as JSON from standard input, and writes the result to standard
+It loads neither Django nor the site, reads the job as JSON from standard input and writes the result to standard
 output. So an archive that crashes a library ends only this process.
 """
 
@@ -22,7 +22,7 @@ MEMORY_BYTES = 320 << 20
 
 
 def confine(job: dict[str, Any]) -> None:
-    """Limit the process. Beyond the limits it gets MemoryError or OSError, or the kernel kills it."""
+    """Beyond the limits: MemoryError, OSError, or a kill by the kernel."""
     bounds = Bounds(*job["bounds"])
     for kind, most in (
         (resource.RLIMIT_AS, MEMORY_BYTES + bounds.json),
@@ -37,7 +37,7 @@ def confine(job: dict[str, Any]) -> None:
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """The number of posts, or the `reason` of a failure: a key of models.FAILURES, or "full"."""
+    """The `count` of posts, or a `reason`: a key of models.FAILURES, or "full"."""
     folder = Path(job["folder"])
     try:
         unpack(Path(job["source"]), folder, Bounds(*job["bounds"]))

@@ -12,11 +12,11 @@ from community.archives import actions, export
 
 @receiver(account_purged)
 def forget_archives(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Delete a deleted account's imports, at most `limit` rows. Return their number."""
+    """At most `limit` rows. Return their number."""
     return actions.purge(user=user, limit=limit)
 
 
 @receiver(export_requested)
 def export_archives(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
-    """The file of the reader's imports, for the export of their data."""
+    """The user's imports, for their export."""
     return export.files(reader)

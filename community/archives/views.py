@@ -1,4 +1,4 @@
-"""The page where members upload an archive from another site."""
+"""The page for archives from other sites."""
 
 from django.conf import settings
 from django.http import Http404, HttpResponse
@@ -23,7 +23,7 @@ NOTES_SHOWN = 100
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def archive(request: PageRequest, reader: User) -> HttpResponse:
-    """Upload an archive, and see the progress of the last ones and what was left out."""
+    """Upload an archive, and see the last imports."""
     form = ArchiveForm(request.POST or None, request.FILES or None)
     if form.is_valid() and _begun(reader, form):
         return redirect("settings-archive")

@@ -1,1 +1,1 @@
-"""Commands of the demo community and of data sets, one a module."""
+"""Commands of the demo community and of data sets."""

@@ -1,4 +1,4 @@
-"""`manage.py load DIR`: import a data set of users, follows and posts."""
+"""`manage.py load DIR`: imports a data set."""
 
 import time
 from argparse import ArgumentParser
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         parser.add_argument("--report", type=Path, help="Write every line that cannot be loaded to this CSV file.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Import the folder. Raises CommandError if a line is wrong, and loads nothing."""
+        """Raises CommandError if a line is wrong, and loads nothing."""
         begin = time.monotonic()
         if options["password"] == "":
             raise CommandError("The password is empty.")
@@ -60,7 +60,7 @@ class Command(BaseCommand):
         self.suggest(record.pk, options["password"])
 
     def load(self, options: dict[str, Any]) -> Loaded:
-        """Load the data set. Raises CommandError for every failure."""
+        """Raises CommandError for every failure."""
         naming = Naming(options["names"] == "map", options["names_file"])
         try:
             with reporting(options["report"]) as report:
@@ -85,7 +85,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def suggest(self, record_id: int, password: str | None) -> None:
-        """Suggest logging in as the user with the most followees."""
+        """Name the user with the most followees."""
         busiest = (
             ImportedUser.objects.filter(source=record_id)
             .select_related("user")
