@@ -1,7 +1,6 @@
-"""A short path for API requests without a session, with fewer middlewares.
+"""A short path for API requests without a session.
 
-Sessions, CSRF tokens, messages and languages were half the cost of a constant answer. The site's own scripts send a
-session and pass all of `MIDDLEWARE`.
+Sessions, CSRF tokens, messages and languages were half the cost of a constant answer.
 """
 
 from collections.abc import Callable
@@ -20,8 +19,8 @@ API = ("/api/v1/", "/api/v2/")
 
 
 class ApiMiddleware:
-    """Passes API requests without a session to `ApiHandler`. Others go through all middlewares, for example those of
-    the site's scripts, which need the session and the CSRF check.
+    """Passes API requests without a session to `ApiHandler`. The site's own scripts need the session and the CSRF
+    check, so they pass all middlewares.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -35,7 +34,7 @@ class ApiMiddleware:
 
 
 def is_api_alone(request: HttpRequest) -> bool:
-    """Whether an API request has no session, and no reader whose session may have ended."""
+    """Without a session, and without a reader whose session may have ended."""
     return (
         request.path_info.startswith(API)
         and settings.SESSION_COOKIE_NAME not in request.COOKIES
@@ -44,8 +43,8 @@ def is_api_alone(request: HttpRequest) -> bool:
 
 
 class ApiHandler(BaseHandler):
-    """Django's handler with `API_MIDDLEWARE`. It caches views of addresses without parameters: resolving took an eighth
-    of the time of a page of home.
+    """Uses `API_MIDDLEWARE`, and caches views of addresses without parameters: resolving took an eighth of a page of
+    home.
     """
 
     answer: Callable[[HttpRequest], Any]

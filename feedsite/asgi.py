@@ -1,7 +1,7 @@
 """The stream process: `GET /api/v1/stream`, streams and sockets of Mastodon's clients, and its own `/healthz`.
 
 `runtime.stream_server` runs it. The site's view (stream.api.StreamView) and middlewares decide in a thread who may
-listen. Refusals are answered as elsewhere. See docs/decisions.md: uvicorn serves open connections.
+listen. See docs/decisions.md: uvicorn serves open connections.
 """
 
 import asyncio
@@ -120,7 +120,7 @@ class Application:
             self._hub().leave(connection)
 
     def _health(self, request: ASGIRequest) -> HttpResponse:
-        """Answer on the event loop, because all threads may be waiting for PostgreSQL."""
+        """On the event loop, because all threads may be waiting for PostgreSQL."""
         response = health.healthz(request)
         if response.status_code == 200 and not self._hub().is_well:
             response = HttpResponse("a task of the stream fails\n", content_type="text/plain", status=503)

@@ -1,4 +1,4 @@
-"""The Celery application. The broker is a hint: the delivery table is the queue of record (storage/queue.py)."""
+"""The Celery application. The delivery table is the queue of record, not the broker (storage/queue.py)."""
 
 import gc
 import logging
@@ -22,21 +22,21 @@ app.autodiscover_tasks()
 # See docs/decisions.md: Programs load the site before they fork.
 @signals.celeryd_after_setup.connect
 def share_memory(**kwargs: Any) -> None:
-    """Hide shared objects from the garbage collector before a worker forks."""
+    """Hide shared objects from the garbage collector before the fork."""
     gc.collect()
     gc.freeze()
 
 
 @signals.worker_ready.connect
 def tell_of_start(sender: Any, **kwargs: Any) -> None:
-    """Log one line at the start, at any log level."""
+    """At any log level."""
     logging.getLogger("feedsite.starts").info("worker is at work, with %s processes", sender.controller.concurrency)
 
 
 # --- Beat as a child of the worker -----------------------------------------------------------------------
 class EndsWithBeat(bootsteps.StartStopStep):
-    """Ends a worker when its beat has died, so that the supervisor restarts both. A new beat, forked from a running
-    worker, would inherit its open connections.
+    """Ends a worker when its beat has died, so that the supervisor restarts both. A beat forked from a running worker
+    would inherit its open connections.
 
     See docs/decisions.md: Programs load the site before they fork.
     """
@@ -56,11 +56,11 @@ class EndsWithBeat(bootsteps.StartStopStep):
         self.timer = worker.timer.call_repeatedly(1.0, self.look, (worker,))
 
     def stop(self, worker: Any) -> None:
-        """Stop checking, because beat ends before the worker."""
+        """Beat ends before the worker."""
         self.timer.cancel()
 
     def look(self, worker: Any) -> None:
-        """End the worker after its running tasks if beat is gone."""
+        """End the worker after its tasks if beat is gone."""
         if not worker.beat.is_alive():
             state.should_stop = EX_FAILURE  # type: ignore[assignment] # the stubs only know None
 
@@ -78,6 +78,6 @@ def bound_questions(**kwargs: Any) -> None:
 
 @signals.beat_embedded_init.connect
 def end_with_worker(**kwargs: Any) -> None:
-    """Let the kernel end beat if its worker is killed, and name the process."""
+    """Let the kernel end beat if its worker is killed."""
     die_with_parent(signal.SIGTERM, parent=os.getppid())()
     name_process("beat")

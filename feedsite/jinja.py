@@ -1,4 +1,4 @@
-"""The environment of page templates: names that every template in templates/ may use.
+"""Names for all page templates in templates/.
 
 The admin and pages of libraries use Django's own language (templates/django).
 """
@@ -34,9 +34,7 @@ from web.times import written
 
 
 def environment(**options: Any) -> Environment:
-    """The environment, for settings.TEMPLATES. Undefined names are errors in tests and development, and empty in
-    production.
-    """
+    """Undefined names are errors in tests and development, and empty in production."""
     kept = Path(settings.DATA_DIR, "templates")
     kept.mkdir(parents=True, exist_ok=True)
     options["undefined"] = StrictUndefined if settings.STRICT_TEMPLATES else Undefined
@@ -55,7 +53,7 @@ def environment(**options: Any) -> Environment:
         return Markup(made.get_template("items/_fields.html").render(form=ItemForm.fresh()))  # noqa: S704
 
     def shared_part(name: str) -> Markup:
-        """A part that is equal for all readers of a language, rendered once."""
+        """Rendered once per language."""
         return drawn(name, get_language())
 
     def fields_of(form: ItemForm) -> Markup:
@@ -118,7 +116,7 @@ def environment(**options: Any) -> Environment:
 
 
 def translated(text: str) -> Markup:
-    """A text of a template in the current language, as HTML."""
+    """In the current language, as HTML."""
     return _translated(text, get_language())
 
 
@@ -138,7 +136,7 @@ def url(name: str, *args: Any) -> str:
 
 
 def date(moment: datetime, form: str) -> str:
-    """A time in the reader's zone, in a format of web/formats."""
+    """In the reader's zone, in a format of web/formats."""
     return written(moment, form)
 
 

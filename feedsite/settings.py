@@ -1,5 +1,4 @@
-"""All settings. runtime/options.py has those from the environment; the rest are constants that operators need not
-change.
+"""All settings. runtime/options.py has those from the environment; the rest are constants.
 
 Unset addresses use the embedded servers of the data folder.
 """
@@ -31,7 +30,7 @@ def database(url: str) -> dict[str, Any]:
 
 
 def replica_database(primary: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Django's settings for the replica: like the primary's, but with a short connect timeout and read-only."""
+    """Like the primary's, but read-only, and with a short connect timeout."""
     options = given.get("OPTIONS", {})
     said = f"{options.get('options', '')} -c default_transaction_read_only=on".strip()
     is_pooled = primary.get("DISABLE_SERVER_SIDE_CURSORS", False)

@@ -1,4 +1,4 @@
-"""The WSGI application for granian, and the one that answers shed requests (runtime/shedding.py)."""
+"""The WSGI applications: the site, and the answer to shed requests (runtime/shedding.py)."""
 
 import io
 import os
@@ -30,12 +30,11 @@ READERS = max(1, settings.WEB_THREADS - 1)
 class Measured:
     """Reads bodies first, and sets the length of chunked ones: Django takes a body without Content-Length as empty.
 
-    Limits: what Django accepts, or for forms with files what `web.uploads` allows; these are written to disk as they
-    arrive. Larger bodies, and files of callers without a valid token or session, are not read: the API answers.
-    Incomplete bodies are refused. runtime.slow_senders stops slow ones.
+    It reads what Django accepts, and for forms with files what `web.uploads` allows, straight to disk. It does not read
+    larger bodies, and files without a valid token or session: the API answers. It refuses incomplete bodies;
+    runtime.slow_senders stops slow ones.
 
-    At most `readers` threads wait for bodies, so one thread stays for requests without. Files may take all but one of
-    these threads for as long as the site processes them.
+    At most `readers` threads wait for bodies, so one stays for other requests. Files may take all but one of these.
     """
 
     def __init__(self, application: Application, readers: int, is_known: Callable[[str, str], bool]) -> None:
@@ -76,7 +75,7 @@ class Measured:
         return self.application(environ, start_response)
 
     def too_long(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """The answer to a body that is too long to read. The API answers itself."""
+        """The API answers itself."""
         if environ.get("PATH_INFO", "").startswith("/api/"):
             return self.application(environ, start_response)
         return refuse(start_response, "413 Content Too Large")
@@ -121,17 +120,17 @@ def measured(application: Application, readers: int = READERS) -> Application:
 
 
 def busy(start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The answer if there is no room for a body."""
+    """No room for a body."""
     return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
 
 
 def broken_off(start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The answer to an incomplete body. The client is gone, and part of a form must not be used."""
+    """The client is gone, and part of a form must not be used."""
     return refuse(start_response, "400 Bad Request")
 
 
 def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str, str]) -> Iterable[bytes]:
-    """An error in the API's format that needs nothing else."""
+    """In the API's format."""
     detail = b'{"detail":"%s."}' % status.partition(" ")[2].encode()
     start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(detail))), *headers])
     return [detail]

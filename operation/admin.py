@@ -1,4 +1,4 @@
-"""Users in the admin: progress of their demotion, and an explanation of their home timeline."""
+"""Users in the admin, with their demotion and an explanation of their home."""
 
 from typing import Any
 
@@ -34,13 +34,13 @@ class WatchedUserAdmin(ModeratedUserAdmin):
         return users.annotate(demotion=Subquery(progress))
 
     def progress(self, user: Any) -> Progress | None:
-        """The progress of the user's demotion, or None."""
+        """None without a demotion."""
         return Progress(**user.demotion) if user.demotion else None
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """The form, with a link to the explained home for permitted staff."""
+        """With a link to the explained home."""
         context |= {"may_explain": request.user.has_perms(EXPLAINING)}
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -50,7 +50,7 @@ class WatchedUserAdmin(ModeratedUserAdmin):
         return [path("<int:user_id>/home/", view, name="accounts_user_home"), *super().get_urls()]
 
     def home_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Explain the user's home, and the item `?item=` in it (timeline.explain). Read-only."""
+        """Explain the user's home, and the item `?item=` in it. Read-only."""
         user = self.get_object(request, str(user_id))
         if not (self.has_view_permission(request, user) and request.user.has_perms(EXPLAINING)):
             raise PermissionDenied

@@ -1,13 +1,12 @@
 """Backup and restore of everything that cannot be rebuilt, in one file.
 
-The file is a zip without compression: `manifest.json`, `database.dump` (pg_dump's compressed format), `plays` (not
-merged yet), `played.mdb` (filters of plays, if on this machine), `media/…` (unless in a bucket) and `secret_key` (if in
-the data folder). Windows, caches and queues are left out, because they are rebuilt from PostgreSQL.
+An uncompressed zip: `manifest.json`, `database.dump` (pg_dump's compressed format), `plays` (not merged yet),
+`played.mdb` (filters of plays, if on this machine), `media/…` (unless in a bucket) and `secret_key` (if in the data
+folder). Windows, caches and queues are rebuilt from PostgreSQL.
 
-The site may run meanwhile. PostgreSQL is dumped at one moment. Plays are read just before, then the filters into which
-they are merged, so each play is in at least one. Plays of accounts deleted in between are removed again by a restore.
-Media files are read last. Ones withdrawn meanwhile may be missing. See docs/decisions.md: Own code in place of a
-library.
+The site may run meanwhile. PostgreSQL is dumped at one moment. Plays are read before, and then the filters into which
+they are merged, so each play is in at least one. A restore removes plays of accounts deleted in between. Media files
+are read last; ones withdrawn meanwhile may be missing. See docs/decisions.md: Own code in place of a library.
 """
 
 import json
@@ -105,11 +104,11 @@ MEDIA_LEFT_OUT = (
 
 
 class BackupError(Exception):
-    """A backup or restore failed. The message says what to do."""
+    """The message says what to do."""
 
 
 class Play(msgspec.Struct, array_like=True):
-    """A key in the Redis of plays, as its DUMP."""
+    """A key of the plays, as its DUMP."""
 
     key: bytes
     ttl: int
@@ -118,13 +117,13 @@ class Play(msgspec.Struct, array_like=True):
 
 # --- Making one ------------------------------------------------------------------------------------------
 def left_out() -> list[str]:
-    """What a backup of this site lacks although it cannot be rebuilt: one sentence each."""
+    """What this backup lacks although it cannot be rebuilt, in sentences."""
     said = [] if isinstance(store(), LmdbStore) else [FILTERS_LEFT_OUT]
     return [*said, MEDIA_LEFT_OUT] if media.store().is_remote else said
 
 
 def most_bytes() -> int:
-    """Maximum size of a backup now. PostgreSQL's part is compressed later. Raises StoreError."""
+    """Maximum size of a backup: PostgreSQL's part is compressed later. Raises StoreError."""
     ((database,),) = fetch("SELECT pg_database_size(current_database())")
     filters = settings.DATA_DIR / "played" / "data.mdb"
     has_filters = isinstance(store(), LmdbStore) and filters.exists()
@@ -132,7 +131,7 @@ def most_bytes() -> int:
 
 
 def backup(path: Path, *, now: datetime, progress: Progress) -> None:
-    """Write the file, readable only by its owner. It appears when it is complete and synced. Raises BackupError."""
+    """Readable only by its owner. Appears when complete and synced. Raises BackupError."""
     if path.exists():
         raise BackupError(f"{path} exists already.")
     try:
@@ -234,7 +233,7 @@ def _plays() -> Iterator[bytes]:
 
 
 def _media() -> Iterator[Stored]:
-    """All media files. None if they are in a bucket, which its owner backs up."""
+    """None in a bucket, which its owner backs up."""
     for prefix in () if media.store().is_remote else PREFIXES:
         yield from (stored for stored in media.store().listing(prefix) if NAME.fullmatch(stored.name))
 
@@ -251,10 +250,9 @@ def _dumped(client: Any, found: list[bytes]) -> list[Play]:
 
 # --- And back --------------------------------------------------------------------------------------------
 def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
-    """Fill an empty site from the file and return the manifest. The site must not run. Raises BackupError.
+    """Fill an empty site and return the manifest. The site must not run. Raises BackupError.
 
-    PostgreSQL is restored last, in one transaction. After a failure the database is empty, and the restore can be
-    repeated.
+    PostgreSQL is last, in one transaction. After a failure it is empty, and the restore can be repeated.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -315,7 +313,7 @@ def _check_version(manifest: dict[str, Any], members: set[str]) -> None:
 
 
 def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
-    """Restore into a new folder that then replaces the old one. The old one is kept."""
+    """The old folder is kept."""
     folder = settings.DATA_DIR / "played"
     draft = folder.with_name("played.restoring")
     shutil.rmtree(draft, ignore_errors=True)
@@ -352,13 +350,13 @@ def _restore_plays(archive: zipfile.ZipFile) -> None:
 
 
 def _others() -> list[str]:
-    """Tables and views that neither the site nor Django created."""
+    """Tables and views not of this site or Django."""
     ours = (*(f"{app.label}_" for app in apps.get_app_configs()), "django_")
     return [name for (name,) in fetch(OTHERS) if not name.startswith(ours)]
 
 
 def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
-    """Drop what any version of an empty site has, then restore in one transaction."""
+    """Drops what an empty site of any version has."""
     labels = "|".join(app.label for app in apps.get_app_configs())
     with transaction.atomic(), connection.cursor() as cursor:
         for (statement,) in fetch(EMPTY, (f"^({labels})_",)):
@@ -386,7 +384,7 @@ def _run_statements(archive: zipfile.ZipFile, progress: Progress, database: str 
 
 
 def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]:
-    """The dump as statements for psql that the server understands. Raises BackupError."""
+    """Statements that this server understands. Raises BackupError."""
     command = ["pg_restore", "--no-owner", "--no-privileges", "--file", "-"]
     failed: list[BaseException] = []
     with _client(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -421,7 +419,7 @@ def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]
 
 
 def _forget_deleted() -> None:
-    """Remove plays and filters of users who deleted their accounts just before PostgreSQL was dumped."""
+    """Remove plays of users who deleted their accounts just before the dump."""
     last, now = 0, database_now()
     while found := [user_id for (user_id,) in fetch(DELETED, (last, DELETED_AT_ONCE))]:
         forgetting.forget(found, now=now)
@@ -447,7 +445,7 @@ COUNTS = """
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """Counts from a database restored from a backup."""
+    """Counts from a restored database."""
 
     made_at: str
     users: int
@@ -459,9 +457,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def check(path: Path, *, progress: Progress) -> Checked:
-    """Restore a backup into a temporary database on the same server, count there, and read the rest of the archive. The
-    site may run. Raises BackupError.
-    """
+    """Restore into a temporary database, count there, and read the rest. The site may run. Raises BackupError."""
     try:
         with zipfile.ZipFile(path) as archive:
             manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
@@ -507,7 +503,7 @@ def _scratch_database() -> Iterator[str]:
 # --- Programs and bytes ----------------------------------------------------------------------------------
 @contextmanager
 def _client(command: list[str], database: str = "", **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """A PostgreSQL program, connected like the site. Raises BackupError with its error."""
+    """A PostgreSQL program, connected like the site. Raises BackupError."""
     parameters = connection.get_connection_params()
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
     environ = os.environ | {names[name]: str(value) for name, value in parameters.items() if name in names and value}
@@ -538,9 +534,7 @@ def _client(command: list[str], database: str = "", **streams: Any) -> Iterator[
 
 
 def _binary(name: str) -> str:
-    """A PostgreSQL program not older than the server: the embedded one or an installed one. Raises BackupError that
-    names the missing package.
-    """
+    """The embedded or an installed program, not older than the server. Raises BackupError with the missing package."""
     server = int(fetch("SHOW server_version_num")[0][0]) // 10_000
     found = []
     with suppress(ServerError):
@@ -560,7 +554,7 @@ def _binary(name: str) -> str:
 
 
 def missing_client() -> str:
-    """Why this machine cannot make backups: PostgreSQL's client is missing or too old. Empty if it can."""
+    """Why PostgreSQL's client on this machine cannot make backups, or empty."""
     try:
         for name in ("pg_dump", "pg_restore", "psql"):
             _binary(name)

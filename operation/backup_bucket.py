@@ -1,4 +1,4 @@
-"""A bucket for the site's own backups (operation.kept_backups)."""
+"""A bucket for the site's own backups."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ BUCKET_SECONDS = 60.0
 
 
 class BucketPlace:
-    """A bucket. A backup is first made in the data folder, and removed there after the upload."""
+    """A backup is made in the data folder, uploaded, and removed there."""
 
     def __init__(self, url: str) -> None:
         self.bucket = Bucket(bucket_address.parse(url), BUCKET_SECONDS)

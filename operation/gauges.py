@@ -1,4 +1,4 @@
-"""Gauges that a task sets: backlog, queues and users. So `/metrics` never queries a table."""
+"""Gauges that a task sets, so that `/metrics` never queries a table."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -33,7 +33,7 @@ ITEMS = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'items_
 
 
 def observe(*, now: datetime) -> None:
-    """Set the gauges of the backlog, and record that beat and a worker work."""
+    """Set the backlog's gauges, and record that beat and a worker work."""
     pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
     metrics.deliveries_pending.set(pending)
     metrics.deliveries_parked.set(parked)
@@ -46,13 +46,13 @@ def observe(*, now: datetime) -> None:
 
 
 def last_observed() -> datetime | None:
-    """When `observe` last ran. None after a day, or if the cache lost it."""
+    """None after a day, or if the cache lost it."""
     found = cache.get(keys.observed())
     return datetime.fromtimestamp(found, UTC) if isinstance(found, float) else None
 
 
 def census() -> None:
-    """Count users per level by a full scan, so rarely run; and letters that were given up."""
+    """Users per level, by a full scan, so rarely run; and letters given up."""
     rows = replica.lagging(None, lambda on: fetch(CENSUS, on=on), seconds=CENSUS_SECONDS)
     found = {level: (users, big_vs) for level, users, big_vs in rows}
     for level in Level.values:
@@ -65,14 +65,14 @@ def census() -> None:
 
 
 def queue_lengths() -> dict[str, int]:
-    """Waiting messages per queue. Raises the broker client's errors."""
+    """Raises the broker client's errors."""
     with current_app.connection_for_read(connect_timeout=WAIT_SECONDS) as connection:
         return {name: _length(connection.default_channel, name) for name in current_app.amqp.queues}
 
 
 def _length(channel: Any, name: str) -> int:
-    """Waiting messages, without creating the queue. In Redis an empty queue has no key; elsewhere it does not exist
-    before a worker has run.
+    """Without creating the queue: in Redis an empty queue has no key; elsewhere it does not exist before a worker has
+    run.
     """
     try:
         return int(channel.queue_declare(queue=name, passive=True).message_count)

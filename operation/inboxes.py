@@ -1,7 +1,6 @@
-"""Estimates which `inbox_from` saves most, from a sample of the site's readers.
+"""Estimates which `inbox_from` saves most, from a sample of readers.
 
-A reader below `inbox_from` has no inbox and gets no deliveries. Each page is one pull that costs time per followee,
-instead of an inbox and outboxes.
+A reader below it has no inbox and gets no deliveries. Each page is one pull that costs time per followee.
 """
 
 import random
@@ -70,13 +69,13 @@ SAMPLE = f"""
 
 
 class NothingWrittenError(Exception):
-    """There is no data for a recommendation. The message is for people."""
+    """No data for a recommendation. The message is for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Unit costs: seconds of one core, including the servers' work, and bytes of Redis. Measured on 2026-11-21 on 2
-    cores of an AMD EPYC. `bench scale` measures them again.
+    """Seconds of one core, including servers' work, and bytes of Redis. Measured on 2026-11-21 on 2 cores of an AMD
+    EPYC; `bench scale` measures again.
     """
 
     push: float = 14.2e-6
@@ -98,7 +97,7 @@ class Costs:
 
 
 def window_bytes(entries: Floats, costs: Costs) -> Floats:
-    """Bytes of windows with these numbers of entries."""
+    """By numbers of entries."""
     held: Floats = entries * np.where(entries <= LISTPACK, costs.packed_entry, costs.entry)
     return held
 
@@ -119,7 +118,7 @@ class Readers:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """A day with this `inbox_from`, compared with inboxes for all active readers."""
+    """Compared with inboxes for all active readers."""
 
     inbox_from: int
     readers: float
@@ -157,7 +156,7 @@ class _Sampled(NamedTuple):
 
 
 def sample(*, now: datetime, days: int = 30) -> Readers:
-    """`SAMPLED` random readers, as if every item were pushed. Raises NothingWrittenError without readers or items."""
+    """Random readers, as if every item were pushed. Raises NothingWrittenError."""
     ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
     points = [random.randint(first, last) for _ in range(SAMPLED)] if last else []  # noqa: S311 (a sample)
     since = compose(now - timedelta(days=days), 0)
@@ -214,12 +213,12 @@ def _share(part: float, whole: float) -> float:
 
 
 def recommended(found: Sequence[Saving]) -> Saving:
-    """The one that saves most. The lowest of equals."""
+    """The lowest of those that save most."""
     return max(found, key=lambda saving: (saving.total, -saving.inbox_from))
 
 
 def advice(*, now: datetime, costs: Costs | None = None) -> str:
-    """A recommendation for this site in one sentence."""
+    """In one sentence."""
     readers = sample(now=now)
     best = recommended(savings(readers, costs or Costs()))
     current = policy.current().inbox_from

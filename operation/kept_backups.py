@@ -1,4 +1,4 @@
-"""The site's own daily backups in a folder or bucket (FEEDSITE_BACKUP_TO). The newest of some days and weeks are kept.
+"""The site's own daily backups in a folder or bucket (FEEDSITE_BACKUP_TO).
 
 Files with other names are left alone. See docs/runbook.md, Backups too old.
 """
@@ -35,20 +35,20 @@ class Kept(NamedTuple):
 
 
 class Place(Protocol):
-    """Where backups are stored. Each method raises BackupError."""
+    """Each method raises BackupError."""
 
     def names(self) -> list[str]:
         """The names of all files there."""
 
     def make(self, name: str, make: Callable[[Path], None]) -> None:
-        """Make a backup and store it under this name."""
+        """Make a backup under this name."""
 
     def delete(self, name: str) -> None:
         """Delete a backup."""
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """The backup as a local file, inside the block."""
+        """A local file, inside the block."""
 
 
 class FolderPlace:
@@ -91,7 +91,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 
 def place() -> Place:
-    """Where this site stores its backups. Raises BackupError if it stores none."""
+    """Raises BackupError if this site stores none."""
     where: str = settings.BACKUP_TO_SECRET
     if not where:
         raise BackupError("Name a file, or set FEEDSITE_BACKUP_TO to the folder or bucket where backups are kept.")
@@ -109,7 +109,7 @@ def kept(where: Place) -> list[Kept]:
 
 
 def is_due(newest: Kept | None, now: datetime) -> bool:
-    """Whether today's backup is missing, by the site's time zone."""
+    """Whether today's is missing, by the site's time zone."""
     local = now.astimezone(settings.SITE_ZONE)
     due = local.replace(hour=HOUR, minute=0, second=0, microsecond=0)
     due -= timedelta(days=local < due)
@@ -117,7 +117,7 @@ def is_due(newest: Kept | None, now: datetime) -> bool:
 
 
 def superfluous(found: list[Kept], *, days: int, weeks: int) -> list[Kept]:
-    """Backups that are not the newest of one of these days or weeks."""
+    """All but the newest of these days and weeks."""
     wanted = {each.name for each in found[:1]}
     for period, most in (("%Y-%m-%d", days), ("%G-%V", weeks)):
         newest = {}
@@ -128,7 +128,7 @@ def superfluous(found: list[Kept], *, days: int, weeks: int) -> list[Kept]:
 
 
 def make_kept(*, now: datetime, progress: Progress) -> str:
-    """Make a backup, delete superfluous ones, and return its name. Raises BackupError."""
+    """Make one, delete superfluous ones, return its name. Raises BackupError."""
     where, name = place(), f"feedsite-{now.astimezone(UTC):{TIME}}Z.backup"
     with transaction.atomic():
         if not fetch(TRY_LOCK)[0][0]:
@@ -141,7 +141,7 @@ def make_kept(*, now: datetime, progress: Progress) -> str:
 
 
 def tend(*, now: datetime) -> None:
-    """Make the daily backup if due, and set the gauge of the newest. Raises BackupError."""
+    """Make the daily backup if due, and set the gauge. Raises BackupError."""
     newest = next(iter(kept(place())), None)
     metrics.backup_made_at.set(newest.made_at.timestamp() if newest else 0)
     if is_due(newest, now):

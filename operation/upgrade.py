@@ -1,7 +1,7 @@
 """Steps of an upgrade, and what each migration locks or reads.
 
-Every step can be repeated: backups get new names, applied migrations stay, static files are written beside the old
-ones, and programs are restarted again. So an interrupted upgrade starts again from its first step.
+Every step can be repeated: backups get new names, applied migrations stay, static files are written beside old ones. So
+an interrupted upgrade starts again from its first step.
 """
 
 import os
@@ -50,11 +50,11 @@ SIZES = """
 
 
 class UpgradeError(Exception):
-    """A step failed. The message says what to do. The upgrade can be repeated."""
+    """The message says what to do. The upgrade can be repeated."""
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """A table that a migration `holds`, `reads`, `writes` or `blocks`, with its estimated size."""
+    """A table that a migration `holds`, `reads`, `writes` or `blocks`."""
 
     table: str
     how: str
@@ -87,7 +87,7 @@ class Unapplied(msgspec.Struct):
 
 # --- Migrations that are missing ----------------------------------------------------------------------------
 def unapplied() -> list[Unapplied]:
-    """Missing migrations in order, with their effects on existing tables."""
+    """Missing migrations, with their effects on existing tables."""
     executor = MigrationExecutor(connection)
     loader = MigrationLoader(connection, replace_migrations=False)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -106,7 +106,7 @@ def unapplied() -> list[Unapplied]:
 
 
 class Sizes(dict[str, tuple[int, int] | None]):
-    """Rows and bytes by table, or None if it does not exist."""
+    """Rows and bytes by table. None if it does not exist."""
 
     def __missing__(self, table: str) -> tuple[int, int] | None:
         self[table] = None
@@ -116,7 +116,7 @@ class Sizes(dict[str, tuple[int, int] | None]):
 
 
 def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
-    """Effects of the statements on existing tables. New tables are not in use yet."""
+    """New tables are not in use yet."""
     for statement in without_comments(sql).split(";"):
         for pattern, how in KINDS:
             if found := re.match(rf"(?is)\s*{pattern}", statement):
@@ -135,8 +135,8 @@ def without_comments(sql: str) -> str:
 
 # --- Checks ----------------------------------------------------------------------------------------------
 def check_room(file: Path | None) -> list[str]:
-    """Free space in the data folder and at the backup's file, one sentence each. Raises UpgradeError if new indexes or
-    the backup may not fit, and StoreError.
+    """Free space in the data folder and at the backup's file, in sentences. Raises UpgradeError if it may not suffice,
+    and StoreError.
     """
     needed = {settings.DATA_DIR: ROOM_BYTES}
     if file is not None:
@@ -161,14 +161,14 @@ def check_client() -> None:
 
 
 def check_postgresql() -> None:
-    """Raises ServerError if this version's PostgreSQL cannot read the running one's data."""
+    """Raises ServerError if this version's PostgreSQL cannot read the data."""
     if "postgres" in settings.SERVERS.names:
         check_major(settings.SERVERS.home.data_dir / "postgres")
 
 
 # --- The restart -----------------------------------------------------------------------------------------
 def restart_by_turns(pid: int, told: Callable[[str], None]) -> None:
-    """Let `up` restart its programs one after another, and wait until all run. Raises UpgradeError."""
+    """Let `up` restart its programs, and wait. Raises UpgradeError."""
     path = turns_file(settings.SERVERS.home)
     path.unlink(missing_ok=True)
     os.kill(pid, NEXT)

@@ -16,7 +16,7 @@ SUGGESTED = 10
 
 
 class Trends(msgspec.Struct):
-    """Popular hashtags, most used first, on a single page."""
+    """Popular hashtags, on a single page."""
 
     items: list[Trend]
     last_id: str | None = None
@@ -24,14 +24,14 @@ class Trends(msgspec.Struct):
 
 
 class Suggestion(msgspec.Struct):
-    """A user whom the caller may follow. `followed_by`: up to two names of the caller's followees who follow them."""
+    """`followed_by`: up to two of the caller's followees who follow them."""
 
     user: UserCard
     followed_by: list[str]
 
 
 class Suggestions(msgspec.Struct):
-    """Users whom the caller may follow, most followed first, on a single page."""
+    """People to follow, on a single page."""
 
     items: list[Suggestion]
     last_id: str | None = None

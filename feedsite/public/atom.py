@@ -1,4 +1,4 @@
-"""A user's public posts as an Atom feed, with pictures as enclosures. Texts are escaped."""
+"""A user's public posts as an Atom feed. Texts are escaped."""
 
 import re
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ TITLE_LETTERS, QUOTED_LETTERS = 80, 500
 
 
 def entries_of(person: User) -> list[ItemBody]:
-    """The user's newest public posts and reposts, as strangers see them."""
+    """As strangers see them."""
     page = profile_page(person, AnonymousUser(), limit=ENTRIES)
     return page.items
 
 
 def feed_of(person: User, items: Sequence[ItemBody], site: str, path: str) -> str:
-    """The feed. `site` is the prefix of absolute addresses, `path` the feed's own path."""
+    """`site` is the prefix of absolute addresses, `path` the feed's path."""
     feed = Atom1Feed(
         title=clean(f"{person.name} (@{person.username})"),
         link=f"{site}/@{person.username}",

@@ -1,6 +1,6 @@
-"""The column beside every page on wide screens. Narrow screens show it in Discover.
+"""The column beside every page on wide screens. Narrow ones show it in Discover.
 
-The page loads it after it is shown (column.js), so no page waits for it. Browsers cache it for a minute.
+It is loaded after the page (column.js), and cached by browsers for a minute.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ KNOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A user whom the reader may follow, and up to two of the reader's followees who follow them."""
+    """With up to two of the reader's followees who follow them."""
 
     person: User
     followed_by: list[str]
@@ -46,8 +46,8 @@ class Column:
 
 
 def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", query: str = "") -> Column:
-    """The reader's column on page `at`: live, people (which shows proposals itself), profile (of `name`), search (for
-    `query`), or another. Strangers get no people.
+    """`at` is the page: live, people (which proposes people itself), profile (of `name`), search (for `query`), or
+    another. Strangers get no people.
     """
     if at == "live":
         return Column(people=_proposed(reader), coming=coming(reader, limit=COMING))

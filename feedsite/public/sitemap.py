@@ -1,8 +1,7 @@
-"""The sitemap: an index of parts with up to `PART` public posts or users.
+"""The sitemap: parts with up to `PART` public posts or users.
 
-A table has the first post of each part, extended by a periodic task. So neither the index nor a part scans earlier
-posts. Parts of users are ranges of ids. Accounts that decline indexing are left out. See docs/decisions.md: Own code in
-place of a library.
+A periodic task stores the first post of each part, so nothing scans earlier posts. Parts of users are ranges of ids.
+Accounts that decline indexing are left out. See docs/decisions.md: Own code in place of a library.
 """
 
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ PEOPLE = """
 
 
 class Entry(NamedTuple):
-    """A page in the sitemap: a post's id and last change, or a user's id and name."""
+    """A post's id and last change, or a user's id and name."""
 
     id: int
     changed_at: datetime | None
@@ -49,7 +48,7 @@ class Entry(NamedTuple):
 
 
 def extend() -> int:
-    """Add parts that are full. Return how many, at most `PARTS_AT_ONCE`."""
+    """Add full parts. Return how many, at most `PARTS_AT_ONCE`."""
     added = 0
     with transaction.atomic():
         parts = SitemapPart.objects.select_for_update().order_by("-first_id")
@@ -64,7 +63,7 @@ def extend() -> int:
 
 
 def post_parts() -> list[int]:
-    """The first ids of parts of posts, newest first."""
+    """Their first ids, newest first."""
     found = SitemapPart.objects.order_by("-first_id").values_list("first_id", flat=True)[:MOST_PARTS]
     return list(found) or [0]
 
@@ -76,7 +75,7 @@ def people_parts() -> range:
 
 
 def posts_of(first_id: int) -> Iterator[Entry] | None:
-    """The posts of the part with this first id, or None."""
+    """None if no part has this first id."""
     following = (
         SitemapPart.objects.filter(first_id__gt=first_id).order_by("first_id").values_list("first_id", flat=True)
     )

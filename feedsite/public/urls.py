@@ -1,4 +1,4 @@
-"""Addresses of the public side. `home` is the front page for strangers, and the home timeline for members."""
+"""Addresses of the public side. `home` is strangers' front page and members' home timeline."""
 
 from django.urls import include, path
 

@@ -51,7 +51,7 @@ def front(request: PageRequest) -> HttpResponseBase:
 
 @open_page
 def strangers(request: PageRequest) -> OpenPage:
-    """The front page: popular and new posts, and how to join. htmx loads more new posts."""
+    """Popular and new posts, and how to join. htmx loads more."""
     last_id = position(request)
     page = newest_page(request.user, last_id=last_id)
     cards = Cards(request.user, page.items)
@@ -91,7 +91,7 @@ def atom_feed(request: PageRequest, username: str) -> OpenPage:
 
 @require_safe
 def column(request: PageRequest) -> HttpResponse:
-    """The column for the page in the query. A page of its own without JavaScript."""
+    """A page of its own without JavaScript."""
     at, name, query = (once(request.GET, key) for key in ("at", "name", "q"))
     found = column_of(request.user, at=at, name=name, query=query[:QUERY_LENGTH])
     response = show(request, "public/column.html", {"column": found}, part="public/_column.html")

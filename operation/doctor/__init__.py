@@ -1,1 +1,1 @@
-"""The checks of `manage.py doctor`, one module per subject. A check yields findings and changes nothing."""
+"""The checks of `manage.py doctor`, one module per subject. They change nothing."""

@@ -12,7 +12,7 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"
 
 
 def configuration() -> Findings:
-    """Check variables, secrets, hosts, HTTPS and proxies. Wrong values stop the command earlier."""
+    """Wrong values stop the command earlier."""
     public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
     yield _names()
     yield from _secret_key()
@@ -91,7 +91,7 @@ def _of_the_web(public: list[str]) -> Findings:
 
 
 def _sent_by_nginx() -> Finding:
-    """Whether a server in the site's group can read media files."""
+    """Whether a server in the site's group can read media."""
     folders = [settings.DATA_DIR, settings.MEDIA_DIR, settings.MEDIA_ROOT]
     closed = [str(each) for each in folders if each.exists() and not each.stat().st_mode & 0o010]
     return judge(
@@ -110,7 +110,7 @@ def _deployment() -> Findings:
 
 
 def tracing() -> Findings:
-    """Check that traces are sent if they are on."""
+    """Check that traces are sent if on."""
     yield judge(
         "traces",
         "are sent" if traces.is_on() else "cannot be made" if settings.TRACES else "are off",

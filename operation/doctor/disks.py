@@ -42,7 +42,7 @@ def disk() -> Findings:
 
 
 def backups(now: datetime) -> Findings:
-    """Check that this machine can make backups, and the newest one's age."""
+    """Check PostgreSQL's client, and the newest backup's age."""
     missing = missing_client()
     yield judge("postgresql client", missing or "is not older than the server", warning=bool(missing), todo=NO_CLIENT)
     if not settings.BACKUP_TO_SECRET:
@@ -60,7 +60,7 @@ def backups(now: datetime) -> Findings:
 
 
 def played_store() -> Findings:
-    """Check the store of month filters: size and room."""
+    """Check size and room of the month filters."""
     filters = store()
     months = filters.stats()
     count, size = sum(each.filters for each in months.values()), sum(each.size for each in months.values())
@@ -76,7 +76,7 @@ def played_store() -> Findings:
 
 
 def media_files() -> Findings:
-    """Check that the newest media rows have files, and some old files have rows."""
+    """Check that the newest rows have files, and some old files rows."""
     kept = media.store()
     until = time.monotonic() + MEDIA_SECONDS
     newest = MediaFile.objects.order_by("-pk")[:MEDIA_LOOKED_AT]

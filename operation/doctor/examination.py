@@ -1,4 +1,4 @@
-"""Runs all checks of `doctor`. Exceptions become findings too."""
+"""Runs all checks of `doctor`. Exceptions become findings."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -28,7 +28,7 @@ SECTIONS = {
 
 
 def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Finding]:
-    """Run every check. `web`, `stream` and `grpc_place` (host:port) are where the processes listen."""
+    """`web`, `stream` and `grpc_place` (host:port) are where the processes listen."""
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration.configuration),
         ("postgresql", postgresql.postgresql),
@@ -68,8 +68,8 @@ Outages = dict[str, Finding]
 
 
 def safely(name: str, check: Callable[[], Findings], outages: Outages | None = None) -> list[Finding]:
-    """The findings of a check, and one more if it raises. An outage is reported once, with the names of later checks
-    that it stops. Raises ProgrammingError for a wrong statement.
+    """The findings of a check, and one for its exception. An outage is reported once, with the checks that it stops.
+    Raises ProgrammingError for a wrong statement.
     """
     found: list[Finding] = []
     outages = {} if outages is None else outages

@@ -1,4 +1,4 @@
-"""Checks the push policy, the need for inboxes, and filters of impressions."""
+"""Checks the push policy, inboxes, and filters of impressions."""
 
 from datetime import datetime
 

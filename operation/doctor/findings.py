@@ -1,4 +1,4 @@
-"""Findings of `doctor`: what was checked, its state, and what to do."""
+"""Findings of `doctor`."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ WAIT_SECONDS = 2.0
 
 
 class Finding(msgspec.Struct):
-    """The result of a check. `todo` says what to do unless `state` is ok."""
+    """`todo` says what to do unless `state` is ok."""
 
     name: str
     state: str
@@ -22,13 +22,13 @@ Findings = Iterator[Finding]
 
 
 def judge(name: str, text: str, *, error: bool = False, warning: bool = False, todo: str = "") -> Finding:
-    """A finding with the worst state that applies. `todo` is dropped if all is well."""
+    """In the worst state that applies. Without `todo` if all is well."""
     state = ERROR if error else WARNING if warning else OK
     return Finding(name, state, text, todo if state != OK else "")
 
 
 def clock(name: str, theirs: float, began: float, ended: float) -> Finding:
-    """Minimum difference between a server's clock and this machine's. It was read between `began` and `ended`."""
+    """The minimum difference to this machine's clock. Theirs was read between `began` and `ended`."""
     apart = max(began - theirs, theirs - ended, 0.0)
     return judge(
         name,

@@ -1,4 +1,4 @@
-"""Finds tables and folders that grow faster than they are swept. docs/scaling.md says what to do.
+"""Finds tables and folders that grow faster than they are swept (docs/scaling.md).
 
 All statements are bounded: rows are counted up to `COUNTED`, and sizes are PostgreSQL's estimates.
 """
@@ -75,9 +75,7 @@ AGE = "SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_databas
 
 # --- Tables ----------------------------------------------------------------------------------------------
 def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
-    """Report tables that autovacuum does not keep up with, large ones without their own settings, and old transaction
-    ids.
-    """
+    """Report tables that autovacuum does not keep up with, or will not."""
     dead = fetch(DEAD, {"least": notable_dead, "share": DEAD_SHARE})
     yield judge(
         "dead rows",
@@ -113,10 +111,9 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
 
 # --- Rows that a sweep should have taken --------------------------------------------------------------------
 class Kept(NamedTuple):
-    """Rows that `task` deletes when `column` (a time or an id, storage.ids) is older than `life`. `only` restricts the
-    rows.
+    """Rows that `task` deletes when `column` (a time or an id, storage.ids) is older than `life`.
 
-    A queue has no index on the time, and few rows, so its first rows are checked.
+    A queue has few rows and no index on the time, so its first rows are checked.
     """
 
     model: type[Model]
@@ -136,7 +133,7 @@ AT_ONCE = timedelta()
 
 
 def kept() -> Iterator[Kept]:
-    """All rows with a lifetime, except in tables that would need a full scan."""
+    """All rows with a lifetime, except where a full scan would be needed."""
     yield Kept(Session, "expire_date", AT_ONCE, "accounts.clear_sessions")
     yield Kept(AddressCheck, "expires_at", AT_ONCE, "accounts.clear_sessions")
     yield Kept(ResetRequest, "created_at", recovery.KEPT, "accounts.send_resets", is_queue=True)
@@ -169,7 +166,7 @@ STAGES: dict[type[Model], str] = {
 
 
 def old_rows(*, staged: int = STAGED) -> Findings:
-    """Report tables with overdue rows or too many staged changes."""
+    """Report overdue rows, and too many staged changes."""
     well = True
     for each in kept():
         late = _late(each)

@@ -53,7 +53,7 @@ def postgresql() -> Findings:
 
 
 def site() -> Findings:
-    """Check that this machine has the site's secret key, and that the site is not read-only."""
+    """Check the secret key of this machine, and read-only mode."""
     try:
         site_key.compare(*fetch(site_key.QUESTION)[0])
         said = "is this machine's"
@@ -114,7 +114,7 @@ def _migrations() -> Finding:
 
 
 def replicas() -> Findings:
-    """Check the replica. Never an error, because the primary serves without it."""
+    """Never an error, because the primary serves without it."""
     try:
         found = replica.condition()
     except Error as error:

@@ -22,7 +22,7 @@ def process(name: str, url: str) -> Findings:
 
 
 def web(url: str) -> Findings:
-    """Check that web answers, is ready, and renders a page."""
+    """Check that it answers, is ready, and renders a page."""
     for finding in process("web", url):
         yield finding
         if finding.state != OK:
@@ -42,7 +42,7 @@ def web(url: str) -> Findings:
 
 
 def _asked(url: str, path: str, seconds: float) -> tuple[int, str]:
-    """The status of an address (0: no answer), requested like the site's proxy does, and a description."""
+    """The status (0: no answer), requested like the proxy does, and a description."""
     place, shown = urlsplit(url), url if path == "/healthz" else f"{url}{path}"
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
     host = next((each.lstrip(".") for each in settings.ALLOWED_HOSTS if each != "*"), "localhost")
@@ -79,7 +79,7 @@ def grpc_process(place: str) -> Findings:
 
 
 def addresses() -> tuple[str, str, str]:
-    """Where web, stream and gRPC listen under `up`. gRPC's is empty if unset."""
+    """Where web, stream and gRPC listen under `up`. gRPC's may be empty."""
     port = settings.PORT
     stream = settings.STREAM_PORT or port + 1
     return (

@@ -76,7 +76,7 @@ def _own_slots(url: str, name: bytes) -> int:
 
 
 def play_store() -> Findings:
-    """Check the server of played filters: Kvrocks, or a Redis with persistence."""
+    """Kvrocks, or a Redis with persistence."""
     with client_of(settings.PLAYED_STORE_URL, WAIT_SECONDS) as client:
         info: dict[str, Any] = client.info()
     if "kvrocks_version" in info:
@@ -86,7 +86,7 @@ def play_store() -> Findings:
 
 
 def redis_server(role: str, url: str) -> Findings:
-    """Check a server's version, memory, persistence and eviction for its role."""
+    """Check version, memory, persistence and eviction for its role."""
     client = client_of(url, WAIT_SECONDS)
     with client:
         info: dict[str, Any] = client.info()

@@ -52,7 +52,7 @@ def ages() -> dict[str, float]:
 
 
 def beat(now: datetime) -> Findings:
-    """Check that beat works: it asks a worker every 20 seconds to record the time."""
+    """A worker records the time every 20 seconds, when beat asks."""
     last = last_observed()
     late = last is None or last < now - YOUNG
     text = f"was last at work at {last:%Y-%m-%d %H:%M} UTC" if last else "was not at work within a day"
@@ -72,7 +72,7 @@ def beat(now: datetime) -> Findings:
 
 
 def letters(now: datetime) -> Findings:
-    """Check letters that were given up, and how long others wait."""
+    """Check letters given up, and how long others wait."""
     failed = Letter.objects.filter(state=State.FAILED).count()
     yield judge(
         "letters given up",

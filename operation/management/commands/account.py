@@ -1,4 +1,4 @@
-"""`account VERB NAME`: manages one account, with the admin's actions."""
+"""`account VERB NAME`: manages one account."""
 
 import secrets
 from argparse import ArgumentParser
@@ -75,7 +75,7 @@ class Command(BaseCommand):
             raise CommandError("There is an administrator already; `manage.py account promote NAME` makes another.")
 
     def make(self, name: str, email: str) -> None:
-        """Create an account. Nobody can log in before its password is set."""
+        """Nobody can log in before the password is set."""
         try:
             with transaction.atomic():
                 user = sign_up(username=name, password=secrets.token_urlsafe(32))
@@ -151,7 +151,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{name or user.username} {now if is_done else before}.")
 
     def log(self, user: User, text: str) -> None:
-        """Write to the account's history in the admin, in the account's own name."""
+        """To the account's history in the admin."""
         LogEntry.objects.log_actions(user.pk, [user], CHANGE, f"{BY_COMMAND}: {text}.")
 
     def reason(self, why: str) -> str:

@@ -1,4 +1,4 @@
-"""`backup [FILE]`: writes everything that cannot be rebuilt to one file."""
+"""`backup [FILE]`: writes a backup."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
-        """Write the backup with a progress bar. Raises CommandError and leaves no file if it fails."""
+        """Raises CommandError, and leaves no file."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
             progress = progress_on(bar)
             try:

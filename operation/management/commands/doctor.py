@@ -1,4 +1,4 @@
-"""`doctor`: finds faults of the site, and says what to do."""
+"""`doctor`: finds faults, and says what to do."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""`restore FILE`: fills an empty site from a backup. With `--check`, tries a backup."""
+"""`restore FILE`: fills an empty site from a backup, or tries one."""
 
 import contextlib
 from argparse import ArgumentParser
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, file: str, check: bool, **options: Any) -> None:
-        """Restore the backup, then migrate. Raises CommandError if the site runs, or on failure."""
+        """Raises CommandError if the site runs, or on failure."""
         try:
             with contextlib.ExitStack() as stack:
                 path = Path(file)

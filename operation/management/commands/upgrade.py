@@ -35,7 +35,7 @@ OTHERWISE = (
 
 
 class Step(NamedTuple):
-    """A step of the upgrade. `does` describes it. `remedy` says what to do if it fails."""
+    """`does` describes it. `remedy` helps if it fails."""
 
     name: str
     does: str
@@ -44,9 +44,7 @@ class Step(NamedTuple):
 
 
 class Command(BaseCommand):
-    """Check, back up, migrate, collect static files, restart. Each step can be repeated. Fails if programs keep running
-    that only another supervisor can restart.
-    """
+    """Each step can be repeated. Fails if programs keep running that only another supervisor can restart."""
 
     help = "Take the site over to the version that is on the disk, while it serves."
     requires_system_checks: list[str] = []  # the first step
@@ -65,7 +63,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the steps. Raises CommandError with a remedy at the first failure."""
+        """Raises CommandError with a remedy at the first failure."""
         for step in self.steps(options):
             self.stdout.write(self.style.MIGRATE_HEADING(f"{step.name}: {step.does}"))
             try:
@@ -95,7 +93,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{said} {OTHERWISE}")
 
     def steps(self, options: dict[str, Any]) -> list[Step]:
-        """The steps in order. Foreseeable problems fail first."""
+        """Foreseeable problems fail first."""
         name = f"before-{VERSION}-{timezone.now():%Y%m%dT%H%M%S}.backup"
         file: Path = options["backup"] or settings.DATA_DIR / "backups" / name
 
@@ -147,7 +145,7 @@ class Command(BaseCommand):
         ]
 
     def check_all(self, file: Path | None) -> None:
-        """Report disk space and migrations. Raises CommandError, SystemCheckError, UpgradeError or StoreError."""
+        """Raises CommandError, SystemCheckError, UpgradeError or StoreError."""
         check_postgresql()
         refuse_older(connection)
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
