@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from accounts.avatars import avatar_url, banner_url, small
 from accounts.models import QuotableBy, User
 from clientapi import html
+from items.bodies import ItemBody
 from media.objects import MediaObject
 
 KEPT = 4_096
@@ -336,6 +337,49 @@ class ShallowQuote(msgspec.Struct):
     quoted_status_id: str | None
 
 
+class PollOption(msgspec.Struct):
+    """An answer of a poll; its votes are null while the caller may not know them."""
+
+    title: str
+    votes_count: int | None
+
+
+class Poll(msgspec.Struct):
+    """The poll of a status, under the status's id."""
+
+    id: str
+    expires_at: str
+    expired: bool
+    multiple: bool
+    votes_count: int
+    voters_count: int
+    options: list[PollOption]
+    emojis: list[Any]
+    voted: bool | UnsetType = UNSET
+    own_votes: list[int] | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, item: ItemBody, *, is_signed_in: bool) -> "Poll | None":
+        """The poll of this item. How the caller voted is told to users alone; a sender counts as one who voted."""
+        poll = item.poll
+        if poll is None:
+            return None
+        counts = [option.votes for option in poll.options]
+        is_own = item.status is not UNSET
+        return cls(
+            item.id,
+            moment(poll.closes_at),
+            poll.closed,
+            poll.multiple,
+            sum(count for count in counts if count is not None) or poll.voters,
+            poll.voters,
+            [PollOption(option.text, count) for option, count in zip(poll.options, counts, strict=True)],
+            [],
+            (is_own or poll.voted is not None) if is_signed_in else UNSET,
+            (poll.voted or []) if is_signed_in else UNSET,
+        )
+
+
 class QuoteApproval(msgspec.Struct, gc=False):
     """Who may quote, and whether the caller may. Authors do not approve single quotes."""
 
@@ -376,7 +420,7 @@ class Status(msgspec.Struct):
     tags: list[Tag]
     emojis: list[Any]
     card: Any
-    poll: Any
+    poll: Poll | None
     quote: Quote | ShallowQuote | None
     quote_approval: QuoteApproval
     pinned: bool | UnsetType = UNSET

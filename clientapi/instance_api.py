@@ -20,7 +20,8 @@ from clientapi.errors import OpenView
 from clientapi.people import accounts_of
 from items.filters import FILTERS
 from items.pins import PINS
-from items.text import LINK_LENGTH, MEDIA_AN_ITEM, TEXT_LENGTH
+from items.polls import LONGEST, SHORTEST
+from items.text import LINK_LENGTH, MEDIA_AN_ITEM, MOST_OPTIONS, OPTION_LENGTH, TEXT_LENGTH
 from media.models import DESCRIPTION_LENGTH
 from runtime import version
 from web.rest import FeedResponse
@@ -31,7 +32,6 @@ VERSION = f"{SPEAKS} (compatible; feedsite {version.VERSION})"
 API_VERSION = 7
 IMAGES = ["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/avif"]
 VIDEOS = ["video/mp4", "video/quicktime", "video/webm"]
-EXPIRATION = {"min_expiration": 300, "max_expiration": 300}
 
 
 def _domain() -> str:
@@ -52,7 +52,6 @@ def _length(field: str) -> int:
 
 
 def _configuration() -> dict[str, Any]:
-    """Clients read the entry of polls even without polls."""
     return {
         "accounts": {
             "max_featured_tags": 0,
@@ -79,7 +78,12 @@ def _configuration() -> dict[str, Any]:
             "video_frame_rate_limit": 120,
             "video_matrix_limit": settings.MEDIA_PIXELS,
         },
-        "polls": {"max_options": 0, "max_characters_per_option": 0, **EXPIRATION},
+        "polls": {
+            "max_options": MOST_OPTIONS,
+            "max_characters_per_option": OPTION_LENGTH,
+            "min_expiration": int(SHORTEST.total_seconds()),
+            "max_expiration": int(LONGEST.total_seconds()),
+        },
         "translation": {"enabled": False},
         "filters": {"max_filters": FILTERS},
     }

@@ -26,6 +26,7 @@ TYPES = {
     Kind.REPLY: "mention",
     Kind.MENTION: "mention",
     Kind.QUOTE: "quote",
+    Kind.POLL: "poll",
     Kind.FOLLOW: "follow",
     Kind.FOLLOW_REQUEST: "follow_request",
 }

@@ -25,6 +25,7 @@ from clientapi.entities import (
     Filter,
     FilterResult,
     Mention,
+    Poll,
     Quote,
     QuoteApproval,
     ShallowQuote,
@@ -41,6 +42,7 @@ from items.links import is_link
 from items.models import Visibility
 from items.profile import answered_senders
 from items.quotes import quoters
+from items.text import poll_options
 from items.versions import Version
 from relations.visibility import followed_among
 
@@ -173,7 +175,7 @@ class Presenter:
             tags=words.tags,
             emojis=NONE,
             card=None,
-            poll=None,
+            poll=Poll.of(said, is_signed_in=bool(self.own)) if said.poll else None,
             quote=self._quote(item, is_inside=is_inside) if item.quote else None,
             quote_approval=_approval(quoters(said), is_allowed=said.id in self.quotable),
             pinned=UNSET if self.pinned is None or item.sender.id != self.own else item.id in self.pinned,
@@ -292,6 +294,9 @@ def edits(item: ItemBody, versions: Sequence[Version], reader: Reader) -> list[S
             account=known.by_id[item.sender.id],
             media_attachments=attachments,
             emojis=[],
+            poll={"options": [{"title": title} for title in poll_options(version.content)]}
+            if "poll" in version.content
+            else None,
         )
         for version, text in zip(versions, texts, strict=True)
     ]

@@ -18,6 +18,7 @@ from clientapi.media_api import described
 from clientapi.paging import MOST_STATUSES, answer, wanted
 from clientapi.params import Params
 from clientapi.people import people_answer
+from clientapi.poll_api import rewritten, written
 from clientapi.presenting import Reader, edits, statuses
 from clientapi.threads import thread_of
 from items import actions, attachments, idempotency
@@ -27,6 +28,7 @@ from items.hydrate import hydrate, verified
 from items.models import Item, ItemType, Visibility
 from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
+from items.polls import PollFixedError
 from items.recipients import StrangersError, is_for
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.versions import Version, versions_of
@@ -67,7 +69,7 @@ def _signed_in(request: Request) -> User:
 # --- Writing ---------------------------------------------------------------------------------------------
 def _refuse_what_is_not_offered(params: Params) -> None:
     """Raise InvalidError instead of losing these parameters silently."""
-    for name in ("poll", "scheduled_at", "quote_id"):
+    for name in ("scheduled_at", "quote_id"):
         if not params.is_blank(name):
             raise InvalidError(f"Validation failed: {name} {NOT_OFFERED}")
 
@@ -131,10 +133,12 @@ class StatusesView(OpenView):
         _refuse_what_is_not_offered(params)
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
         content = _said(params, media)
+        if poll := written(params):
+            content["poll"] = poll
         quoted = params.id("quoted_status_id")
         fields: dict[str, Any] = {
             "content": content,
-            "type": _type(media, sender),
+            "type": ItemType.POLL if poll else _type(media, sender),
             "visibility": _visibility(params),
             "reply_to": _answered(params, content["text"], sender),
             "quote_of": item_or_404(str(quoted), sender) if quoted else None,
@@ -187,6 +191,8 @@ class StatusView(OpenView):
                 if quotable_by:
                     actions.change_quotable(item=item, quotable_by=quotable_by)
                 actions.edit(item=item, content=content)
+        except PollFixedError as error:
+            raise InvalidError("Validation failed: Somebody has voted, so the poll cannot be changed") from error
         except (ContentError, MediaError, actions.RepostError) as error:
             raise InvalidError(f"Validation failed: {error}") from error
         return FeedResponse(one_status(item.pk, user))
@@ -210,6 +216,8 @@ def _edited(params: Params, item: Item) -> dict[str, Any]:
         content["warning"] = warning
     if params.flag("sensitive", default=item.content.get("sensitive") is True):
         content["sensitive"] = True
+    if item.type == ItemType.POLL:
+        content["poll"] = rewritten(params, item.content["poll"])
     if "media_ids" in params:
         content["media"] = [str(one) for one in params.ids("media_ids", most=MEDIA_AN_ITEM)]
     return content

@@ -289,6 +289,7 @@ CELERY_BEAT_SCHEDULE = {
         ("sweep imports of archives", "moving.sweep", 30.0),
         ("lower levels", "accounts.lower_levels", 600.0),
         ("notice a failover of PostgreSQL", "accounts.follow_timeline", 5.0),
+        ("end polls", "items.end_polls", 30.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
         ("forget expired filters", "items.forget_filters", 3600.0),
         ("clear sessions", "accounts.clear_sessions", 86_400.0),

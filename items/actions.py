@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import QuotableBy, User
-from items import attachments, idempotency, pins, recipients, versions
+from items import attachments, idempotency, pins, polls, recipients, versions
 from items.counts import stage
 from items.indexing import found_by, index
 from items.models import Bookmark, Item, ItemType, Status, Visibility
@@ -137,6 +137,7 @@ def publish(
     if quote_of and not may_quote(quote_of, sender):
         raise NotQuotableError
     fields.setdefault("quotable_by", sender.quotable_by)
+    fields["content"] = polls.settled(type, content)
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
     people = recipients.people_of(item, reply_to) if item.is_private else []
     pictures = attachments.claimed(item)
@@ -144,6 +145,7 @@ def publish(
     if reasons:
         item.status = Status.IN_REVIEW
     item = _insert(item)
+    polls.begin(item)
     if item.is_private:
         recipients.write(item, people)
     if pictures:
@@ -322,7 +324,7 @@ def edit(
     content: dict[str, Any] | None = None,
     extra_info: dict[str, Any] | None = None,
 ) -> Item:
-    """Change an item. None leaves a field unchanged. Raises ContentError, RepostError.
+    """Change an item. None leaves a field unchanged. Raises ContentError, RepostError, PollFixedError.
 
     Names added to a private mention do not add people. A rejected item goes back into review, and so does a published
     one if a rule gives a reason. If the only reason is a new account's links, it raises ContentError.
@@ -332,6 +334,7 @@ def edit(
         raise RepostError("A repost says nothing that could be edited.")
     before = Version(item.title, item.content, item.modified_at, is_hidden=item.status != Status.PUBLISHED)
     if content is not None:
+        content = polls.rewritten(item, content)
         check_content(item.type, content, item.title if title is None else title)
         item.content = attachments.reordered(item, content)
     if title is not None:

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from accounts.api import ProfileField, Refusal, fields_of, reader_of, signed_in
 from accounts.cards import UserCard
 from accounts.models import QuotableBy, User
-from items import actions, idempotency
+from items import actions, idempotency, polls
 from items.bodies import ItemBody
 from items.hydrate import hydrate
 from items.kept import Kept, kept_page
@@ -28,7 +28,7 @@ from items.quotes import quotes_page
 from items.recipients import StrangersError
 from items.search import search_items
 from items.tags import tag_page
-from items.text import TITLE_LENGTH, ContentError
+from items.text import MOST_OPTIONS, TITLE_LENGTH, ContentError
 from items.user_search import search_users
 from items.viewing import tell_viewed
 from relations.api import UserPage, user_or_404, user_page
@@ -99,7 +99,8 @@ class Profile(msgspec.Struct):
 
 
 class NewItem(StrictSerializer):
-    """`content` holds a `text` or a `url` (https), and what else the type needs.
+    """`content` holds a `text` or a `url` (https), and what else the type needs. A poll has `poll` with `options` (2 to 6
+    texts), perhaps `multiple`, and `closes_at`.
 
     With the visibility `mentioned`, only mentioned people see the item and its replies.
     """
@@ -112,6 +113,12 @@ class NewItem(StrictSerializer):
     reply_to = IdField(allow_null=True, default=None)
     quote_of = IdField(allow_null=True, default=None)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
+
+
+class Ballot(StrictSerializer):
+    """A vote in a poll: the places of the chosen answers, from 0."""
+
+    choices = serializers.ListField(child=serializers.IntegerField(min_value=0), max_length=MOST_OPTIONS)
 
 
 class Nothing(StrictSerializer):
@@ -227,7 +234,11 @@ class ItemView(PublicApiView):
         tell_viewed(request._request, response, item, reader)
         return response
 
-    @extend_schema(operation_id="edit_item", request=ItemEdit, responses={200: ItemBody})
+    @extend_schema(
+        operation_id="edit_item",
+        request=ItemEdit,
+        responses={200: ItemBody, 409: OpenApiResponse(Problem, "Somebody has voted, so the poll stays as it is.")},
+    )
     def patch(self, request: Request, item_id: str) -> HttpResponse:
         """Edit one's own item. Omitted fields stay."""
         item = _own(item_id, signed_in(request))
@@ -243,6 +254,8 @@ class ItemView(PublicApiView):
                 raise serializers.ValidationError({error.field: [str(error)]}) from error
             except actions.RepostError as error:
                 raise exceptions.ParseError(str(error)) from error
+            except polls.PollFixedError as error:
+                raise ConflictError("Somebody has voted, or the poll has ended: it cannot be changed.") from error
         return FeedResponse(hydrate([item.pk], signed_in(request))[0])
 
     @extend_schema(operation_id="delete_item", responses={204: None})
@@ -289,6 +302,32 @@ class BookmarkView(ApiView):
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: actions.remove_bookmark(user=user, item=item))
         return HttpResponse(status=204)
+
+
+class VoteView(ApiView):
+    """The caller's vote in a poll, over HTTP."""
+
+    @extend_schema(
+        operation_id="vote",
+        request=Ballot,
+        responses={200: ItemBody, 409: OpenApiResponse(Problem, "The caller has voted, or the poll has ended.")},
+    )
+    def put(self, request: Request, item_id: str) -> HttpResponse:
+        """Vote in a poll, once. The item as the caller sees it then, with the numbers."""
+        user = signed_in(request)
+        choices = body(request, Ballot)["choices"]
+        item = item_or_404(item_id, user)
+        try:
+            polls.vote(user=user, item=item, choices=choices)
+        except polls.ChoiceError as error:
+            raise serializers.ValidationError({"choices": [str(error)]}) from error
+        except polls.OwnPollError as error:
+            raise exceptions.PermissionDenied("You cannot vote in your own poll.") from error
+        except polls.VotedError as error:
+            raise ConflictError("You have voted in this poll.") from error
+        except polls.PollEndedError as error:
+            raise ConflictError("This poll has ended.") from error
+        return FeedResponse(hydrate([item.pk], user)[0])
 
 
 class KeptView(ApiView):

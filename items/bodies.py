@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from accounts.cards import UserCard
 from items.links import is_link
 from items.models import was_edited
+from items.text import poll_options
 from media.objects import MediaObject
 from web.times import Time
 
@@ -42,6 +43,24 @@ class Quote(msgspec.Struct):
     ]
 
 
+class Option(msgspec.Struct):
+    """An answer of a poll. `votes` is null while this reader may not know the numbers."""
+
+    text: str
+    votes: int | None
+
+
+class Poll(msgspec.Struct):
+    """A poll as its reader gets it. `voted`: the places of the reader's choices, from 0; null if they did not vote."""
+
+    options: list[Option]
+    multiple: bool
+    closes_at: Time
+    closed: bool
+    voters: int
+    voted: list[int] | None
+
+
 class ItemBody(msgspec.Struct):
     """An item as every reader gets it. Ids are decimal strings, times UTC."""
 
@@ -60,6 +79,7 @@ class ItemBody(msgspec.Struct):
     quote: Quote | None
     quotable_by: str
     """Who may quote the item while it is public: everyone, followers, nobody."""
+    poll: Poll | None
     counts: Counts
     liked: bool
     reposted: bool
@@ -124,7 +144,7 @@ class ItemBody(msgspec.Struct):
         """A short text for the item. It reveals nothing under a warning or filter."""
         if self.filtered:
             return gettext("Filtered: %(phrases)s") % {"phrases": ", ".join(self.filtered)}
-        return self.warning or self.text or self.title or self.url
+        return self.warning or self.text or self.title or self.url or ", ".join(poll_options(self.content_fields))
 
     @property
     def is_hidden(self) -> bool:

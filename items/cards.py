@@ -20,7 +20,7 @@ from msgspec import UNSET
 from accounts.models import QuotableBy, User
 from accounts.people import Face, face, name_of, profile_address
 from items.addresses import item_address, tag_address
-from items.bodies import Counts, ItemBody, Quote, Sender
+from items.bodies import Counts, ItemBody, Poll, Quote, Sender
 from items.links import is_link
 from items.pictures import figures, ground
 from items.query import Query
@@ -61,6 +61,10 @@ class Words(NamedTuple):
     more: str
     quotes: str
     not_available: str
+    vote: str
+    answers: str
+    several: str
+    your_vote: str
 
 
 def card_words() -> Words:
@@ -76,6 +80,7 @@ def _words(_language: str | None) -> Words:
         *(_("Sensitive. Show"), _("Read on"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
         *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
         *(_("Quotes another post"), _("This post is not available.")),
+        *(_("Vote"), _("Answers"), _("You may choose more than one."), _("Your vote")),
     )
     return Words(*map(escape, words))
 
@@ -104,6 +109,31 @@ class Content:
     removed: str
     """The words about pictures removed by moderators."""
     quoted: "Quoted | None" = None
+    poll: "PollCard | None" = None
+
+
+class Answer(NamedTuple):
+    """An answer of a poll. `share` is its part of the voters in percent."""
+
+    place: int
+    text: str
+    share: int
+    votes: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PollCard:
+    """The poll of an item: with a form while the reader may vote, else with the numbers as far as they are told."""
+
+    item_id: str
+    address: str
+    answers: list[Answer]
+    is_multiple: bool
+    may_vote: bool
+    shows_votes: bool
+    facts: str
+    """How many voted, and when voting ends or ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +324,9 @@ class Cards:
         fields, media = item.content_fields, item.media
         filtered = ", ".join(item.filtered)
         said = self._content(item.title, fields, item.id, media, filtered, item.removed, item.type, is_whole=is_whole)
+        if item.poll:
+            is_own = item.sender.username == self._reader.username
+            said = replace(said, poll=_poll(item, item.poll, may_vote=self._reader.is_authenticated and not is_own))
         return replace(said, quoted=self._quoted(item.quote)) if item.quote else said
 
     def _quoted(self, quote: Quote) -> Quoted:
@@ -366,6 +399,33 @@ class Cards:
             found = visible_names(asked, self._reader)
             self._names |= {one: one in found for one in asked}
         return self._names[name]
+
+
+def _poll(item: ItemBody, poll: Poll, *, may_vote: bool) -> PollCard:
+    votes = [option.votes or 0 for option in poll.options]
+    chosen = poll.voted or []
+    answers = [
+        Answer(place, option.text, round(100 * count / (poll.voters or 1)), _votes(count), place in chosen)
+        for place, (option, count) in enumerate(zip(poll.options, votes, strict=True))
+    ]
+    end = _("ended %(when)s") if poll.closed else _("ends %(when)s")
+    return PollCard(
+        item_id=item.id,
+        address=item_address(item.id),
+        answers=answers,
+        is_multiple=poll.multiple,
+        may_vote=may_vote and not poll.closed and poll.voted is None,
+        shows_votes=poll.options[0].votes is not None,
+        facts=f"{_voters(poll.voters)} · {end % {'when': moment(poll.closes_at).full}}",
+    )
+
+
+def _voters(count: int) -> str:
+    return ngettext("%(count)s person voted", "%(count)s people voted", count) % {"count": count}
+
+
+def _votes(count: int) -> str:
+    return ngettext("%(count)s vote", "%(count)s votes", count) % {"count": count}
 
 
 def _texts(items: Iterable[ItemBody]) -> list[str]:

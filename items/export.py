@@ -42,6 +42,14 @@ FILTERS = """
 """
 
 
+VOTES = f"""
+    SELECT i.id, s.username, ARRAY(SELECT i.content->'poll'->'options'->>place FROM unnest(v.choices::int[]) AS place),
+        v.created_at
+    FROM items_vote v JOIN items_item i ON i.id = v.item_id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE v.user_id = %(reader)s AND {VISIBLE} ORDER BY v.item_id
+"""  # noqa: S608 (a constant)
+
+
 class FilterRow(msgspec.Struct):
     """A filter."""
 
@@ -90,6 +98,15 @@ class LikeRow(msgspec.Struct):
     item_id: str
     by: str
     liked_at: datetime
+
+
+class VoteRow(msgspec.Struct):
+    """A vote of the user in a poll, by the texts of the answers."""
+
+    item_id: str
+    by: str
+    choices: list[str]
+    voted_at: datetime
 
 
 def _own(
@@ -148,12 +165,18 @@ def _bookmarks(user: User) -> Iterator[BookmarkRow]:
     return (BookmarkRow(str(item_id), by, kept_at) for item_id, by, kept_at in stream(BOOKMARKS, {"reader": user.pk}))
 
 
+def _votes(user: User) -> Iterator[VoteRow]:
+    rows = stream(VOTES, {"reader": user.pk})
+    return (VoteRow(str(item_id), by, choices, voted_at) for item_id, by, choices, voted_at in rows)
+
+
 def files(user: User) -> list[ExportFile]:
     """The items' part of a user's data export."""
     return [
         ExportFile("items.jsonl", _("Everything you published, including posts in review or rejected."), _rows(user)),
         ExportFile("edits.jsonl", _("Earlier versions of the posts that you edited."), own_versions(user)),
         ExportFile("likes.jsonl", _("The posts you like, as far as you can still see them."), _likes(user)),
+        ExportFile("votes.jsonl", _("How you voted in polls that you can still see."), _votes(user)),
         ExportFile("filters.jsonl", _("The words that you filter."), _filters(user)),
         ExportFile(
             "bookmarks.jsonl", _("The posts you keep for later, as far as you can still see them."), _bookmarks(user)

@@ -27,6 +27,7 @@ from accounts.models import User
 from items.bodies import ItemBody
 from items.matching import Matcher, Word, fold
 from items.models import Filter, FilterAction
+from items.text import poll_options
 from storage.connections import fetch, id_array
 from storage.events import FiltersChanged, announce
 from storage.paging import below
@@ -248,4 +249,5 @@ def _parts(item: ItemBody) -> Iterator[str]:
     for name in ("text", "warning"):
         if isinstance(part := content.get(name), str):
             yield part
+    yield from poll_options(content)
     yield from (medium.description for medium in item.media)

@@ -13,6 +13,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.forms.utils import ErrorList
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -23,7 +24,16 @@ from items.filters import Listed
 from items.matching import fold
 from items.models import PHRASE_LENGTH, FilterAction, Item, ItemType, Visibility
 from items.signals import writing_began
-from items.text import ARTICLE_LENGTH, TEXT_LENGTH, TITLE_LENGTH, WARNING_LENGTH, ContentError, check_content
+from items.text import (
+    ARTICLE_LENGTH,
+    MOST_OPTIONS,
+    OPTION_LENGTH,
+    TEXT_LENGTH,
+    TITLE_LENGTH,
+    WARNING_LENGTH,
+    ContentError,
+    check_content,
+)
 from media import actions as media
 from media.actions import PICTURES_AN_ITEM
 from media.decoder import BusyError
@@ -78,6 +88,28 @@ def sensitive_field() -> forms.BooleanField:
     return forms.BooleanField(label=_("Sensitive: its pictures are veiled"), required=False)
 
 
+def poll_option(place: int) -> forms.CharField:
+    """One answer of a poll."""
+    return forms.CharField(
+        label=format_lazy(_("Answer {number}"), number=place),
+        max_length=OPTION_LENGTH,
+        required=False,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"}),
+    )
+
+
+POLL_LASTS = [
+    (300, _("5 minutes")),
+    (3_600, _("1 hour")),
+    (6 * 3_600, _("6 hours")),
+    (86_400, _("1 day")),
+    (3 * 86_400, _("3 days")),
+    (7 * 86_400, _("7 days")),
+    (30 * 86_400, _("30 days")),
+]
+"""How many seconds a poll may last."""
+
+
 def quotable_field(choices: list[Any]) -> forms.ChoiceField:
     """Who may quote a public post."""
     label = _("Who can quote it")
@@ -117,6 +149,11 @@ class ItemForm(forms.Form):
         required=False,
         widget=forms.TextInput(attrs={"data-limit": ARTICLE_LENGTH, "autocomplete": "off"}),
     )
+    option_1, option_2, option_3, option_4, option_5, option_6 = map(poll_option, range(1, MOST_OPTIONS + 1))
+    poll_lasts = forms.TypedChoiceField(
+        label=_("How long it lasts"), choices=POLL_LASTS, coerce=int, initial=86_400, required=False
+    )
+    poll_multiple = forms.BooleanField(label=_("Several answers may be chosen"), required=False)
     warning = warning_field()
     sensitive = sensitive_field()
     key = forms.RegexField(KEY, required=False, widget=forms.HiddenInput)
@@ -168,7 +205,7 @@ class ItemForm(forms.Form):
                 self._upload(owner, file, said, f"{key}-{number}" if key else "")
         if len(self.taken) > self.MOST or (len(self.taken) > 1 and any(one.kind == Kind.VIDEO for one in self.taken)):
             self.refuse_media(gettext("A post has at most %(count)d pictures, or one video.") % {"count": self.MOST})
-        self.fields["text"].required = not self.taken
+        self.fields["text"].required = not self.taken and not self.has_poll
 
     def _find_media(self, owner: User) -> None:
         columns = [self.data.getlist(name) for name in ("media", "description", "focus")]  # type: ignore[attr-defined]
@@ -234,11 +271,32 @@ class ItemForm(forms.Form):
         return int(settings.MEDIA_VIDEO_BYTES) // 2**20
 
     @property
+    def option_fields(self) -> list[forms.BoundField]:
+        """The fields of a poll's answers."""
+        return [self[f"option_{place}"] for place in range(1, MOST_OPTIONS + 1)]
+
+    @property
+    def has_poll(self) -> bool:
+        """Whether an answer of a poll was written."""
+        return any(str(field.value() or "").strip() for field in self.option_fields)
+
+    @property
     def type(self) -> str:
         """The type of the new item."""
+        if self.has_poll:
+            return ItemType.POLL
         if not self.taken:
             return ItemType.ARTICLE if self.cleaned_data["title"] else ItemType.TEXT
         return ItemType.VIDEO if self.taken[0].kind == Kind.VIDEO else ItemType.IMAGE
+
+    @property
+    def _poll(self) -> dict[str, Any]:
+        answers = [self.cleaned_data[field.name] for field in self.option_fields]
+        return {
+            "options": [answer for answer in answers if answer],
+            "multiple": self.cleaned_data["poll_multiple"],
+            "closes_in": self.cleaned_data["poll_lasts"] or POLL_LASTS[3][0],
+        }
 
     @property
     def content(self) -> dict[str, Any]:
@@ -246,6 +304,8 @@ class ItemForm(forms.Form):
         content: dict[str, Any] = {"text": self.cleaned_data["text"]}
         if self.taken:
             content["media"] = [str(row.pk) for row in self.taken]
+        if self.has_poll:
+            content["poll"] = self._poll
         return content | _warned(self.cleaned_data)
 
 

@@ -18,6 +18,7 @@ from accounts.models import User
 from items.bodies import Counts, ItemBody, Quote, Sender
 from items.filters import filtered
 from items.models import Status
+from items.polls import show_polls
 from items.signals import held_shown
 from items.visibility import VISIBLE, quoted_visible
 from media.objects import media_objects
@@ -203,6 +204,7 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
         repost_of=None,
         quote=Quote(str(said.quote_of_id), None, "unauthorized") if said.quote_of_id else None,
         quotable_by=said.quotable_by,
+        poll=None,
         sender=Sender.from_row(said.sender_id, said.username, said.display_name, said.is_big_v, said.avatar),
         counts=Counts(*row.counts),
         liked=row.is_liked,
@@ -213,12 +215,14 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
 
 
 def as_met(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody]:
-    """Add the quoted items that the reader may see, then apply the reader's filters."""
+    """Add the quoted items that the reader may see and the polls, then apply the reader's filters."""
     quoting = [item.shown for item in items if item.shown.quote]
     quoted = quoted_in(quoting, reader)
     for item in quoting:
         body, state = quoted[item.id]
         item.quote = Quote(body.id, body if state == "accepted" else None, state)
+    quoted_items = [item.quote.item for item in quoting if item.quote and item.quote.item]
+    show_polls([item.shown for item in items] + quoted_items, reader.pk)
     return filtered(items, reader)
 
 

@@ -5,6 +5,7 @@ from typing import ClassVar, Self
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
@@ -60,6 +61,7 @@ class ItemType(models.TextChoices):
     VIDEO = "video", _("video")
     LINK = "link", _("link")
     ARTICLE = "article", _("article")
+    POLL = "poll", _("poll")
     REPOST = "repost", _("repost")
 
 
@@ -344,6 +346,43 @@ class Bookmark(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} keeps {self.item_id}"
+
+
+class Poll(models.Model):
+    """The tally of an item's poll, one row an item: the votes of each answer in their order, and when voting ends.
+
+    When the poll has ended, its voters are told in the order of their ids, `told_to` is the last of them.
+    """
+
+    item = models.OneToOneField(
+        Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="tally", db_constraint=False
+    )
+    closes_at = models.DateTimeField()
+    votes = ArrayField(models.IntegerField())
+    voters = models.IntegerField(default=0)
+    told_to = models.BigIntegerField(default=0)
+    is_told = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = [models.Index(fields=["closes_at"], condition=Q(is_told=False), name="poll_due")]
+
+    def __str__(self) -> str:
+        return f"poll of {self.item_id}"
+
+
+class Vote(models.Model):
+    """`user` voted in the poll of `item` for these answers, by their places from 0. It is never changed."""
+
+    pk = models.CompositePrimaryKey("item_id", "user_id")
+    item = models.ForeignKey(
+        Item, on_delete=models.DO_NOTHING, related_name="votes", db_index=False, db_constraint=False
+    )
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    choices = ArrayField(models.SmallIntegerField())
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.user_id} voted in {self.item_id}"
 
 
 class ItemCounts(models.Model):

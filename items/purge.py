@@ -36,8 +36,12 @@ FORGET_BOOKMARKS = """
 """
 
 
-# The others keep their messages.
+# The others keep their messages. The tallies of polls keep what was counted.
 LEAVE = (
+    """
+    DELETE FROM items_vote WHERE (item_id, user_id) IN (
+        SELECT item_id, user_id FROM items_vote WHERE user_id = %(user)s LIMIT %(limit)s) RETURNING 1
+    """,
     """
     DELETE FROM items_participant WHERE (conversation_id, user_id) IN (
         SELECT conversation_id, user_id FROM items_participant WHERE user_id = %(user)s LIMIT %(limit)s) RETURNING 1

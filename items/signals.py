@@ -42,6 +42,9 @@ item_liked = Signal()
 # order).
 # Receivers: discover.receivers.remember_view.
 item_viewed = Signal()
+# A poll has ended. Arguments: item, user_ids (list[int]: its sender and voters, a batch in each signal).
+# Receivers: notifications.receivers.tell_of_poll.
+poll_ended = Signal()
 # Staged changes were added to the counts. Arguments: item_ids (list[int]).
 # Receivers: discover.receivers.note_popularity.
 counts_folded = Signal()

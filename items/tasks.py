@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from items import counts, filters, idempotency
+from items import counts, filters, idempotency, polls
 from storage.queue import asks
 
 
@@ -23,3 +23,10 @@ def fold_counts() -> None:
 def forget_filters() -> None:
     """Periodic: delete expired filters."""
     filters.forget_expired()
+
+
+@shared_task(name="items.end_polls")
+@asks("items.end_polls", "SELECT FROM items_poll WHERE NOT is_told AND closes_at <= now() LIMIT 1")
+def end_polls() -> None:
+    """Periodic: tell the sender and the voters of polls that ended."""
+    polls.end_polls()

@@ -4,10 +4,13 @@ See docs/decisions.md: Own code in place of a library.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 from items.links import HOST, PORT, is_host, is_link
@@ -25,6 +28,9 @@ LINK_LENGTH = 23
 """Most characters that a link counts for, as in Mastodon's apps."""
 WARNING_LENGTH = 200
 MEDIA_AN_ITEM = 4
+FEWEST_OPTIONS, MOST_OPTIONS = 2, 6
+OPTION_LENGTH = 80
+POLL_FIELD = "content.poll"
 MEDIA_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
@@ -39,8 +45,8 @@ class ContentError(ValueError):
 def check_content(item_type: str, content: dict[str, Any], title: str | None = None) -> None:
     """Raise ContentError unless `content` fits the type. `title` None: it does not change.
 
-    A text item needs text, an image or video its media, an article text and a title. Others need text or an https link.
-    Unknown keys are allowed.
+    A text item needs text, an image or video its media, a poll its answers, an article text and a title. Others need
+    text or an https link. Unknown keys are allowed.
     """
     check_warning(content)
     media = media_ids(content)
@@ -48,12 +54,21 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
         raise ContentError("Media belong to items of type image or video.", field="content.media")
     if item_type == ItemType.ARTICLE and title is not None and is_blank(title):
         raise ContentError(_("An article needs a title."), field="title")
+    check_poll(item_type, content)
+    url = _checked_url(content)
     longest = ARTICLE_LENGTH if item_type == ItemType.ARTICLE else TEXT_LENGTH
     text = content.get("text", "")
     if not isinstance(text, str):
         raise ContentError(_("content.text must be a string."))
     if len(text) > ARTICLE_LENGTH or (len(text) > longest and counted_length(text) > longest):
         raise ContentError(_("The text may have at most %(count)d characters.") % {"count": longest})
+    if item_type in (ItemType.TEXT, ItemType.ARTICLE) and is_blank(text):
+        raise ContentError(_("The text must not be empty."))
+    if is_blank(text) and not url and not media and item_type != ItemType.POLL:
+        raise ContentError(_("There must be a text or an address."))
+
+
+def _checked_url(content: dict[str, Any]) -> str:
     url = content.get("url", "")
     if not isinstance(url, str):
         raise ContentError(_("content.url must be a string."))
@@ -61,10 +76,7 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
         raise ContentError(_("content.url must be a web address that begins with https://, without spaces."))
     if len(url) > URL_LENGTH:
         raise ContentError(_("The address may have at most %(count)d characters.") % {"count": URL_LENGTH})
-    if item_type in (ItemType.TEXT, ItemType.ARTICLE) and is_blank(text):
-        raise ContentError(_("The text must not be empty."))
-    if is_blank(text) and not url and not media:
-        raise ContentError(_("There must be a text or an address."))
+    return url
 
 
 def counted_length(text: str) -> int:
@@ -96,6 +108,59 @@ def media_ids(content: dict[str, Any]) -> list[int]:
             _("A post may have at most %(count)d pictures.") % {"count": MEDIA_AN_ITEM}, field="content.media"
         )
     return [int(each) for each in media]
+
+
+# --- Polls -----------------------------------------------------------------------------------------------
+def check_poll(item_type: str, content: dict[str, Any]) -> None:
+    """Raise ContentError unless a poll has two to six different `options`, perhaps `multiple`, and an end. Items of
+    other types have none.
+    """
+    if item_type != ItemType.POLL:
+        if "poll" in content:
+            raise ContentError("A poll belongs to an item of type poll.", POLL_FIELD)
+        return
+    poll = content.get("poll")
+    if not isinstance(poll, dict) or set(poll) - {"options", "multiple", "closes_at", "closes_in"}:
+        raise ContentError("content.poll must have options and closes_at, and may have multiple.", POLL_FIELD)
+    _check_options(poll.get("options"))
+    if not isinstance(poll.get("multiple", False), bool):
+        raise ContentError("content.poll.multiple must be true or false.", POLL_FIELD)
+    poll_end(poll)
+
+
+def _check_options(options: Any) -> None:
+    if not isinstance(options, list) or not all(isinstance(text, str) for text in options):
+        raise ContentError("content.poll.options must be a list of texts.", POLL_FIELD)
+    if not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
+        words = _("A poll has %(least)d to %(most)d answers.")
+        raise ContentError(words % {"least": FEWEST_OPTIONS, "most": MOST_OPTIONS}, POLL_FIELD)
+    if any(is_blank(text) for text in options):
+        raise ContentError(_("An answer of the poll is empty."), POLL_FIELD)
+    if any(len(text) > OPTION_LENGTH for text in options):
+        words = _("An answer may have at most %(count)d characters.")
+        raise ContentError(words % {"count": OPTION_LENGTH}, POLL_FIELD)
+    if len({text.strip().casefold() for text in options}) < len(options):
+        raise ContentError(_("Two answers of the poll are the same."), POLL_FIELD)
+
+
+def poll_end(poll: Mapping[str, Any]) -> datetime:
+    """When voting ends: `closes_at`, or `closes_in` seconds from now. Raises ContentError."""
+    seconds, text = poll.get("closes_in"), poll.get("closes_at")
+    if isinstance(seconds, int) and not isinstance(seconds, bool) and text is None and 0 <= seconds <= 10**9:
+        return timezone.now().replace(microsecond=0) + timedelta(seconds=seconds)
+    try:
+        closes_at = parse_datetime(text) if isinstance(text, str) and seconds is None else None
+        if closes_at is not None and closes_at.tzinfo is not None:
+            return closes_at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise ContentError("content.poll.closes_at must be a time with its zone.", POLL_FIELD)
+
+
+def poll_options(content: Mapping[str, Any]) -> list[str]:
+    """The answers of the poll in a content that was checked; none where it has no poll."""
+    options: list[str] = (content.get("poll") or {}).get("options", [])
+    return options
 
 
 # --- Parts of a text: mentions, hashtags, links -----------------------------------------------------------

@@ -32,7 +32,7 @@ from items.pins import is_pinnable, pinned_ids, pinned_items
 from items.previews import item_preview, person_preview
 from items.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
 from items.quotes import may_quote, quotes_page
-from items.text import ContentError
+from items.text import POLL_FIELD, ContentError
 from items.threads import above, thread_page
 from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
@@ -269,6 +269,8 @@ def _published(reader: User, form: ItemForm) -> Item | None:
     except ContentError as error:
         if error.field == "content.media":
             form.refuse_media(str(error))
+        elif error.field == POLL_FIELD:
+            form.add_error("option_1", str(error))
         else:
             form.add_error("text", str(error))
     except idempotency.IdempotencyGoneError:

@@ -20,7 +20,7 @@ from accounts.models import User
 from accounts.review import Submission
 from items.matching import Matcher, Word, fold, marked
 from items.models import Item, Visibility
-from items.text import links
+from items.text import links, poll_options
 from items.visibility import for_others
 from media import captioning
 from media.files import StoreError
@@ -118,7 +118,15 @@ def _version() -> UUID | None:
 def said(item: Item) -> str:
     """All text of an item that people read, with the descriptions of its pictures."""
     warning, url = (item.content.get(name, "") for name in ("warning", "url"))
-    parts = [item.title, warning, item.text, url, *sorted(medium.get("description", "") for medium in item.media)]
+    answers = poll_options(item.content)
+    parts = [
+        item.title,
+        warning,
+        item.text,
+        *answers,
+        url,
+        *sorted(medium.get("description", "") for medium in item.media),
+    ]
     return "\n".join(part for part in parts if isinstance(part, str) and part)
 
 

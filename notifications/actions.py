@@ -123,6 +123,20 @@ TELL_OF_SESSION = f"""
     )
     SELECT recipient_id FROM told
 """  # noqa: S608 (constants)
+# The act is its sender's, for the sender too: apps name the account of the poll. It is told once.
+TELL_OF_POLL = f"""
+    WITH told AS (
+        INSERT INTO notifications_notification (recipient_id, kind, item_id)
+        SELECT u.id, 'poll', i.id FROM accounts_user u, {ITEMS}
+        WHERE u.id = ANY(%(users)s::bigint[]) AND u.is_active AND i.id = %(item)s AND {visible("i", "s", "u.id")}
+        ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
+    ),
+    acts AS (
+        INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
+        SELECT position, id, recipient_id, %(sender)s FROM told
+    )
+    SELECT recipient_id FROM told
+"""  # noqa: S608 (constants)
 # The act is the recipient's own, so no block or mute hides it.
 WARN = """
     WITH told AS (
@@ -215,6 +229,12 @@ def _add_to_today(kind: Kind, recipient: User, actor: User) -> None:
 def tell_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:
     """Notify users with a reminder that a live session has started, each once."""
     told = fetch(TELL_OF_SESSION, {"session": session_id, "host": host_id, "users": id_array(user_ids)})
+    _announce_later([row[0] for row in told])
+
+
+def tell_of_poll(*, item: Item, user_ids: Sequence[int]) -> None:
+    """Tell users that a poll has ended, as far as they may see it."""
+    told = fetch(TELL_OF_POLL, {"item": item.pk, "sender": item.sender_id, "users": id_array(user_ids)})
     _announce_later([row[0] for row in told])
 
 

@@ -200,6 +200,7 @@ KindName = Annotated[
         "follow_accepted",
         "mention",
         "quote",
+        "poll",
         "live",
         "warning",
         "picture",

@@ -14,6 +14,7 @@ LABELS = {
     Kind.QUOTE: _("Quotes of your posts"),
     Kind.REPLY: _("Replies to you"),
     Kind.MENTION: _("Mentions of you"),
+    Kind.POLL: _("The end of polls that you started or voted in"),
     Kind.LIVE: _("The start of live sessions that you asked to be told of"),
 }
 

@@ -24,6 +24,7 @@ class Kind(models.TextChoices):
     FOLLOW_ACCEPTED = "follow_accepted"
     MENTION = "mention"
     QUOTE = "quote"
+    POLL = "poll"
     LIVE = "live"
     WARNING = "warning"
     PICTURE = "picture"
@@ -40,6 +41,7 @@ CHOOSABLE = (
     Kind.QUOTE,
     Kind.REPLY,
     Kind.MENTION,
+    Kind.POLL,
     Kind.LIVE,
 )
 """The kinds that a user may hide, in the order of the settings page."""

@@ -12,7 +12,7 @@ from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
 from items.models import Item
-from items.signals import item_edited, item_liked, item_published
+from items.signals import item_edited, item_liked, item_published, poll_ended
 from notifications import actions, export, forgetting
 from relations.models import Follow, FollowRequest
 from relations.signals import follow_accepted, follow_requested, followed
@@ -28,6 +28,12 @@ def tell_of_item(sender: type[Item], item: Item, **kwargs: Any) -> None:
 def tell_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> None:
     """Notify the item's sender of a like."""
     actions.tell_of_like(item=item, user=user)
+
+
+@receiver(poll_ended)
+def tell_of_poll(sender: type[Item], item: Item, user_ids: list[int], **kwargs: Any) -> None:
+    """Tell some of a poll's voters, and its sender, that it has ended."""
+    actions.tell_of_poll(item=item, user_ids=user_ids)
 
 
 @receiver(followed)

@@ -4,6 +4,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
+from msgspec import UNSET
 
 from accounts.cards import UserCard
 from accounts.people import name_of, profile_address
@@ -17,6 +18,9 @@ def sentence(entry: Entry) -> SafeString:
         return format_html("{}", _("The moderators of this site warn you"))
     if entry.kind == "picture":
         return format_html("{}", _removed(entry))
+    if entry.kind == "poll":
+        is_own = entry.item is not None and entry.item.status is not UNSET
+        return format_html("{}", _("Your poll has ended") if is_own else _("A poll you voted in has ended"))
     return format_html(_act(entry), people=_people(entry))
 
 

@@ -313,6 +313,7 @@ def test_every_act_bears_the_recipient_of_its_entry(ann: User, bob: User) -> Non
     actions.tell_of_request(follower=bob, followee=ann)
     actions.tell_of_acceptance(follower=ann, followee=bob)
     actions.tell_of_session(session_id=7, host_id=bob.pk, user_ids=[ann.pk])
+    actions.tell_of_poll(item=post, user_ids=[bob.pk])
     actions.warn(user=ann, text="careful")
     actions.tell_of_pictures(item=post, text="no")
     assert set(Notification.objects.values_list("kind", flat=True)) == set(Kind)

@@ -107,7 +107,7 @@ function fillComposer(form, draft) {
   // What a press of a tool opens is what one writes next.
   document.addEventListener("toggle", ({ target }) => {
     if (!target.matches("form.composer .extra") || !target.open) return;
-    if (target.contains(document.activeElement)) target.querySelector("input, textarea").focus();
+    if (target.contains(document.activeElement)) target.querySelector("input, textarea")?.focus();
   }, { capture: true });
 
   // --- Sending

@@ -1,0 +1,73 @@
+"""Polls for clients. A poll has the id of its status."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.api import reader_of
+from clientapi.entities import Poll
+from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
+from clientapi.params import Params
+from items import polls
+from items.api import body_or_404, item_or_404
+from items.bodies import ItemBody
+from items.polls import LONGEST, SHORTEST
+from web.rest import FeedResponse
+
+
+def written(params: Params) -> dict[str, Any] | None:
+    """The poll that a new status asks for; None without one. Raises InvalidError."""
+    if params.is_blank("poll"):
+        return None
+    poll = params.part("poll")
+    lasts = poll.number("expires_in", least=int(SHORTEST.total_seconds()), most=int(LONGEST.total_seconds()))
+    if lasts is None:
+        raise InvalidError("Validation failed: poll[expires_in] must be given")
+    if poll.flag("hide_totals"):
+        raise InvalidError("Validation failed: poll[hide_totals] is not offered; totals are shown to those who voted")
+    return {"options": poll.words("options"), "multiple": poll.flag("multiple"), "closes_in": lasts}
+
+
+def rewritten(params: Params, before: dict[str, Any]) -> dict[str, Any]:
+    """The poll after an edit. Apps send it with every edit: it stays unless its answers change."""
+    poll = written(params)
+    if poll is None or (poll["options"], poll["multiple"]) == (before["options"], before["multiple"]):
+        return before
+    return poll
+
+
+def _shown(item: ItemBody, request: Request) -> HttpResponse:
+    poll = Poll.of(item.shown, is_signed_in=request.user.is_authenticated)
+    if poll is None:
+        raise exceptions.NotFound
+    return FeedResponse(poll)
+
+
+class PollView(OpenView):
+    """One poll, over HTTP."""
+
+    def get(self, request: Request, poll_id: str) -> HttpResponse:
+        """The poll of a status that the caller may see."""
+        return _shown(body_or_404(poll_id, reader_of(request)), request)
+
+
+class VotesView(ClientView):
+    """The caller's vote in a poll, over HTTP."""
+
+    def post(self, request: Request, poll_id: str) -> HttpResponse:
+        """Vote, once. The poll with the numbers."""
+        user, params = caller_of(request), Params(request)
+        item = item_or_404(poll_id, user)
+        try:
+            polls.vote(user=user, item=item, choices=[int(str(one)) for one in params.several("choices")])
+        except (polls.ChoiceError, ValueError) as error:
+            raise InvalidError("Validation failed: choices must name answers of the poll") from error
+        except polls.OwnPollError as error:
+            raise InvalidError("Validation failed: You cannot vote in your own poll") from error
+        except polls.VotedError as error:
+            raise InvalidError("Validation failed: You have already voted on this poll") from error
+        except polls.PollEndedError as error:
+            raise InvalidError("Validation failed: The poll has already ended") from error
+        return _shown(body_or_404(poll_id, user), request)

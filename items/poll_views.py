@@ -1,0 +1,53 @@
+"""The acts of polls on a page."""
+
+import re
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.access import signed_in
+from accounts.models import User
+from items import polls
+from items.api import item_or_404
+from items.cards import Cards
+from items.forms import ItemForm
+from items.hydrate import hydrate
+from web.pages import PageRequest, go_on, limited, show, wants_part
+
+PLACE = re.compile(r"[0-9]\Z", re.ASCII)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Vote in the poll of an item. The part of an open page is the poll as it is then; a message says what failed."""
+    item = item_or_404(item_id, reader)
+    choices = [int(text) for text in request.POST.getlist(f"choice-{item_id}") if PLACE.match(text)]
+    try:
+        polls.vote(user=reader, item=item, choices=choices)
+    except polls.ChoiceError:
+        problem = _("Choose an answer first.")
+    except polls.OwnPollError:
+        problem = _("You cannot vote in your own poll.")
+    except polls.VotedError:
+        problem = _("You have voted in this poll already.")
+    except polls.PollEndedError:
+        problem = _("This poll has ended.")
+    else:
+        problem = ""
+    if not wants_part(request):
+        if problem:
+            messages.error(request, problem)
+        return go_on(request, "item", item.pk)
+    content = Cards(reader).content(hydrate([item.pk], reader)[0])
+    return show(request, "items/_voted.html", {"poll": content.poll, "problem": problem})
+
+
+@require_safe
+@signed_in
+def poll_form(request: PageRequest, reader: User) -> HttpResponse:
+    """What a composer needs for a poll, which it asks for when one is begun."""
+    return show(request, "items/_poll_fields.html", {"form": ItemForm.fresh()})

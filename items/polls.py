@@ -1,0 +1,206 @@
+"""Polls: the answers that a post offers, who voted for them, and when voting ends.
+
+The question's answers stand in the item's content. The tally is a row of its own (`Poll`), written with each vote.
+Readers learn the numbers after they voted, after the end, or as the sender.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from items import bodies
+from items.bodies import ItemBody, Option
+from items.models import Item, ItemType, Poll, Vote
+from items.signals import poll_ended
+from items.text import POLL_FIELD, ContentError, check_poll, poll_end
+from storage.connections import fetch, id_array
+
+SHORTEST, LONGEST = timedelta(minutes=5), timedelta(days=30)
+SLACK = timedelta(minutes=1)
+"""Allowed beyond `SHORTEST` and `LONGEST` for the way to the server and for clocks that differ."""
+TOLD_AT_ONCE = 1_000
+"""Voters who are told in one transaction."""
+ENDED_AT_ONCE = 100
+"""Polls that one run of the periodic task ends."""
+
+OF_ITEMS = """
+    SELECT p.item_id, p.closes_at, p.closes_at <= now(), p.votes, p.voters, v.choices
+    FROM items_poll p LEFT JOIN items_vote v ON v.item_id = p.item_id AND v.user_id = %(reader)s
+    WHERE p.item_id = ANY(%(items)s::bigint[])
+"""
+NEXT_VOTERS = """
+    SELECT user_id FROM items_vote WHERE item_id = %(item)s AND user_id > %(above)s ORDER BY user_id LIMIT %(limit)s
+"""
+
+
+class VotedError(Exception):
+    """The user has voted in this poll."""
+
+
+class PollEndedError(Exception):
+    """Voting has ended."""
+
+
+class OwnPollError(Exception):
+    """Nobody votes in a poll of their own."""
+
+
+class PollFixedError(Exception):
+    """Somebody has voted, so the poll cannot be changed."""
+
+
+class ChoiceError(ValueError):
+    """The choices do not fit the poll. The message is for people."""
+
+
+class Tally(NamedTuple):
+    """A row of `OF_ITEMS`."""
+
+    item_id: int
+    closes_at: datetime
+    is_closed: bool
+    votes: list[int]
+    voters: int
+    choices: list[int] | None
+
+
+# --- The content -----------------------------------------------------------------------------------------
+def settled(item_type: str, content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a new item as it is kept: the end of a poll is a time. Raises ContentError for an end that is too
+    early or too late.
+    """
+    if item_type != ItemType.POLL:
+        return content
+    closes_at, now = poll_end(content["poll"]), timezone.now()
+    if not now + SHORTEST - SLACK <= closes_at <= now + LONGEST + SLACK:
+        raise ContentError(_("A poll lasts from 5 minutes to 30 days."), POLL_FIELD)
+    return content | {"poll": _kept(content["poll"], closes_at)}
+
+
+def _kept(poll: Mapping[str, Any], closes_at: datetime) -> dict[str, Any]:
+    options = [text.strip() for text in poll["options"]]
+    return {"options": options, "multiple": poll.get("multiple", False), "closes_at": closes_at.isoformat()}
+
+
+# --- Writing ---------------------------------------------------------------------------------------------
+def begin(item: Item) -> None:
+    """Write the tally of a new item if it is a poll. Part of the transaction that publishes it."""
+    if item.type != ItemType.POLL:
+        return
+    poll = item.content["poll"]
+    Poll.objects.create(item=item, closes_at=poll_end(poll), votes=[0] * len(poll["options"]))
+
+
+def rewritten(item: Item, content: dict[str, Any]) -> dict[str, Any]:
+    """The new content of an item. The poll of one stays if the content has none.
+
+    Part of the transaction that edits the item. Raises ContentError, and PollFixedError after the first vote.
+    """
+    if item.type != ItemType.POLL:
+        return content
+    before = item.content.get("poll")
+    if "poll" not in content or before is None:
+        return content | {"poll": before}
+    check_poll(item.type, content)
+    if _kept(content["poll"], poll_end(content["poll"])) == before:
+        return content | {"poll": before}
+    content = settled(item.type, content)
+    poll = Poll.objects.select_for_update().get(pk=item.pk)
+    if poll.voters or poll.closes_at <= timezone.now():
+        raise PollFixedError
+    poll.closes_at, poll.votes = poll_end(content["poll"]), [0] * len(content["poll"]["options"])
+    poll.save(update_fields=["closes_at", "votes"])
+    return content
+
+
+@transaction.atomic
+def vote(*, user: User, item: Item, choices: Sequence[int]) -> None:
+    """Vote in the poll of an item, or of a repost's original: once, for good.
+
+    Raises ChoiceError, OwnPollError, PollEndedError, VotedError.
+    """
+    item = item.repost_of or item
+    asked = item.content.get("poll")
+    poll = Poll.objects.select_for_update().filter(pk=item.pk).first() if asked else None
+    if poll is None:
+        raise ChoiceError("This post has no poll.")
+    if item.sender_id == user.pk:
+        raise OwnPollError
+    # Edits wait for the lock: read again what the options are.
+    asked = Item.objects.values_list("content", flat=True).get(pk=item.pk)["poll"]
+    if not choices or len(set(choices)) < len(choices) or not all(0 <= one < len(poll.votes) for one in choices):
+        raise ChoiceError("Choose among the answers of the poll, each once.")
+    if len(choices) > 1 and not asked["multiple"]:
+        raise ChoiceError("This poll takes one answer.")
+    if Vote.objects.filter(item=item, user=user).exists():
+        raise VotedError
+    if poll.closes_at <= timezone.now():
+        raise PollEndedError
+    Vote.objects.create(item=item, user=user, choices=sorted(choices))
+    poll.votes = [count + (place in choices) for place, count in enumerate(poll.votes)]
+    poll.voters += 1
+    poll.save(update_fields=["votes", "voters"])
+
+
+# --- The end ---------------------------------------------------------------------------------------------
+def end_polls() -> int:
+    """Tell the sender and the voters of polls that ended, a batch of voters a transaction; how many polls ended."""
+    count = 0
+    while count < ENDED_AT_ONCE and _end_next():
+        count += 1
+    return count
+
+
+def _end_next() -> bool:
+    """End one poll; False if none is due. A second worker takes another one."""
+    while True:
+        with transaction.atomic():
+            due = Poll.objects.filter(is_told=False, closes_at__lte=timezone.now()).order_by("closes_at")
+            poll = due.select_for_update(skip_locked=True).first()
+            if poll is None:
+                return False
+            item = Item.objects.published().select_related("sender").filter(pk=poll.pk).first()
+            params = {"item": poll.pk, "above": poll.told_to, "limit": TOLD_AT_ONCE}
+            voters = [user_id for (user_id,) in fetch(NEXT_VOTERS, params)] if item else []
+            if item:
+                told = voters if poll.told_to else [item.sender_id, *voters]
+                poll_ended.send(sender=Item, item=item, user_ids=told)
+            poll.is_told = len(voters) < TOLD_AT_ONCE
+            poll.told_to = voters[-1] if voters else poll.told_to
+            poll.save(update_fields=["is_told", "told_to"])
+        if poll.is_told:
+            return True
+
+
+# --- Reading ---------------------------------------------------------------------------------------------
+def tallies(item_ids: Iterable[int], reader_id: int | None) -> dict[int, Tally]:
+    """The tallies of polls with the reader's choices, by item. One statement; none without items."""
+    asked = list(item_ids)
+    params = {"items": id_array(asked), "reader": reader_id or 0}
+    rows: list[tuple[Any, ...]] = fetch(OF_ITEMS, params) if asked else []
+    return {row[0]: Tally._make(row) for row in rows}
+
+
+def show_polls(items: Iterable[ItemBody], reader_id: int | None) -> None:
+    """Put the polls into the bodies of items. One statement, and none where no item is a poll."""
+    asking = [item for item in items if item.type == ItemType.POLL]
+    found = tallies({int(item.id) for item in asking}, reader_id)
+    for item in asking:
+        item.poll = poll_of(item, found[int(item.id)], is_own=int(item.sender.id) == reader_id)
+
+
+def poll_of(item: ItemBody, tally: Tally, *, is_own: bool) -> bodies.Poll | None:
+    """The poll of an item as its reader gets it; None if the item was emptied (items.purge)."""
+    poll = item.content_fields.get("poll")
+    if poll is None:
+        return None
+    texts, is_told = poll["options"], is_own or tally.is_closed or tally.choices is not None
+    # An edit between the two statements may have changed the number of answers. Nobody has voted then.
+    votes = tally.votes if len(tally.votes) == len(texts) else [0] * len(texts)
+    options = [Option(text, count if is_told else None) for text, count in zip(texts, votes, strict=True)]
+    return bodies.Poll(options, poll["multiple"], tally.closes_at, tally.is_closed, tally.voters, tally.choices)
