@@ -99,8 +99,8 @@ class Profile(msgspec.Struct):
 
 
 class NewItem(StrictSerializer):
-    """`content` holds a `text` or a `url` (https), and what else the type needs. A poll has `poll` with `options` (2 to 6
-    texts), perhaps `multiple`, and `closes_at`.
+    """`content` holds a `text` or a `url` (https), and what else the type needs. A poll has `poll` with `options` (2 to
+    6 texts), perhaps `multiple`, and `closes_at`.
 
     With the visibility `mentioned`, only mentioned people see the item and its replies.
     """

@@ -1,4 +1,4 @@
-"""Servers elsewhere, which tests start on loopback. They answer by rules of the test, also against all rules of HTTP."""
+"""Servers of strangers on loopback that behave badly, and an answer of the name server that sends requests to them.
 
 import contextlib
 import socket
