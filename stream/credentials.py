@@ -21,7 +21,7 @@ ASK_SECONDS = 0.6
 
 
 async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connection]) -> None:
-    """After a revocation, end these connections of the user, except those that PostgreSQL confirms.
+    """After a revocation, end these connections, except those that PostgreSQL confirms.
 
     One with only a ticket ends too, because its session is unknown. All end if the question fails or takes longer than
     `ASK_SECONDS`, because the stream tells of a revocation only once.

@@ -1,7 +1,7 @@
 """A big-V's active fans, as a sharded SET in Redis.
 
-A shard is used only if it has the member `complete:{generation}` of the current policy and of this run (window.RUN):
-after a failover a replica may lack fans that have a valid inbox. Otherwise fan-out asks PostgreSQL.
+A shard is used only if it is complete for the policy's generation (`complete:{generation}`) and was built in this run
+(window.RUN): after a failover a replica may lack fans that have a valid inbox. Otherwise fan-out asks PostgreSQL.
 
 A shard may hold too many fans, because their windows ignore or verify away what they get. It never holds too few,
 because readers are added before their inbox is completed.
