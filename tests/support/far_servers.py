@@ -1,4 +1,4 @@
-"""Servers of strangers on loopback that behave badly, and an answer of the name server that sends requests to them.
+"""Servers of strangers on loopback that behave badly, and a name server that sends requests to them."""
 
 import contextlib
 import socket
