@@ -75,9 +75,9 @@ ONE = f"""
 """  # noqa: S608 (constants)
 # Updates only the reader's own row, so nobody else learns of it.
 MARK_READ = """
-    UPDATE items_participant p SET read = p.last FROM items_item i
-    WHERE i.id = %(item)s AND p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = %(reader)s
-        AND p.last > p.read
+    UPDATE items_participant SET read = last
+    WHERE conversation_id = (SELECT coalesce(conversation_id, id) FROM items_item WHERE id = %(item)s)
+        AND user_id = %(reader)s AND last > read
     RETURNING 1
 """
 PUT_AWAY = """
