@@ -123,6 +123,7 @@ ALLOWED = (
     # The stream: a row for each connection that is told of a post, at 400 connections and 100 posts.
     Allowed("stream", "AS one (reader, tag, list, place)", 250_000, "who of the watchers sees each post"),
     Allowed("stream", "SELECT met.* FROM unnest(", 200_000, "what each of those who are told did with it"),
+    Allowed("stream", "SELECT quote.* FROM (SELECT pair.item", 100_000, "what each of those who are told sees in it"),
     # Workers: batches.
     Allowed("task", "follower_id > $2 AND f.follower_id <= $3", 30_000, "a part of 5,000 followers"),
     Allowed("task", "UPDATE timeline_delivery d SET attempts", 12_000, "the first 2,000 followers with the claim"),
@@ -164,6 +165,7 @@ UNSPOKEN = {
     "runtime/management/commands/migrate.py": "before there is a site",
     "accounts/levels/policy.py": "one row",
     "storage/indexes.py": "migrations",
+    "storage/site_key.py": "one row",
     "storage/postgresql/": "asks a server how it is, of no table",
     "storage/replica.py": "asks a replica how far it is, of no table that grows",
     "operation/upgrade.py": "asks the catalogue of PostgreSQL",
@@ -174,7 +176,7 @@ UNSPOKEN = {
     "accounts/joining/actions.py:SELECT'name'": "`load` asks by the indexes of names for those of a data set",
     "items/indexing.py:COPY": "`reindex` reads all items in parts",
     "items/indexing.py:TRUNCATE": "`reindex`",
-    "items/indexing.py:SELECTid,title": "`reindex` reads all items in parts",
+    "items/indexing.py:SELECTi.id,i.title": "`reindex` reads all items in parts",
     "items/user_search.py:SELECT": "asked where a replica proposed",
     "timeline/oracle.py": "the oracle looks at all a reader follows; for comparisons",
     "live/oracle.py": "the oracle",
@@ -183,6 +185,7 @@ UNSPOKEN = {
     "seen/migration/migrate.py": "the lock of a command",
     "operation/doctor/postgresql.py": "PostgreSQL's own tables",
     "operation/inboxes.py": "a sample of fixed size, in steps of fixed length; `doctor`",
+    "operation/kept_backups.py": "a lock",
     "operation/backup.py": "`restore`: PostgreSQL's own tables, and deleted accounts in parts",
     "web/health.py": "asks a server how it is, of no table",
     "accounts/joining/actions.py:SELECTpg_advisory": "a lock, once in a site's life",

@@ -20,6 +20,7 @@ from clientapi.streams import Hearer, Stream
 from community.archives import listed
 from items import actions as items
 from items import search
+from items.conversations import conversation_of
 from items.hydrate import hydrate
 from live import actions as live
 from relations import actions as relations
@@ -58,6 +59,7 @@ class Site:
         follow_tag(user=self.tagger, tag="busy")
         self.tagger.refresh_from_db()
         self.quote = say(self.other, "about it", quote_of=self.post)
+        self.talk = say(self.sender, "@reader", visibility="mentioned")
         self.list = lists.create(owner=self.reader, title="Close")
         lists.add(owner=self.reader, list_id=self.list.pk, member=self.sender)
         now = timezone.now()
@@ -79,6 +81,10 @@ def page(path: str, *, is_stranger: bool = False) -> Call:
             list(response)
 
     return get
+
+
+def api(path: str) -> Call:
+    return lambda site: Client().get(f"/api/v1/{path}".format(site=site), headers=site.token)
 
 
 def app(path: str) -> Call:
@@ -146,7 +152,10 @@ CALLS: dict[str, Call] = {
     "explain-home": lambda site: explain_home(site.reader, item_id=site.post.pk),
     "stream": _streamed,
     "publish": lambda site: say(site.reader, "@sender", reply_to=site.newest),
+    "message": lambda site: say(site.reader, "@sender", reply_to=site.talk),
     "item": page("/items/{site.post.pk}"),
+    "replies": api("items/{site.post.pk}/replies"),
+    "answers": api("items/{site.reply.pk}/replies"),
     "quote": page("/items/{site.quote.pk}"),
     "quotes": page("/items/{site.post.pk}/quotes"),
     "quotes-upward": app("v1/statuses/{site.post.pk}/quotes?min_id=1"),
@@ -193,6 +202,7 @@ CALLS: dict[str, Call] = {
     "notifications-app-mentions-upward": app("v1/notifications?types[]=mention&min_id=1"),
     "conversations": page("/conversations"),
     "conversations-upward": app("v1/conversations?min_id=1"),
+    "conversation": lambda site: conversation_of(site.reader, site.talk.pk),
     "discover": page("/discover"),
     "history": page("/history"),
     "not-interested": page("/history/not-interested"),

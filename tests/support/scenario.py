@@ -85,6 +85,9 @@ PAGES = [
     "/?late=1",
     "/new?since_id={middle}&at=1",
     "/beside",
+    "/beside?at=live",
+    "/beside?at=profile&name=star",
+    "/beside?at=search&q=word3",
     "/@star/feed.atom",
     "/sitemap.xml",
     "/sitemap-posts-0.xml",
@@ -130,8 +133,12 @@ PAGES = [
     "/items/new",
     "/items/new?quote_of={busy}",
     "/items/new/media?ids={middle},1,2",
+    "/items/new/media-form",
     "/items/{busy}",
     "/items/{busy}?last_id={middle}",
+    "/items/{busy}/menu",
+    "/items/{own}/menu",
+    "/items/{quote}/menu",
     "/items/{busy}/quotes",
     "/items/{busy}/quotes?last_id={middle}",
     "/items/{quote}",
@@ -185,6 +192,8 @@ PAGES = [
     "/invite/nonesuch",
     "/login",
     "/settings",
+    "/settings/profile",
+    "/settings/account",
     "/settings/invitations",
     "/settings/preferences",
     "/settings/notifications",
@@ -510,7 +519,7 @@ def filled(value: Any, names: dict[str, Any]) -> Any:
 
 def play(scenario: Scenario) -> None:
     site = scenario.site
-    posts = Item.objects.published().filter(reply_to=None, repost_of=None)
+    posts = Item.objects.public_posts()
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {site.ids(0)} FROM (SELECT 3000 AS g) one")  # noqa: S608 (constants)
         row: Any = cursor.fetchone()
@@ -892,7 +901,9 @@ def told(scenario: Scenario) -> None:
         Listener(reader=reader, item=scenario.names["busy"] if reader % 2 else None, session=site.session.pk)
         for reader in readers
     ]
-    latest = Item.objects.filter(sender__gte=site.first, reply_to=None).order_by("-pk").values_list("pk", flat=True)
+    posts = Item.objects.published().filter(sender__gte=site.first, reply_to=None).exclude(visibility="mentioned")
+    latest = posts.order_by("-pk").values_list("pk", flat=True)
+    Item.objects.filter(pk__in=list(latest[:2])).update(quotable_by="followers")
     events = [Published(item) for item in latest[:EVENTS]]
     events += [Edited(latest[0], "public"), Withdrawn(latest[1], "public"), SessionChanged(site.session.pk, False)]
     entries = [(Position(1, place), event) for place, event in enumerate(events)]
