@@ -1,11 +1,9 @@
-"""The client API as a Django app."""
-
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class ClientApiConfig(AppConfig):
-    """The app of Mastodon's client API."""
+    """Mastodon's client API."""
 
     name = "clientapi"
     verbose_name = _("Client API")

@@ -1,7 +1,8 @@
 """Texts as HTML for Mastodon's clients.
 
 items/text.py splits a text, as for pages. Everything that people wrote is escaped. The only tags are p, br, a and span,
-with the attributes spelled here. See docs/decisions.md: Own code in place of a library.
+with the attributes spelled here.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import re

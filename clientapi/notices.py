@@ -1,7 +1,8 @@
 """Mastodon's notifications: one per act.
 
 Kinds unknown to Mastodon are left out (live sessions, accepted requests, messages of moderators), so pages may be
-short. See docs/decisions.md: Apps list acts, pages list entries.
+short.
+See docs/decisions.md: Apps list acts, pages list entries.
 """
 
 from collections.abc import Collection

@@ -2,8 +2,8 @@
 
 A batch finds its hearers (stream.news for homes, stream.watching for the rest), reads each item once, and asks once for
 the hearers' marks, blocks and filters. Hearers with equal statuses get the same bytes. The protocol cannot say that
-events may be missing, so connections end then, and clients ask when they return. See docs/decisions.md: Apps hear the
-same bytes.
+events may be missing, so connections end then, and clients ask when they return.
+See docs/decisions.md: Apps hear the same bytes.
 """
 
 from collections import OrderedDict

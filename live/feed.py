@@ -9,7 +9,8 @@ Pending deliveries are read before windows, so a committed replay is in one of t
 
 Nothing is lost or repeated between snapshot and replays. An end committed before the freeze has a position below
 `frozen`, one that began later a position above. If it was in progress, the snapshot has the session as live, and the
-replays leave such sessions out. See docs/decisions.md: Lineups are whole, walks are frozen.
+replays leave such sessions out.
+See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
 import time

@@ -14,8 +14,8 @@ lowest score. From the top, the order is the feed's. (Redis breaks ties by text;
 One script writes the whole lineup, unless the stored one has the same generation and is not older. So late, repeated or
 unordered writes are harmless, and a lost lineup is rebuilt the same way. Readers compare version and generation with
 PostgreSQL (models.Host and the policy), ignore others, and send `live.apply`. So no reader notices if Redis is flushed,
-restored or behind, or if PostgreSQL fails over to a standby that assigns a lost version again. See docs/decisions.md:
-Lineups are whole, walks are frozen.
+restored or behind, or if PostgreSQL fails over to a standby that assigns a lost version again.
+See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
 import logging
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 TTL_SECONDS = int(timedelta(days=30).total_seconds())
 UNAPPLIED = timedelta(seconds=5)
-"""How long the queue may take before the sweeper sends again."""
+"""How long the queue may take before the sweeper queues again."""
 SWEEP_LENGTH = 1000
 
 SCORE = """

@@ -2,7 +2,8 @@
 
 `%(reader)s` is the reader's id, or 0. The host always sees a session. Others see it if it is not hidden, its host is
 active, and neither blocks the other. Feeds also require that the host `belongs`. Queries for windows and lineups check
-less, because pages verify entries. See docs/decisions.md: Who may see what is SQL text in one place.
+less, because pages verify entries.
+See docs/decisions.md: Who may see what is SQL text in one place.
 """
 
 from relations.rules import READER, follows, is_wanted, unblocked

@@ -6,7 +6,8 @@ folder). Windows, caches and queues are rebuilt from PostgreSQL.
 
 The site may run meanwhile. PostgreSQL is dumped at one moment. Plays are read before, and then the filters into which
 they are merged, so each play is in at least one. A restore removes plays of accounts deleted in between. Media files
-are read last; ones withdrawn meanwhile may be missing. See docs/decisions.md: Own code in place of a library.
+are read last; ones withdrawn meanwhile may be missing.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Parses `s3://key:secret@host/bucket[?endpoint=…&public=…&region=…&style=…]`.
 
 A `/` in key or secret is written `%2F`. `endpoint`: origin of the store's API if not `https://host`. `public`: the
-address of files for browsers. `style`: `path` or `virtual`. settings.py imports this module: standard library only. See
-docs/decisions.md: Own code in place of a library.
+address of files for browsers. `style`: `path` or `virtual`. settings.py imports this module: standard library only.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import re

@@ -10,7 +10,8 @@ lease and ends. If the keeper is killed, the kernel stops its servers, and the n
 are the only state.
 
 settings.py and the supervisor import this module: standard library only. PostgreSQL cannot read data of another major
-version: back up with the old version, restore into a new folder. See docs/decisions.md: Own code in place of a library.
+version: back up with the old version, restore into a new folder.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import contextlib

@@ -2,7 +2,8 @@
 
 `smtp://` is unencrypted, `smtp+tls://` uses STARTTLS, `smtps://` TLS from the first byte. An `@` in user or password is
 written `%40`. `filemail:///DIR` writes each letter into a file, `console://` into the log. settings.py imports this
-module: standard library only. See docs/decisions.md: Own code in place of a library.
+module: standard library only.
+See docs/decisions.md: Own code in place of a library.
 """
 
 from typing import NamedTuple

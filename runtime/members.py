@@ -6,7 +6,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def refuse_with_members(connection: BaseDatabaseWrapper, command: str) -> None:
-    """Raise CommandError if the database has users."""
+    """Raise CommandError if there are users."""
     users = get_user_model()
     if (
         users._meta.db_table in connection.introspection.table_names()

@@ -57,8 +57,8 @@ def place(options: Options) -> Place:
 def programs(options: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
     """`together`: on one machine the worker runs beat as its child.
 
-    See docs/decisions.md: Programs load the site before they fork. See docs/decisions.md: Requests queue in the site,
-    not in granian.
+    See docs/decisions.md: Programs load the site before they fork.
+    See docs/decisions.md: Requests queue in the site, not in granian.
     """
     # Beat and worker log only warnings by default. A line per task would bury everything else.
     level = options.log_level or "WARNING"

@@ -9,8 +9,9 @@ granian drops a body when its call returns, so the door of a request with a body
 doors stay: the request that would take the last door is refused at once.
 
 Health checks (`web.health`) are not shed, because a busy process is not dead. But only `PROBES_LATE` late ones stay,
-because strangers can send them too. See docs/decisions.md: Requests queue in the site, not in granian. See
-docs/decisions.md: Own code in place of a library.
+because strangers can send them too.
+See docs/decisions.md: Requests queue in the site, not in granian.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import logging

@@ -5,8 +5,8 @@ tell which one a request uses, but the kernel counts bytes per connection. When 
 closes connections on which the client sent fewer than `ENOUGH` bytes meanwhile and got nothing. Idle ones may be among
 them, which clients reopen, and one whose answer takes as long.
 
-Linux only. Elsewhere, and on a Unix socket, the proxy limits its clients (deploy/). See docs/decisions.md: Requests
-queue in the site, not in granian.
+Linux only. Elsewhere, and on a Unix socket, the proxy limits its clients (deploy/).
+See docs/decisions.md: Requests queue in the site, not in granian.
 """
 
 import fcntl

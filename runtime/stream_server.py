@@ -2,8 +2,9 @@
 
 Per connection uvicorn needs a third of granian's memory, per WebSocket a seventh. This module adds limits for the
 public internet: on requests, their time, messages and connections. When it stops, the application first ends its
-connections. Another instance may share the port (`SO_REUSEPORT`). See docs/decisions.md: uvicorn serves open
-connections. See docs/decisions.md: Own code in place of a library.
+connections. Another instance may share the port (`SO_REUSEPORT`).
+See docs/decisions.md: uvicorn serves open connections.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import argparse

@@ -3,8 +3,8 @@
 It imports neither Django nor a library: it mostly waits, and imports stay in memory.
 
 In an upgrade, a listening program gets a successor on the same port (SO_REUSEPORT), and stops when that one listens. So
-no connection is refused, and a version that does not start leaves the old one running. Both need memory meanwhile. See
-docs/decisions.md: Own code in place of a library.
+no connection is refused, and a version that does not start leaves the old one running. Both need memory meanwhile.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import contextlib
@@ -92,18 +92,18 @@ class Supervisor:
         self.children = children
         self.tend = tend
         self.anew = anew
-        """The programs that follow these in a restart by turns. Raises ProgramError."""
+        """The programs that replace these in a restart. Raises ProgramError."""
         self.say = say
         self.stops_together = stops_together
-        """Whether all children are asked to stop at the same time, and not in their order."""
+        """Stop all children at once instead of in order."""
         self.most_signals = most_signals
-        """After more signals than this the children are stopped by force."""
+        """After more signals, kill the children."""
         self.selector = selectors.DefaultSelector()
         self.signals = 0
         self.tended_at = time.monotonic()
         self.turns_asked = 0
         self.told: Callable[[str], None] = say
-        """Hears how a restart by turns goes: a line for each program, and `done` or `failed: …` as the last."""
+        """Receives the progress of a restart: a line per program, last `done` or `failed: …`."""
 
     def run(
         self, *, is_up: Callable[[], bool], announce: Callable[[], None], is_over: Callable[[], bool] = lambda: False

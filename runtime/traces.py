@@ -6,7 +6,8 @@ tasks, verbs and tables, but no text, name, address, key or token, so a collecto
 into traces.
 
 Modules are loaded before a fork. The exporter's thread starts with a process's first span. When off, a span costs one
-call. See docs/decisions.md: Own code in place of a library.
+call.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import logging

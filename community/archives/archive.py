@@ -2,7 +2,8 @@
 
 Archives are untrusted. Only known files are unpacked, each up to its limit, under names that we choose. Links, devices
 and encrypted or damaged files are skipped. Total bytes are bounded, whatever the archive says. Without Django: a
-process with limits runs it (reading.py). See docs/decisions.md: Own code in place of a library.
+process with limits runs it (reading.py).
+See docs/decisions.md: Own code in place of a library.
 """
 
 import gzip

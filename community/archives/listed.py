@@ -1,8 +1,8 @@
 """The lists of an archive: pins, likes and bookmarks by addresses, and CSV files of people that members add.
 
 An address means a post here if the user imported it from there, or if it is this site's and the user may see the post.
-Other users' imports do not count: a forged archive could attract the likes of a famous post. See docs/decisions.md:
-Imports are rows with a cursor.
+Other users' imports do not count: a forged archive could attract the likes of a famous post.
+See docs/decisions.md: Imports are rows with a cursor.
 """
 
 from collections import Counter

@@ -1,7 +1,8 @@
 """The sitemap: parts with up to `PART` public posts or users.
 
 A periodic task stores the first post of each part, so nothing scans earlier posts. Parts of users are ranges of ids.
-Accounts that decline indexing are left out. See docs/decisions.md: Own code in place of a library.
+Accounts that decline indexing are left out.
+See docs/decisions.md: Own code in place of a library.
 """
 
 from collections.abc import Iterator
