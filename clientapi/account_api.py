@@ -51,7 +51,7 @@ def own_account(user: User) -> CredentialAccount:
 
 
 def user_or_404(text: str, reader: Reader) -> User:
-    """Raises NotFound, whether the id is unknown or `reader` may not know of the user."""
+    """A user whom `reader` may know of. Raises NotFound, the same for an unknown id."""
     number = parse_id(text)
     user = users_visible_to(reader).filter(pk=number).first() if number else None
     if user is None:
@@ -60,7 +60,7 @@ def user_or_404(text: str, reader: Reader) -> User:
 
 
 def any_or_404(text: str) -> User:
-    """Also invisible users, so that a relation can always be ended. Raises NotFound."""
+    """A user, visible or not, so that a relation can always be ended. Raises NotFound."""
     number = parse_id(text)
     user = User.objects.filter(pk=number).first() if number else None
     if user is None:
@@ -75,7 +75,7 @@ def name_of(acct: str) -> str:
 
 
 def shown_account(user: User, reader: Reader) -> Account:
-    """With exact counts, for the account's own page."""
+    """An account with exact counts, for its own page."""
     account = Account.of(user, item_count(user, reader))
     counts = standing(user, reader)
     account.followers_count, account.following_count = counts.followers, counts.following_count

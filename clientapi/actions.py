@@ -37,7 +37,7 @@ class RefusedError(ValueError):
 
 
 class Registered(NamedTuple):
-    """The secret is stored only as a hash."""
+    """A new app. Its secret is stored only as a hash."""
 
     app: ClientApp
     secret: str

@@ -58,7 +58,7 @@ class AppToken(Bounded):
 
 
 class BearerAuthentication(BaseAuthentication, rates.Claimed):
-    """`request.auth` is the AppToken. The user is anonymous if the token has none."""
+    """Tokens of apps. `request.auth` is the AppToken. The user is anonymous if the token has none."""
 
     def token_of(self, request: HttpRequest) -> str | None:
         """The token, if any."""
@@ -71,7 +71,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         return (rates.token_credential(f"bearer {token}") if token is not None else ""), None
 
     def authenticate(self, request: Request) -> tuple[User | AnonymousUser, AppToken] | None:
-        """None without a token. Raises AuthenticationFailed."""
+        """The user and the AppToken, or None without a token. Raises AuthenticationFailed."""
         text = self.token_of(request._request)
         if text is None:
             return None
@@ -89,7 +89,9 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
 
 
 class StreamAuthentication(BearerAuthentication):
-    """Also accepts the token in the query or WebSocket protocol header, because browsers cannot set other headers."""
+    """Tokens of open connections. Browsers cannot set headers there, so they may be in the query or the WebSocket
+    protocol header.
+    """
 
     def token_of(self, request: HttpRequest) -> str | None:
         """The token, if any."""

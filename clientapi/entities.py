@@ -167,7 +167,7 @@ def _pairs(profile_fields: str) -> list[tuple[str, str]]:
 
 
 class Source(msgspec.Struct):
-    """What only the user sees and edits. Texts are as typed."""
+    """What only the user sees and edits of an account. Texts are as typed."""
 
     privacy: Visibility
     sensitive: bool
@@ -183,7 +183,7 @@ class Source(msgspec.Struct):
 
 
 class Role(msgspec.Struct):
-    """The same for all users: apps get no moderator rights."""
+    """A user's role, the same for all: apps get no moderator rights."""
 
     id: str
     name: str
@@ -200,7 +200,7 @@ class CredentialAccount(Account, kw_only=True):
 
     @classmethod
     def own(cls, user: User, statuses_count: int, waiting: int) -> "CredentialAccount":
-        """`waiting`: the number of follow requests."""
+        """The caller's account. `waiting`: the number of follow requests."""
         source = Source(
             privacy="public",
             sensitive=False,
@@ -254,7 +254,7 @@ class Mention(msgspec.Struct, gc=False):
 
 
 class Tag(msgspec.Struct, gc=False):
-    """Its id is its canonical form."""
+    """A hashtag. Its id is its canonical form."""
 
     id: str
     name: str
@@ -304,7 +304,7 @@ class FilterKeyword(msgspec.Struct):
 
 
 class Filter(msgspec.Struct):
-    """`keywords` are filled only where the caller manages filters."""
+    """A filter. `keywords` are filled only where the caller manages filters."""
 
     id: str
     title: str
@@ -324,7 +324,7 @@ class FilterResult(msgspec.Struct):
 
 
 class Quote(msgspec.Struct):
-    """The quoted status is null unless the state is `accepted`."""
+    """The quoted status. It is null unless the state is `accepted`."""
 
     state: str
     quoted_status: "Status | None"
@@ -429,7 +429,7 @@ class Status(msgspec.Struct):
 
 
 class Announcement(msgspec.Struct):
-    """Its times are those of the last change, because no other time is stored. Only users get `read`."""
+    """The site's announcement, with the times of its last change, because no other is stored. Only users get `read`."""
 
     id: str
     content: str

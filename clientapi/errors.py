@@ -102,7 +102,7 @@ class ClientView(ApiView):
         return (JSON_TYPE, FORM_TYPE, FILES_TYPE)
 
     def perform_authentication(self, request: Request) -> None:
-        """Unless the view is open, raises NotAuthenticated, or Problem for a token without a user."""
+        """Find the caller. Unless the view is open, raises NotAuthenticated, or Problem for a token without a user."""
         super().perform_authentication(request)
         if isinstance(request.user, User):
             return
@@ -129,13 +129,13 @@ class ClientView(ApiView):
 
 
 class OpenView(ClientView):
-    """Also answers callers without a token, unless the site is for members only."""
+    """A view that also answers callers without a token, unless the site is for members only."""
 
     is_open = True
 
 
 class MissingView(OpenView):
-    """Unknown addresses, and those of Mastodon that the site does not have."""
+    """The view of unknown addresses, and of Mastodon's addresses that the site does not have."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count the call, then raise NotFound or Throttled."""

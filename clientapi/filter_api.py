@@ -125,7 +125,7 @@ class FilterView(ClientView):
 
 
 def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = None) -> dict[str, Any]:
-    """A new filter needs a phrase. Raises InvalidError."""
+    """The sent fields of a filter. A new one needs a phrase. Raises InvalidError."""
     _check_contexts(params)
     fields: dict[str, Any] = dict(_end(params))
     if is_first:

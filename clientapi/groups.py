@@ -156,7 +156,7 @@ def one(reader: User, key: str) -> Group | None:
 
 
 def presented(groups: list[Group], reader: User, *, is_partial: bool = False) -> Grouped:
-    """With `is_partial`, only the account of each group's newest act is complete."""
+    """The groups as sent. With `is_partial`, only the account of each group's newest act is complete."""
     item_ids = list(dict.fromkeys(group.every[0].item_id for group in groups if group.every[0].item_id))
     shown = {status.id: status for status in statuses(hydrate(item_ids, reader), reader)}
     names = {group.key: list(dict.fromkeys(str(act.actor_id) for act in group.every)) for group in groups}

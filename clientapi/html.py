@@ -163,5 +163,5 @@ def simple(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """As `simple`, without the paragraph."""
+    """A text of one line, as `simple` but without the paragraph."""
     return simple(text).removeprefix("<p>").removesuffix("</p>")

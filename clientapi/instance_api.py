@@ -174,7 +174,7 @@ class SecondInstanceView(OpenView):
 @csrf_exempt
 @require_safe
 def nodeinfo_links(request: HttpRequest) -> HttpResponse:
-    """Where nodeinfo is."""
+    """The address of nodeinfo."""
     schema = "http://nodeinfo.diaspora.software/ns/schema/2.0"
     return FeedResponse({"links": [{"rel": schema, "href": f"{settings.SITE_URL}/nodeinfo/2.0"}]})
 

@@ -18,7 +18,7 @@ from web.rest import FeedResponse, OutageError, idempotency_key, parse_id
 
 
 def described(params: Params) -> dict[str, Any]:
-    """Only what is sent. Raises InvalidError and ValidationError."""
+    """The description and focus, if sent. Raises InvalidError and ValidationError."""
     fields: dict[str, Any] = {}
     if "description" in params:
         fields["description"] = params.text("description", most=DESCRIPTION_LENGTH)

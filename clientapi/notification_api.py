@@ -66,7 +66,7 @@ class NotificationView(ClientView):
 
 
 def notice_or_404(text: str, reader: User) -> ToldAct:
-    """Raises NotFound."""
+    """The act of a notification. Raises NotFound."""
     number = parse_id(text)
     found = notices.one(reader, number) if number else None
     if found is None:
@@ -128,7 +128,7 @@ class GroupView(ClientView):
 
 
 def group_or_404(key: str, reader: User) -> groups.Group:
-    """Raises NotFound."""
+    """A group by its key. Raises NotFound."""
     found = groups.one(reader, key)
     if found is None:
         raise exceptions.NotFound

@@ -33,7 +33,7 @@ class Wanted:
 
     @property
     def goes_up(self) -> bool:
-        """True for the page above `min_id`."""
+        """Whether the page is the one above `min_id`."""
         return self.min_id is not None
 
     @property
@@ -51,7 +51,7 @@ class Wanted:
 
 
 def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> Wanted:
-    """Raises InvalidError and Problem."""
+    """The page that a request asks for. Raises InvalidError and Problem."""
     limit = params.number("limit", least=1, most=10**9, default=default) or default
     return Wanted(min(limit, most), params.id("max_id"), *(params.cursor(name) for name in ABOVE))
 

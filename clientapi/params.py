@@ -70,7 +70,7 @@ class Params:
                 raise InvalidError(f"Validation failed: {name[:64]} is not known here")
 
     def text(self, name: str, *, most: int, default: str = "") -> str:
-        """At most `most` characters. Raises InvalidError."""
+        """A text of at most `most` characters. Raises InvalidError."""
         value = self._value(name)
         if value is None:
             return default
@@ -119,11 +119,11 @@ class Params:
         return _id(name, value)
 
     def cursor(self, name: str) -> int | None:
-        """As `id`, but 0 is the beginning."""
+        """An id as by `id`, but 0 is the beginning."""
         return 0 if str(self._value(name)) == "0" else self.id(name)
 
     def ids(self, name: str, *, most: int) -> list[int]:
-        """Distinct ids. Raises Problem and InvalidError."""
+        """A list of distinct ids. Raises Problem and InvalidError."""
         found = list(dict.fromkeys(_id(name, value) for value in self.several(name)))
         if len(found) > most:
             raise InvalidError(f"Validation failed: at most {most} of {name}")

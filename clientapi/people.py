@@ -66,7 +66,7 @@ class PostCounts:
         self._kept: dict[int, tuple[int, float]] = {}
 
     def of(self, ids: Collection[int]) -> dict[int, int]:
-        """One statement counts those not cached."""
+        """Counts by user id. One statement counts those not cached."""
         now = time.monotonic()
         found = {}
         missing = []
@@ -145,7 +145,7 @@ class People:
         return self._by_name
 
     def without(self, names: Collection[str]) -> "People":
-        """For a reader who may not know of these names."""
+        """The people for a reader who may not know of these names."""
         some = People(self.by_id)
         some._by_name = {name: account for name, account in self.by_name.items() if name not in names}
         return some

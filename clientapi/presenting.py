@@ -67,7 +67,7 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, item: ItemBody) -> "Words":
-        """Short ones are cached."""
+        """The texts of an item. Short ones are cached."""
         content = bytes(item.content)
         return (_kept_words if len(content) <= html.KEPT_LENGTH else _words)(item.title, content)
 
@@ -130,7 +130,7 @@ class Presenter:
         return other
 
     def status(self, item: ItemBody) -> Status:
-        """A repost includes its original."""
+        """The status of an item. A repost includes its original."""
         original = item.repost_of
         if original is None:
             return self._status(item, item, None)

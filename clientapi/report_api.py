@@ -27,7 +27,7 @@ CATEGORIES = frozenset({"spam", "legal", "violation", "other"})
 
 
 class ReportBody(msgspec.Struct):
-    """Without the outcome."""
+    """A report without its outcome."""
 
     id: str
     action_taken: bool

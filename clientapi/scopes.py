@@ -64,7 +64,7 @@ def reduced(text: str) -> str:
 
 
 def covers(held: Collection[str], scope: str) -> bool:
-    """`read` includes all `read:…`."""
+    """Whether scopes include another. `read` includes all `read:…`."""
     kind, _separator, part = scope.partition(":")
     return scope in held or kind in held or ("follow" in held and part in FOLLOWS)
 

@@ -52,7 +52,7 @@ def one_status(item_id: int, reader: Reader) -> Status:
 
 
 def own_or_404(text: str, user: User) -> Item:
-    """Raises NotFound if invisible, and Problem if not the user's."""
+    """The user's own item. Raises NotFound if invisible, and Problem if another's."""
     item = item_or_404(text, user)
     if item.sender_id != user.pk:
         raise Problem(403, NOT_YOURS)

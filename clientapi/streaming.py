@@ -142,7 +142,7 @@ def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes
 
 # --- A batch -------------------------------------------------------------------------------------------
 def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Message]:
-    """In the order of entries. Raises Django's database errors."""
+    """The messages of a batch, in its order. Raises Django's database errors."""
     everyone = list(hearers)
     events = [
         (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
@@ -230,7 +230,7 @@ class Payloads(NamedTuple):
     """Items with pictures."""
 
     def of(self, one: Told) -> bytes | None:
-        """None if the stream does not include it."""
+        """The payload for a hearer, or None if their stream does not include it."""
         if one.kind == DELETE:
             return str(one.item).encode()
         if one.stream.only_media and one.item not in self.pictured:

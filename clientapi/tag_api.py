@@ -21,7 +21,7 @@ from web.rest import FeedResponse
 
 
 class TagEntity(msgspec.Struct):
-    """`history` is filled only for popular ones."""
+    """A hashtag. `history` is filled only for popular ones."""
 
     id: str
     name: str
@@ -37,7 +37,7 @@ def tags_of(tags: Sequence[str], reader: Reader) -> list[TagEntity]:
 
 
 def tag_or_404(text: str) -> str:
-    """The canonical form. Raises NotFound for an invalid one."""
+    """The canonical form of a hashtag. Raises NotFound for an invalid one."""
     tag = canonical_tag(text.removeprefix("#"))
     if tag is None:
         raise exceptions.NotFound

@@ -107,7 +107,7 @@ class Kinds(NamedTuple):
     tag: str = ""
 
     def keeps(self, item: ItemBody) -> bool:
-        """Others are left out, so pages may be short."""
+        """Whether an item is wanted. Others are left out, so pages may be short."""
         if item.repost_of is not None:
             return self.with_reposts and not self.only_media
         return (self.with_replies or item.reply_to is None) and (bool(item.media) or not self.only_media)
@@ -128,7 +128,9 @@ def quotes(item: ItemBody, reader: Reader, asked: Wanted) -> Found:
 
 
 def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
-    """Newest pin first. The id of a pinned post is a place in this order; another id is compared with ids."""
+    """The pinned posts, newest pin first. The id of a pinned post is a place in this order; another id is compared with
+    ids.
+    """
     every = pinned_items(owner, reader)
     places = {int(item.id): place for place, item in enumerate(every)}
     items = every
@@ -148,7 +150,7 @@ def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
 
 
 def kept(reader: User, kind: Kept, asked: Wanted) -> Found:
-    """Bookmarks or likes. The Link has their ids."""
+    """The reader's bookmarks or likes. The Link has their ids."""
     page = placed_page(
         reader, kind, last_id=asked.max_id, since_id=asked.since_id or 0, min_id=asked.min_id, limit=asked.limit
     )

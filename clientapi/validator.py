@@ -21,12 +21,12 @@ OF_APP = 4
 
 
 def secret_digest(secret: str) -> str:
-    """A fast hash is enough, because secrets are long and random."""
+    """The hash of a secret. A fast one is enough, because secrets are long and random."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
-    """Without refresh tokens: a token lives as long as it is used."""
+    """The rules without refresh tokens: a token lives as long as it is used."""
 
     def _check_secret(self, provided_secret: str, stored_secret: str) -> bool:
         return constant_time_compare(secret_digest(provided_secret), stored_secret)
@@ -40,11 +40,13 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         return _are_within(scopes, client)
 
     def validate_user(self, *args: Any, **kwargs: Any) -> bool:
-        """Never: the site accepts no passwords from apps."""
+        """Always False: the site accepts no passwords from apps."""
         return False
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Concurrent calls with one code wait, and then find it gone. So the caller opens the transaction."""
+        """Whether a code is valid. Concurrent calls wait, and then find it gone. So the caller opens the
+        transaction.
+        """
         list(Grant.objects.select_for_update().filter(code=code, application=client).values_list("pk"))
         return bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
 

@@ -52,7 +52,7 @@ def _raised(error: LineError) -> None:
 
 
 class UserRow(NamedTuple):
-    """With the line's number. `avatar` is a path in the folder, or empty."""
+    """A user and their line. `avatar` is a path in the folder, or empty."""
 
     line: int
     id: int
@@ -168,7 +168,7 @@ class _File:
 
 
 class Dataset:
-    """Read its parts in this order, as often as needed: users, follows, posts.
+    """A data set in a folder. Read its parts in this order, as often as needed: users, follows, posts.
 
     Raises DatasetError if a file is missing. `quiet` hides progress bars, which only terminals get.
     """
@@ -206,7 +206,7 @@ class Dataset:
         return self._posts.wrong(what, kind, column, line)
 
     def users(self) -> Iterator[UserRow]:
-        """Distinct ids. Names are as in the file."""
+        """Users with distinct ids. Names are as in the file."""
         file, seen = self._users, set[int]()
         self._user_ids = seen
         for row in file.table("id", "name"):
@@ -221,7 +221,7 @@ class Dataset:
             yield UserRow(file.line, user_id, row["name"], row.get("avatar", ""))
 
     def follows(self) -> Iterator[FollowRow]:
-        """Between known users. Repeated ones are reported at the end."""
+        """Follows between known users. Repeated ones are reported at the end."""
         file, pairs = self._follows, Rows(2)
         for row in file.table("follower_id", "followee_id"):
             try:
@@ -258,7 +258,9 @@ class Dataset:
         return moment
 
     def posts(self) -> Iterator[PostRow]:
-        """Known authors, valid times and texts. Repeated ids are reported at the end. Media are checked when opened."""
+        """Posts of known authors with valid times and texts. Repeated ids are reported at the end. Media are checked
+        when opened.
+        """
         file, rows = self._posts, Rows(1)
         decode = msgspec.json.Decoder(_Post).decode
         for line in file:

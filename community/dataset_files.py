@@ -13,7 +13,7 @@ FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class PathError(ValueError):
-    """The message is for people."""
+    """The path leads to no file. The message is for people."""
 
 
 def opened(folder: Path, path: str) -> IO[bytes]:

@@ -226,7 +226,7 @@ class Voices:
         )
 
     def post(self, sender: User) -> str:
-        """In the sender's language and style."""
+        """A post in the sender's language and style."""
         if sender.username == "harbor-news":
             return self._news.deal()
         if sender.username == "weather-desk":
@@ -239,7 +239,7 @@ class Voices:
         return self._chance.choice((lead, f"{lead} {tail}", f"{lead}\n\n{tail}"))
 
     def reply(self, thread: Collection[str]) -> str:
-        """New to the thread if possible."""
+        """A reply, new to the thread if possible."""
         deals = (self._replies.deal() for _ in range(2 * len(REPLIES)))
         return next((text for text in deals if text not in thread), "") or self._replies.deal()
 
@@ -274,7 +274,7 @@ class NotEmptyError(Exception):
 
 @transaction.atomic
 def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
-    """Takes a second, or a few with pictures. Raises NotEmptyError if the site has users."""
+    """Make the demo. Takes a second, or a few with pictures. Raises NotEmptyError if the site has users."""
     with connection.cursor() as cursor:  # a second call waits, and finds the users of the first
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.demo'))")
     if User.objects.exists():

@@ -190,7 +190,7 @@ class Plan(NamedTuple):
 
 
 def faces(users: Sequence[User], items: Sequence[Item]) -> None:
-    """Of saved users: fixed ones, and others for the most active."""
+    """Give saved users faces and banners: fixed ones, and others for the most active."""
     posts = Counter(item.sender.username for item in items)
     others = [user for user in users if user.username not in FACES and user.username != FACELESS]
     others.sort(key=lambda user: -posts[user.username])
@@ -206,7 +206,7 @@ def faces(users: Sequence[User], items: Sequence[Item]) -> None:
 
 
 def illustrate(items: Sequence[Item]) -> None:
-    """Of unsaved items, oldest first. If posts begin alike, the newest gets the pictures."""
+    """Add pictures to unsaved items, oldest first. If posts begin alike, the newest gets them."""
     posts = [item for item in reversed(items) if not (item.repost_of or item.reply_to)]
     with _decoding():
         plans = list(_featured(posts))

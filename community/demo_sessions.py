@@ -24,7 +24,7 @@ WAITING = "mira"
 
 
 class Show(NamedTuple):
-    """Every `period` minutes for `length` minutes, last started `ago` minutes ago. Without a host, by the next most
+    """A show: every `period` minutes for `length` minutes, last `ago` minutes ago. Without a host, by the next most
     followed user.
     """
 
@@ -51,7 +51,7 @@ SHOWS = (
 
 
 def plan(follows: Sequence[Follow], *, now: datetime) -> None:
-    """As the actions would have stored them."""
+    """Write all sessions, as the actions would have stored them."""
     now = now.astimezone(UTC).replace(microsecond=now.microsecond // 1000 * 1000)
     people = {user.username: user for user in User.objects.active()}
     fans = Counter(follow.followee_id for follow in follows)

@@ -52,7 +52,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`is_new`: this call loaded it."""
+    """A data set's record. `is_new`: this call loaded it."""
 
     record: Import
     is_new: bool
@@ -314,7 +314,7 @@ def _copy(model: type[Any], columns: tuple[str, ...], rows: Iterable[Row]) -> No
 
 
 def vacuum(say: Callable[[str], None]) -> None:
-    """Without it the planner assumes small tables, and index-only scans read the heap."""
+    """Vacuum and analyze. Otherwise the planner assumes small tables, and index-only scans read the heap."""
     models = (User, Follow, Item, ItemDocument, ItemTag, ImportedUser)
     tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models)
     try:
@@ -330,7 +330,7 @@ def one_line(error: Exception) -> str:
 
 
 def drop_windows(user_ids: list[int], say: Callable[[str], None]) -> None:
-    """The ids are new to this database, but Redis may be older."""
+    """Delete windows under these ids. The ids are new to this database, but Redis may be older."""
     kinds = (keys.inbox, keys.outbox, keys.tail)
     windows = (Window(key(user_id)) for user_id in user_ids for key in kinds)
     try:

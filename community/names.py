@@ -61,7 +61,7 @@ def is_permitted(name: str) -> bool:
 
 
 def candidates(text: str, number: int) -> Iterator[str]:
-    """Endless valid names, best first."""
+    """Valid names without end, best first."""
     base = text if is_permitted(text) else _written(text)
     if is_permitted(base):
         yield base
@@ -94,7 +94,7 @@ def _bare(letters: str) -> str:
 
 
 def display_name(text: str, username: str) -> str:
-    """On one line, cut to the limit. Empty if invalid, or equal to the username."""
+    """The text on one line, cut to the limit. Empty if invalid, or equal to the username."""
     letters = (
         letter if unicodedata.category(letter) not in ("Cc", "Cs", "Zl", "Zp") else " " for letter in text[:READ]
     )

@@ -45,7 +45,7 @@ class Naming:
     _used: set[str] = field(default_factory=set)
 
     def name(self, dataset: Dataset, users: list[UserRow]) -> list[Named]:
-        """Refused users go to `Dataset.tell`. Raises DatasetError."""
+        """Name the users. Refused ones go to `Dataset.tell`. Raises DatasetError."""
         self._remembered = _read(self.file) if self.file and self.is_mapped else {}
         self._used = {form for name in self._remembered.values() for form in _forms(name)}
         named = self._mapped if self.is_mapped else self._own

@@ -30,7 +30,7 @@ class Problem(NamedTuple):
 
 
 class DatasetError(Exception):
-    """The message names file and line."""
+    """The data set cannot be loaded. The message names file and line."""
 
 
 class LineError(DatasetError):
@@ -42,7 +42,7 @@ class LineError(DatasetError):
 
 
 class Report:
-    """With a file, each problem is written when found."""
+    """The problems of a data set. With a file, each is written when found."""
 
     def __init__(self, file: IO[str] | None = None) -> None:
         self.first: list[Problem] = []
@@ -82,7 +82,7 @@ class RefusedError(DatasetError):
 
 @contextmanager
 def reporting(path: Path | None) -> Iterator[Report]:
-    """Also written to this file. Raises OSError."""
+    """A report that is also written to this file. Raises OSError."""
     if path is None:
         yield Report()
         return

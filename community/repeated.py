@@ -20,7 +20,7 @@ class Rows:
             column.append(number)
 
     def repeated(self) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Line and numbers, in file order."""
+        """Lines and numbers of repeated rows, in file order."""
         columns = [np.frombuffer(column, dtype=np.int64) for column in self._columns]
         order = np.lexsort(columns)  # stable: equal rows stay in file order
         is_same = np.ones(max(len(order) - 1, 0), dtype=bool)

@@ -34,7 +34,7 @@ class ApiMiddleware:
 
 
 def is_api_alone(request: HttpRequest) -> bool:
-    """Without a session, and without a reader whose session may have ended."""
+    """Whether an API request has no session, and no reader whose session may have ended."""
     return (
         request.path_info.startswith(API)
         and settings.SESSION_COOKIE_NAME not in request.COOKIES
@@ -43,8 +43,8 @@ def is_api_alone(request: HttpRequest) -> bool:
 
 
 class ApiHandler(BaseHandler):
-    """Uses `API_MIDDLEWARE`, and caches views of addresses without parameters: resolving took an eighth of a page of
-    home.
+    """Django's handler with `API_MIDDLEWARE`. It caches views of addresses without parameters: resolving took an eighth
+    of a page of home.
     """
 
     answer: Callable[[HttpRequest], Any]

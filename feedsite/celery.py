@@ -29,7 +29,7 @@ def share_memory(**kwargs: Any) -> None:
 
 @signals.worker_ready.connect
 def tell_of_start(sender: Any, **kwargs: Any) -> None:
-    """At any log level."""
+    """Log the start at any level."""
     logging.getLogger("feedsite.starts").info("worker is at work, with %s processes", sender.controller.concurrency)
 
 
@@ -48,7 +48,7 @@ class EndsWithBeat(bootsteps.StartStopStep):
         super().__init__(worker, **kwargs)
 
     def include_if(self, worker: Any) -> bool:
-        """Only in a worker with beat."""
+        """Whether the worker has a beat."""
         return worker.beat is not None
 
     def start(self, worker: Any) -> None:
@@ -56,7 +56,7 @@ class EndsWithBeat(bootsteps.StartStopStep):
         self.timer = worker.timer.call_repeatedly(1.0, self.look, (worker,))
 
     def stop(self, worker: Any) -> None:
-        """Beat ends before the worker."""
+        """Stop checking: beat ends before the worker."""
         self.timer.cancel()
 
     def look(self, worker: Any) -> None:

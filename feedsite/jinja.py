@@ -34,7 +34,7 @@ from web.times import written
 
 
 def environment(**options: Any) -> Environment:
-    """Undefined names are errors in tests and development, and empty in production."""
+    """The environment. Undefined names are errors in tests and development, and empty in production."""
     kept = Path(settings.DATA_DIR, "templates")
     kept.mkdir(parents=True, exist_ok=True)
     options["undefined"] = StrictUndefined if settings.STRICT_TEMPLATES else Undefined
@@ -116,7 +116,7 @@ def environment(**options: Any) -> Environment:
 
 
 def translated(text: str) -> Markup:
-    """In the current language, as HTML."""
+    """A template's text in the current language, as HTML."""
     return _translated(text, get_language())
 
 
@@ -136,7 +136,7 @@ def url(name: str, *args: Any) -> str:
 
 
 def date(moment: datetime, form: str) -> str:
-    """In the reader's zone, in a format of web/formats."""
+    """A time in the reader's zone, in a format of web/formats."""
     return written(moment, form)
 
 

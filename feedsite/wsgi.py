@@ -75,7 +75,7 @@ class Measured:
         return self.application(environ, start_response)
 
     def too_long(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """The API answers itself."""
+        """The answer to a body that is not read. The API answers itself."""
         if environ.get("PATH_INFO", "").startswith("/api/"):
             return self.application(environ, start_response)
         return refuse(start_response, "413 Content Too Large")
@@ -120,17 +120,17 @@ def measured(application: Application, readers: int = READERS) -> Application:
 
 
 def busy(start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """No room for a body."""
+    """The answer if there is no room for a body."""
     return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
 
 
 def broken_off(start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The client is gone, and part of a form must not be used."""
+    """The answer to an incomplete body. The client is gone, and part of a form must not be used."""
     return refuse(start_response, "400 Bad Request")
 
 
 def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str, str]) -> Iterable[bytes]:
-    """In the API's format."""
+    """An error in the API's format."""
     detail = b'{"detail":"%s."}' % status.partition(" ")[2].encode()
     start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(detail))), *headers])
     return [detail]

@@ -55,7 +55,7 @@ RESCHEDULE = f"""
 
 
 class WrongStateError(Exception):
-    """`state` is the current one."""
+    """The session's state does not allow this. `state` is the current one."""
 
     def __init__(self, state: str) -> None:
         super().__init__(state)
@@ -85,8 +85,8 @@ def create(
     automatic: bool = False,
     minutes: int = 60,
 ) -> LiveSession:
-    """`cover_id` is an unused picture of the host. If moderation has a reason, only the host sees the session until it
-    is approved. Raises ValidationError by field, and TooManyError.
+    """Plan a session. `cover_id` is an unused picture of the host. If moderation has a reason, only the host sees it
+    until it is approved. Raises ValidationError by field, and TooManyError.
     """
     session = LiveSession(
         host=host,
@@ -201,7 +201,7 @@ def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
 # --- Transitions -----------------------------------------------------------------------------------------
 @transaction.atomic
 def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> LiveSession:
-    """By the host at any time, or `by_itself` if automatic and due. Users with a reminder are notified. Raises
+    """Go live: by the host at any time, or `by_itself` if automatic and due. Users with a reminder are notified. Raises
     WrongStateError and RejectedError.
     """
     session = _held(session)
@@ -260,7 +260,7 @@ def miss(*, session: LiveSession, now: datetime) -> LiveSession:
 
 
 def force_end(*, session: LiveSession, now: datetime) -> bool:
-    """End or cancel, for an admin. True if anything changed."""
+    """End or cancel a session, for an admin. True if anything changed."""
     for verb in (end, cancel):
         try:
             verb(session=session, now=now)
@@ -273,7 +273,7 @@ def force_end(*, session: LiveSession, now: datetime) -> bool:
 # --- Visibility ------------------------------------------------------------------------------------------
 @transaction.atomic
 def hide(*, session: LiveSession, now: datetime) -> bool:
-    """Hide from everybody but the host, whatever moderators decided. True if anything changed."""
+    """Hide a session from everybody but its host, whatever moderators decided. True if anything changed."""
     session = _held(session)
     if session.hidden_at is not None and not session.review:
         return False
@@ -283,7 +283,7 @@ def hide(*, session: LiveSession, now: datetime) -> bool:
 
 @transaction.atomic
 def show_again(*, session: LiveSession, now: datetime) -> bool:
-    """True if it was hidden."""
+    """Show a hidden session. True if it was hidden."""
     session = _held(session)
     return session.hidden_at is not None and _show(session, now)
 
@@ -317,7 +317,7 @@ def _remind(session: LiveSession) -> None:
 # --- Decisions of moderators -----------------------------------------------------------------------------
 @transaction.atomic
 def hold(*, session: LiveSession, now: datetime) -> bool:
-    """Hide until a moderator approves. True if it was visible."""
+    """Hide a session until a moderator approves. True if it was visible."""
     session = _held(session)
     if session.hidden_at is not None:
         return False
@@ -334,7 +334,7 @@ def approve(*, session: LiveSession, now: datetime) -> bool:
 
 @transaction.atomic
 def reject(*, session: LiveSession, now: datetime) -> bool:
-    """Hide because of its content, and tell the host. True if anything changed."""
+    """Hide a session because of its content, and tell its host. True if anything changed."""
     session = _held(session)
     if session.review == Review.REJECTED or (session.hidden_at is not None and not session.review):
         return False
@@ -343,7 +343,7 @@ def reject(*, session: LiveSession, now: datetime) -> bool:
 
 
 def locked(session_id: int) -> LiveSession | None:
-    """Locked until the transaction ends."""
+    """The session, locked until the transaction ends."""
     session = LiveSession.objects.filter(pk=session_id).first()
     return _held(session) if session else None
 
@@ -402,7 +402,7 @@ FORGET_REMINDER = "DELETE FROM live_reminder WHERE session_id = %(session)s AND 
 
 @transaction.atomic
 def remind(*, user: User, session: LiveSession) -> bool:
-    """When an upcoming session starts. True if new. Raises WrongStateError."""
+    """Remind `user` when an upcoming session starts. True if new. Raises WrongStateError."""
     rows = fetch(REMIND, {"session": session.pk, "user": user.pk})
     if not rows:
         session.refresh_from_db(fields=["state"])

@@ -98,7 +98,7 @@ class LiveSessionAdmin(ModeratedAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[LiveSession], search_term: str
     ) -> tuple[QuerySet[LiveSession], bool]:
-        """By index look-ups only."""
+        """Search by index look-ups only."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -116,7 +116,7 @@ class LiveSessionAdmin(ModeratedAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
-        """For the list's actions. A session's own page is read-only."""
+        """Needed for the list's actions. A session's own page is read-only."""
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:

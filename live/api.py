@@ -58,7 +58,7 @@ class MediumField(serializers.Field):  # type: ignore[type-arg]  # not generic a
     """A medium's id as text."""
 
     def to_internal_value(self, data: Any) -> int:
-        """0 for an invalid id, which no medium has. Raises ValidationError unless it is text."""
+        """An id, or 0 for an invalid one, which no medium has. Raises ValidationError unless it is text."""
         if not isinstance(data, str):
             raise serializers.ValidationError("The id of a picture, as text, or null.")
         return parse_id(data) or 0
@@ -114,7 +114,7 @@ def answers() -> Iterator[None]:
 
 
 def body_or_404(text: str, reader: User | AnonymousUser) -> SessionBody:
-    """Raises NotFound if unknown or invisible."""
+    """A visible session. Raises NotFound."""
     number = parse_id(text)
     found = visible_session(number, reader) if number else None
     if found is None:
@@ -132,7 +132,7 @@ def session_or_404(text: str, reader: User) -> LiveSession:
 
 
 def own_session(request: Request, text: str) -> LiveSession:
-    """Raises NotFound, and PermissionDenied for another host's."""
+    """The caller's session. Raises NotFound, and PermissionDenied for another host's."""
     user = signed_in(request)
     session = session_or_404(text, user)
     if session.host_id != user.pk:

@@ -70,5 +70,5 @@ def day_time(moment: datetime) -> str:
 
 
 def ticking_words() -> SafeString:
-    """`WORDS` as attributes."""
+    """Attributes with `WORDS`."""
     return format_html_join(" ", 'data-{}="{}"', WORDS.items())

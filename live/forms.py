@@ -46,7 +46,7 @@ def _address(label: Any, help_text: Any) -> LinkField:
 
 
 class SessionForm(forms.Form):
-    """The time is in the form's own `zone`, even if the reader has changed theirs since."""
+    """A session. The time is in the form's own `zone`, even if the reader has changed theirs since."""
 
     title = forms.CharField(
         label=_("Title"), max_length=TITLE_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "off"})
@@ -119,7 +119,7 @@ class SessionForm(forms.Form):
         return ZoneInfo(named) if named in zone_names() else timezone.get_current_timezone()
 
     def clean_starts_at(self) -> datetime:
-        """In UTC. Raises ValidationError for a time that clocks here skip."""
+        """The start in UTC. Raises ValidationError for a time that clocks here skip."""
         text = str(self.cleaned_data["starts_at"]).strip()
         try:
             naive = datetime.fromisoformat(text)

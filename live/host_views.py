@@ -33,7 +33,7 @@ HELD = gettext_lazy("Your session will appear after a review.")
 
 
 def own_session(session_id: int, reader: User) -> LiveSession:
-    """Raises Http404, and PermissionDenied for another host's visible one."""
+    """The reader's session. Raises Http404, and PermissionDenied for another host's visible one."""
     if session_or_404(session_id, reader).host.id != str(reader.pk):
         raise PermissionDenied
     return LiveSession.objects.select_related("host").get(pk=session_id)

@@ -107,7 +107,7 @@ def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, li
 
 
 def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
-    """For an empty feed: most followed hosts with something scheduled, among the `PROPOSED_OF` most followed users."""
+    """Most followed hosts with something scheduled, among the `PROPOSED_OF` most followed users. For an empty feed."""
     params = {"reader": reader.pk, "count": count, "of": PROPOSED_OF}
     return [user_of(row) for row in fetch(_to_follow(), params)]
 
@@ -134,7 +134,7 @@ def started_since(reader: User, since: datetime, *, known: list[int]) -> tuple[i
 
 
 def changed_among(shown: Mapping[int, int], reader: User | AnonymousUser) -> dict[int, int]:
-    """Current versions that differ from the shown ones. 0 if not visible."""
+    """Sessions whose version is not the shown one, with the current version, or 0 if not visible."""
     if not shown:
         return {}
     now = dict(fetch(VERSIONS, {"ids": id_array(shown), "reader": reader.pk or 0}))

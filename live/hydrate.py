@@ -77,8 +77,8 @@ class HostCard(UserCard):
 
 
 class SessionBody(msgspec.Struct):
-    """`state` is current; `shown_as` is the state in which the list was frozen. `duration` is in seconds. `url` is
-    empty while there is nothing to watch.
+    """A session. `state` is current; `shown_as` is the state in which the list was frozen. `duration` is in seconds.
+    `url` is empty while there is nothing to watch.
     """
 
     id: str
@@ -115,7 +115,7 @@ class SessionBody(msgspec.Struct):
 
 
 class SessionPage(msgspec.Struct):
-    """`last_id` is the last session's."""
+    """A page of sessions. `last_id` is the last one's."""
 
     items: list[SessionBody]
     last_id: str | None
@@ -123,7 +123,7 @@ class SessionPage(msgspec.Struct):
 
 
 def body(row: SessionRow, shown_as: str | None = None) -> SessionBody:
-    """`shown_as`: the state it was shown as."""
+    """The session of a row. `shown_as`: the state it was shown as."""
     return SessionBody(
         id=str(row.id),
         title=row.title,
@@ -152,7 +152,7 @@ def bodies(rows: Iterable[SessionRow]) -> list[SessionBody]:
 
 
 def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody | None:
-    """None if invisible. Takes any number."""
+    """The session, or None if invisible. Takes any number."""
     if not 0 < session_id <= MAX_ID:
         return None
     rows = fetch(ONE, {"session": session_id, "reader": reader.pk or 0}, into=SessionRow._make)

@@ -102,7 +102,7 @@ class Lineup:
 
     @staticmethod
     def packed(host_id: int) -> bytes:
-        """`reading` as raw RESP, because a page may read very many."""
+        """Raw RESP of `reading`, because a page may read very many."""
         key = keys.lineup(host_id).encode()
         return READING % (len(key), key)
 
@@ -124,7 +124,7 @@ class Lineup:
         return b"version:%d" % generation
 
     def drop(self) -> Command:
-        """Always safe: readers fall back to PostgreSQL."""
+        """Delete it. Always safe: readers fall back to PostgreSQL."""
         return ("UNLINK", self.key)
 
 

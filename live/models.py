@@ -21,7 +21,7 @@ SHORT = timedelta(minutes=1)
 
 
 class State(models.TextChoices):
-    """Upcoming becomes live, cancelled or missed; live becomes a replay. The others are final."""
+    """A session's states. Upcoming becomes live, cancelled or missed; live becomes a replay. The others are final."""
 
     UPCOMING = "upcoming", _("upcoming")
     LIVE = "live", _("live")
@@ -38,7 +38,7 @@ class Review(models.TextChoices):
 
 
 class LiveSession(models.Model):
-    """Changed only through live.actions.
+    """A session, changed only through live.actions.
 
     `version` grows with every change. `position` is an id from the end (storage.ids), which sorts and pages replays.
     With `hidden_at` only the host sees the session: `review` says whether moderators hid it or must still look at it;
@@ -163,7 +163,7 @@ class Host(models.Model):
 
 
 class Reminder(models.Model):
-    """Deleted in the transaction that notifies the user, or when there will be no start."""
+    """A wish to be told of a start. Deleted in the transaction that tells it, or when there will be no start."""
 
     session = models.ForeignKey(LiveSession, on_delete=models.CASCADE, related_name="reminders", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

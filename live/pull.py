@@ -83,7 +83,7 @@ class Pulled(NamedTuple):
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], int]:
-    """For a reader's window: (policy.EPOCH, entries, floor), from one snapshot."""
+    """A reader's window: (policy.EPOCH, entries, floor), from one snapshot."""
     rows = fetch(ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})
     epoch, _position, _host_id = rows[0]
     entries = [Entry(position, host_id) for _, position, host_id in rows if position is not None]

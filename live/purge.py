@@ -22,7 +22,7 @@ OF_SESSIONS = """
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """About `limit` rows per kind. Return how many; 0 when none is left."""
+    """Delete about `limit` rows per kind. Return how many; 0 when none is left."""
     params = {"user": user_id, "limit": limit}
     taken = len(fetch(REMINDERS, params)) + len(fetch(OF_SESSIONS, params))
     return taken or _sessions(user_id, limit)

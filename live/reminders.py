@@ -33,7 +33,7 @@ DUE = "SELECT id FROM live_livesession WHERE reminders_due ORDER BY id LIMIT %(c
 
 
 def send(session_id: int, *, size: int = BATCH) -> int:
-    """`size` per transaction. Return how many were notified."""
+    """Send a session's reminders, `size` per transaction. Return how many."""
     host = fetch(HOST, {"session": session_id})
     taken = 0
     while host and (count := _send_batch(session_id, host[0][0], size)):

@@ -26,18 +26,18 @@ def find(session_ids: Iterable[int]) -> dict[int, Subject]:
 
 
 def seen(session_id: int, reader: User) -> Subject | None:
-    """None if `reader` may not see it."""
+    """The session, or None if `reader` may not see it."""
     return find([session_id]).get(session_id) if visible_session(session_id, reader) else None
 
 
 def lock(session_id: int) -> Subject | None:
-    """Locked until the transaction ends."""
+    """The session, locked until the transaction ends."""
     session = actions.locked(session_id)
     return _subject(session) if session else None
 
 
 def judge(session_id: int, status: str) -> bool:
-    """True if anything changed."""
+    """Apply a decision. True if anything changed."""
     session, now = LiveSession(pk=session_id), timezone.now()
     if status == Status.PUBLISHED:
         return actions.approve(session=session, now=now)
@@ -52,7 +52,7 @@ def uncover(session_id: int, medium_id: int) -> bool:
 
 
 def end(session_id: int) -> bool:
-    """For an admin. True if anything changed."""
+    """End a session, for an admin. True if anything changed."""
     return actions.force_end(session=LiveSession(pk=session_id), now=timezone.now())
 
 

@@ -152,7 +152,7 @@ class Snapshot:
 
     @classmethod
     def named(cls, session_id: str, reader_id: int) -> "Snapshot | None":
-        """None if this site never gave the name to the reader."""
+        """The walk, or None if this site never gave its name to the reader."""
         try:
             text = session_id.encode("ascii")
             data = base64.b64decode(text + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -173,13 +173,13 @@ class Snapshot:
         return timedelta(milliseconds=now.timestamp() * 1000 - self.taken_at)
 
     def reading(self, last_id: int | None, count: int) -> Command:
-        """Also renews the TTL."""
+        """Read `count` entries after `last_id`, and renew the TTL."""
         seconds = int(settings.LIVE_SNAPSHOT_TTL.total_seconds())
         return ("EVALSHA", READ, 2, self.key, self.index, self.digest, last_id or 0, count, seconds)
 
     @staticmethod
     def slice(reply: Sequence[bytes] | None) -> Slice | None:
-        """None without a snapshot."""
+        """The slice, or None without a snapshot."""
         if reply is None:
             return None
         found, entries, lives = reply

@@ -106,7 +106,7 @@ def _following(page: Page, size: int) -> str:
 
 @require_safe
 def news(request: PageRequest) -> HttpResponse:
-    """How many sessions went live `since`, except `known`, and which of those the page `has` differ. 204 without
+    """News: how many sessions went live `since`, except `known`, and which of those the page `has` differ. 204 without
     news.
     """
     since, known = position(request, "since"), once(request.GET, "known")
@@ -152,7 +152,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def session_or_404(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody:
-    """Raises Http404 if unknown or invisible."""
+    """A visible session. Raises Http404."""
     session = visible_session(session_id, reader, shown_as)
     if session is None:
         raise Http404

@@ -10,7 +10,7 @@ from relations.rules import READER, follows, is_wanted, unblocked
 
 
 def hidden(session: str) -> str:
-    """Hidden from everybody but the host."""
+    """Whether a session is hidden from everybody but its host."""
     return f"{session}.hidden_at IS NOT NULL"
 
 
@@ -25,7 +25,7 @@ def shown(session: str, host: str) -> str:
 
 
 def visible(session: str, host: str, reader: str = READER) -> str:
-    """Their own, or a shown one without a block."""
+    """Whether a reader sees a session: their own, or a shown one without a block."""
     return f"({session}.host_id = {reader} OR ({shown(session, host)} AND {unblocked(reader, f'{session}.host_id')}))"
 
 
@@ -40,12 +40,12 @@ def belongs(host_id: str) -> str:
 
 
 def of_interest(session: str) -> str:
-    """Not if cancelled or missed."""
+    """Whether a session concerns others: not if cancelled or missed."""
     return f"{session}.state IN ('upcoming', 'live', 'replay')"
 
 
 def in_lineup(session: str) -> str:
-    """Suspended hosts keep their lineup, because pages verify."""
+    """Whether it is in its host's lineup. Suspended hosts keep theirs, because pages verify."""
     return f"{session}.state IN ('upcoming', 'live') AND {unhidden(session)}"
 
 

@@ -87,8 +87,8 @@ class Verified(NamedTuple):
 
 @dataclass(slots=True)
 class Page:
-    """`last_id` is the last session or position checked. `has_more` is true only if another session exists, or if the
-    page is short. Its sender calls `keep` afterwards.
+    """A page of the feed. `last_id` is the last session or position checked. `has_more` is true only if another session
+    exists, or if the page is short. Its sender calls `keep` afterwards.
     """
 
     items: list[SessionBody]
@@ -143,7 +143,7 @@ class News:
     lives: int = 0
 
     def tell(self) -> None:
-        """Without Redis, keep the snapshot in PostgreSQL."""
+        """Send the commands. Without Redis, keep the snapshot in PostgreSQL."""
         commands, token = list(self.commands), secrets.token_hex(8)
         if self.snapshot:
             commands.insert(0, self.snapshot.writing(self.entries, self.lives))
@@ -180,7 +180,7 @@ class Entries:
         """Sessions that were live, and must not repeat among the replays. Complete when the last entry is taken."""
 
     def take(self, count: int, last_id: int | None) -> list[int]:
-        """Fewer than `count` only at the end. Raises SnapshotExpiredError."""
+        """The next entries. Fewer than `count` only at the end. Raises SnapshotExpiredError."""
         if not self._entries and self._more:
             try:
                 with feeds_errors():

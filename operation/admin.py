@@ -34,13 +34,13 @@ class WatchedUserAdmin(ModeratedUserAdmin):
         return users.annotate(demotion=Subquery(progress))
 
     def progress(self, user: Any) -> Progress | None:
-        """None without a demotion."""
+        """The progress of a demotion, or None."""
         return Progress(**user.demotion) if user.demotion else None
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """With a link to the explained home."""
+        """The form, with a link to the explained home."""
         context |= {"may_explain": request.user.has_perms(EXPLAINING)}
         return super().render_change_form(request, context, *args, **kwargs)
 

@@ -105,7 +105,7 @@ MEDIA_LEFT_OUT = (
 
 
 class BackupError(Exception):
-    """The message says what to do."""
+    """A backup or restore failed. The message says what to do."""
 
 
 class Play(msgspec.Struct, array_like=True):
@@ -132,7 +132,7 @@ def most_bytes() -> int:
 
 
 def backup(path: Path, *, now: datetime, progress: Progress) -> None:
-    """Readable only by its owner. Appears when complete and synced. Raises BackupError."""
+    """Write a backup, readable only by its owner. It appears when complete and synced. Raises BackupError."""
     if path.exists():
         raise BackupError(f"{path} exists already.")
     try:

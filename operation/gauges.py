@@ -46,13 +46,13 @@ def observe(*, now: datetime) -> None:
 
 
 def last_observed() -> datetime | None:
-    """None after a day, or if the cache lost it."""
+    """When `observe` last ran. None after a day, or if the cache lost it."""
     found = cache.get(keys.observed())
     return datetime.fromtimestamp(found, UTC) if isinstance(found, float) else None
 
 
 def census() -> None:
-    """Users per level, by a full scan, so rarely run; and letters given up."""
+    """Count users per level, by a full scan, so rarely run; and letters given up."""
     rows = replica.lagging(None, lambda on: fetch(CENSUS, on=on), seconds=CENSUS_SECONDS)
     found = {level: (users, big_vs) for level, users, big_vs in rows}
     for level in Level.values:
@@ -65,7 +65,7 @@ def census() -> None:
 
 
 def queue_lengths() -> dict[str, int]:
-    """Raises the broker client's errors."""
+    """Messages by queue. Raises the broker client's errors."""
     with current_app.connection_for_read(connect_timeout=WAIT_SECONDS) as connection:
         return {name: _length(connection.default_channel, name) for name in current_app.amqp.queues}
 

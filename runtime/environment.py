@@ -21,7 +21,7 @@ SHOWN = 60
 
 
 class OptionsError(RuntimeError):
-    """Wrong values. `lines` has a sentence for each."""
+    """The environment is wrong. `lines` has a sentence for each variable."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
@@ -29,7 +29,9 @@ class OptionsError(RuntimeError):
 
 
 def read(folder: Path = BASE_DIR) -> Options:
-    """FEEDSITE_ENV_FILE, or `.env` in the folder, adds variables that are not set. Raises OptionsError."""
+    """The settings. FEEDSITE_ENV_FILE, or `.env` in the folder, adds variables that are not set. Raises
+    OptionsError.
+    """
     named = os.environ.get("FEEDSITE_ENV_FILE", "").strip()
     path = Path(named) if named else folder / ".env"
     if named or path.exists():
@@ -42,7 +44,7 @@ def read(folder: Path = BASE_DIR) -> Options:
 
 
 def read_file(path: Path) -> dict[str, str]:
-    """Raises OptionsError."""
+    """The variables of a file. Raises OptionsError."""
     try:
         with path.open(encoding="utf-8") as file:
             lines = list(parse_stream(file))
@@ -82,7 +84,7 @@ def _refusal(place: str, errors: Sequence[Any]) -> str:
 
 
 def allowed(field: FieldInfo) -> str:
-    """The end of "It must be …"."""
+    """The allowed values, as the end of "It must be …"."""
     if field.title:
         return field.title
     types = (field.annotation, *get_args(field.annotation))

@@ -28,7 +28,7 @@ KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "tas
 
 
 def chosen_id(given: str) -> str:
-    """`given` if valid, else a new one."""
+    """The request's id: `given` if valid, else a new one."""
     return given if SANE.fullmatch(given) else f"{random.getrandbits(64):016x}"
 
 
@@ -80,7 +80,7 @@ class OutageFilter(logging.Filter):
     """Passes one line per outage. Otherwise each failing request and task would log one."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """False for repeated records of one outage."""
+        """Drop repeated records of one outage."""
         told = [record.exc_info[1] if record.exc_info else None]
         told += [each for each in record.args or () if isinstance(each, BaseException)]
         cause = next((cause for error in told if error and (cause := cause_away(error))), None)

@@ -14,7 +14,7 @@ FOLDER, LOG = "filemail", "console"
 
 
 class MailAddress(NamedTuple):
-    """A server has `host`, a folder `folder`, the log neither."""
+    """Where letters go. A server has `host`, a folder `folder`, the log neither."""
 
     scheme: str
     host: str = ""
@@ -34,7 +34,7 @@ class MailAddress(NamedTuple):
 
 
 def parse(url: str) -> MailAddress:
-    """Raises ValueError. The message has no part of the secrets."""
+    """Parse the address. Raises ValueError with no part of the secrets."""
     if "#" in url or "?" in url:
         raise ValueError("it holds a # or ?, which are written as %23 and %3F")
     try:
@@ -63,7 +63,7 @@ def parse(url: str) -> MailAddress:
 
 
 def site_url(hosts: list[str], is_https: bool, port: int) -> str:
-    """The first allowed host that is a name. No request can choose it."""
+    """The site's address from the first allowed host that is a name. No request can choose it."""
     name = next((each.lstrip(".") for each in hosts if each != "*"), "localhost")
     if is_https:
         return f"https://{name}"

@@ -209,7 +209,7 @@ disk_free = _latest("feedsite_disk_free_ratio", "Free share of the disk that has
 @never_cache
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """`may_read` decides who may read them."""
+    """All metrics. `may_read` decides who may read them."""
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
@@ -239,19 +239,19 @@ def _is_loopback(address: str) -> bool:
 
 
 def exposition() -> bytes:
-    """Prometheus' text format. Without a folder, only this process."""
+    """All metrics in Prometheus' text format. Without a folder, only this process's."""
     return generate_latest(_everybody())
 
 
 def samples() -> Iterator[tuple[str, dict[str, str], float]]:
-    """Summed over all processes."""
+    """Names, labels and values, summed over all processes."""
     for family in _everybody().collect():
         for sample in family.samples:
             yield sample.name, dict(sample.labels), sample.value
 
 
 def samples_in(folder: Path) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Summed over the processes that count in this folder."""
+    """Names, labels and values, summed over the processes that count in this folder."""
     files = [str(path) for path in folder.glob("*.db") if path.stat().st_size]
     for family in multiprocess.MultiProcessCollector.merge(files):  # type: ignore[no-untyped-call]
         for sample in family.samples:

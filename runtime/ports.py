@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 class PortError(RuntimeError):
-    """The message is one line for the terminal."""
+    """The site cannot listen. The message is one line for the terminal."""
 
 
 @contextlib.contextmanager

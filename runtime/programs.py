@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """`command` follows `python -m`."""
+    """How to start a program. `command` follows `python -m`."""
 
     name: str
     command: list[str]
@@ -50,12 +50,12 @@ class Definition(NamedTuple):
 
 
 def place(options: Options) -> Place:
-    """The defaults. The stream's port follows PORT."""
+    """The default ports. The stream's follows PORT."""
     return Place(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
 
 
 def programs(options: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
-    """`together`: on one machine the worker runs beat as its child.
+    """All programs. `together`: on one machine the worker runs beat as its child.
 
     See docs/decisions.md: Programs load the site before they fork.
     See docs/decisions.md: Requests queue in the site, not in granian.

@@ -31,11 +31,11 @@ The role and the database are not made yet. Have a superuser of PostgreSQL run t
 
 
 class SetupError(RuntimeError):
-    """The message is one line for the terminal."""
+    """The site cannot be prepared. The message is one line for the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Missing ones are asked for, or have a default."""
+    """Add the options. Missing ones are asked for, or have a default."""
     parser.add_argument("--domain", help="the site's host name")
     parser.add_argument("--mail", help="FEEDSITE_EMAIL_URL")
     parser.add_argument("--file", type=Path, default=Path("/etc/feedsite.env"), help="the file of variables")
@@ -91,12 +91,12 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def answer(question: str) -> str:
-    """Empty without a terminal."""
+    """The answer at the terminal, or empty without one."""
     return input(question).strip() if sys.stdin.isatty() else ""
 
 
 def database_url(name: str, password: str, place: str) -> str:
-    """A `place` with a slash is a socket's folder."""
+    """The database's address. A `place` with a slash is a socket's folder."""
     if place.startswith("/"):
         return f"postgresql://{name}:{password}@/{name}?host={quote(place)}"
     return f"postgresql://{name}:{password}@{place}/{name}"
@@ -111,7 +111,7 @@ def check(variables: Mapping[str, str]) -> None:
 
 
 def write(path: Path, variables: Mapping[str, str]) -> None:
-    """Readable only by root and the site's user. Raises SetupError."""
+    """Write the file, readable only by root and the site's user. Raises SetupError."""
     lines = "".join(f"{name}={value}\n" for name, value in variables.items() if value)
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w") as file:
@@ -124,7 +124,7 @@ def write(path: Path, variables: Mapping[str, str]) -> None:
 
 
 def role_and_database(name: str, password: str) -> list[str]:
-    """`restore --check` needs CREATEDB."""
+    """Statements for both. `restore --check` needs CREATEDB."""
     quoted = '"' + name.replace('"', '""') + '"'
     return [
         f"CREATE ROLE {quoted} LOGIN CREATEDB PASSWORD '{password}'",
@@ -133,8 +133,8 @@ def role_and_database(name: str, password: str) -> list[str]:
 
 
 def run_statements(statements: Sequence[str], superuser: str | None) -> bool:
-    """By a superuser's address, or as root by the user postgres. False if neither is possible. Raises SetupError if
-    PostgreSQL refuses.
+    """Run them by a superuser's address, or as root by the user postgres. False if neither is possible. Raises
+    SetupError if PostgreSQL refuses.
     """
     if superuser:
         psql, shown = ["psql", "--dbname", superuser], "the superuser"

@@ -38,7 +38,7 @@ PROBES_LATE = 8
 
 
 class Waiting(NamedTuple):
-    """`since` by time.monotonic(). `done` wakes a waiting door."""
+    """A queued request. `since` by time.monotonic(). `done` wakes a waiting door."""
 
     since: float
     protocol: Any

@@ -44,7 +44,7 @@ class Traffic(NamedTuple):
 
     @classmethod
     def of(cls, connection: socket.socket) -> "Traffic":
-        """Raises OSError."""
+        """The current traffic. Raises OSError."""
         info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size)
         under_way, got, brought, unsent = TCP_INFO.unpack(info)
         unread = int.from_bytes(fcntl.ioctl(connection, termios.FIONREAD, bytes(4)), sys.byteorder)

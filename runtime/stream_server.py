@@ -154,7 +154,7 @@ class Server(uvicorn.Server):
     turn: asyncio.Event | None = None
 
     async def main_loop(self) -> None:
-        """uvicorn would check for the end ten times a second, a sixth of the site's CPU time at rest."""
+        """Wait for the end. uvicorn would check ten times a second, a sixth of the site's CPU time at rest."""
         self.loop, self.turn = asyncio.get_running_loop(), asyncio.Event()
         while not await self.on_tick(0):
             with suppress(TimeoutError):
@@ -167,13 +167,13 @@ class Server(uvicorn.Server):
             self.loop.call_soon_threadsafe(self.turn.set)  # a signal alone does not wake the loop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """asyncio would accept a whole backlog at once, and log each failure without file descriptors."""
+        """Listen. asyncio would accept a whole backlog at once, and log each failure without file descriptors."""
         await super().startup(sockets)
         for each in sockets or []:
             each.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """uvicorn would wait for streams before it tells the application."""
+        """Tell the application first. uvicorn would wait for streams before."""
         for each in self.servers:
             each.close()
         await self.lifespan.shutdown()
@@ -196,7 +196,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def room(most: int) -> int:
-    """How many of `most` connections the limit of open files allows. Raises the soft limit."""
+    """Raise the soft limit of open files. Return how many of `most` connections it allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + REFUSED + OWN_FILES
     files = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -231,18 +231,18 @@ NO_ERRORS = ("without completing response", "without completing handshake", "Inv
 
 
 def is_told(record: logging.LogRecord) -> bool:
-    """Clients that read too slowly, send invalid text, or are refused a socket are no errors."""
+    """Whether to log a line. Clients that read too slowly, send invalid text, or are refused a socket are no errors."""
     said = str(record.msg)
     return not any(words in said for words in NO_ERRORS)
 
 
 def end(number: int, frame: object) -> None:
-    """Without waiting for threads, which may wait for PostgreSQL."""
+    """End without waiting for threads, which may wait for PostgreSQL."""
     os._exit(0)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
-    """Exits with 2 on errors."""
+    """Parse the command line. Exits with 2 on errors."""
     parser = argparse.ArgumentParser(prog="runtime.stream_server")
     parser.add_argument("application")
     parser.add_argument("--host", required=True)

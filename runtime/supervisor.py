@@ -53,7 +53,7 @@ class Program(Child):
         self.unfinished_line = b""
 
     def start(self) -> None:
-        """In its own process group. Raises OSError."""
+        """Start in its own process group. Raises OSError."""
         self.process = subprocess.Popen(
             self.command,
             cwd=self.folder,

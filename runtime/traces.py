@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 
 class Tracing:
-    """Raises ImportError if the extra is not installed."""
+    """The process's spans. Raises ImportError if the extra is not installed."""
 
     def __init__(self) -> None:
         from opentelemetry import trace
@@ -59,7 +59,7 @@ class Tracing:
         self.provider: Any = None
 
     def tracer(self) -> "Tracer":
-        """The first call starts the exporter, configured by OTEL_* variables."""
+        """The tracer. The first call starts the exporter, configured by OTEL_* variables."""
         with self.lock:
             if self.provider is None:
                 named = {"service.name": "feedsite", "service.version": VERSION}
@@ -76,7 +76,7 @@ class Tracing:
 
     @contextmanager
     def span(self, name: str, kind: str, context: "Context | None" = None) -> Generator["Span"]:
-        """Records only an error's class: messages contain values of statements."""
+        """A span. It records only an error's class: messages contain values of statements."""
         span = self.tracer().start_span(name, context, self.trace.SpanKind[kind])
         with self.trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
             try:
@@ -91,7 +91,7 @@ _tracing: Tracing | None = None
 
 
 def prepare(*, is_wanted: bool) -> None:
-    """Before the program forks. Without the extra, log how to install it."""
+    """Load what traces need, before the program forks. Without the extra, log how to install it."""
     global _tracing
     if not is_wanted or _tracing is not None:
         return
@@ -130,7 +130,7 @@ def answered(span: "Span", *, method: str, route: str, status: int, source: str 
 
 
 def task(name: str, sent_by: Any) -> AbstractContextManager["Span | None"]:
-    """In the trace of the span in its message, if any."""
+    """A task's span, in the trace of the span in its message, if any."""
     if _tracing is None:
         return OFF
     carrier = {HEADER: sent_by} if isinstance(sent_by, str) else {}

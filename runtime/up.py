@@ -37,7 +37,7 @@ DISK_SECONDS = 60.0
 
 
 class UpError(RuntimeError):
-    """The message is one line for the terminal."""
+    """The site does not start. The message is one line for the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,7 @@ class Up:
         self.is_stopping = False
 
     def run(self, *, demo: bool) -> None:
-        """Until SIGTERM or Ctrl-C. Raises UpError, PortError or ServerError."""
+        """Run the site until SIGTERM or Ctrl-C. Raises UpError, PortError or ServerError."""
         options = self.options
         # Until the supervisor takes over, SIGTERM works like Ctrl-C.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -88,7 +88,7 @@ class Up:
                     self.supervise(Place(options.host, options.port, stream, grpc), process)
 
     def on_signal(self, number: int, frame: object) -> None:
-        """Also remember the signal, because a callback or destructor may swallow the exception."""
+        """Interrupt, and remember the signal, because a callback or destructor may swallow the exception."""
         self.is_stopping = True
         raise KeyboardInterrupt
 
@@ -110,7 +110,7 @@ class Up:
             yield process
 
     def wait_for_tables(self, process: "subprocess.Popen[str]") -> None:
-        """Raises SystemExit if the process failed. It has printed why."""
+        """Wait until programs may start. Raises SystemExit if the process failed. It has printed why."""
         assert process.stdout is not None  # noqa: S101 (for the type checker)
         for line in iter(process.stdout.readline, "\n"):
             if not line:
@@ -118,7 +118,7 @@ class Up:
             self.say(line.rstrip("\n"))
 
     def supervise(self, at: Place, process: "subprocess.Popen[str]") -> None:
-        """Raises UpError if a program does not start."""
+        """Run the programs. Raises UpError if one does not start."""
         self.supervisor.children = supervised(self.options, at)
         self.supervisor.anew = lambda: supervised_of_disk(self.options, at)
         name = own_name(self.options.allowed_hosts)
@@ -134,13 +134,13 @@ class Up:
             raise UpError(str(error)) from error
 
     def tell_of_turns(self, line: str) -> None:
-        """On the terminal, and to the waiting command."""
+        """Report progress on the terminal, and to the waiting command."""
         self.say(line)
         with contextlib.suppress(OSError), turns_file(self.options.servers.home).open("a") as file:
             file.write(f"{line}\n")
 
     def tend_servers(self) -> None:
-        """Print an error, and retry at the next call."""
+        """Tend the embedded servers. Print an error, and retry at the next call."""
         try:
             self.options.servers.tend()
         except (ServerError, OSError) as error:
@@ -185,7 +185,7 @@ def check_room(servers: Servers) -> None:
 
 @contextlib.contextmanager
 def only_one_site(home: Home) -> Iterator[None]:
-    """Raises UpError if another `up` has the data folder."""
+    """Lock the data folder. Raises UpError if another `up` has it."""
     home.make()
     with lock_file(home, "up") as lock:
         if not try_lock(lock, fcntl.LOCK_EX):
@@ -206,13 +206,13 @@ def running_site(home: Home) -> int | None:
 
 
 def turns_file(home: Home) -> Path:
-    """Where the progress of a restart is written."""
+    """The file with the progress of a restart."""
     return home.run / "turns"
 
 
 @contextlib.contextmanager
 def stream_port(options: Options) -> Iterator[int]:
-    """FEEDSITE_STREAM_PORT, or the next free port after the site's. Raises PortError."""
+    """Reserve FEEDSITE_STREAM_PORT, or the next free port after the site's. Raises PortError."""
     if asked := options.stream_port:
         with reserved_port(options.host, asked, "FEEDSITE_STREAM_PORT"):
             yield asked
@@ -230,7 +230,7 @@ def stream_port(options: Options) -> Iterator[int]:
 
 @contextlib.contextmanager
 def grpc_port(options: Options) -> Iterator[int]:
-    """0 without gRPC. Raises PortError."""
+    """Reserve gRPC's port, or yield 0 without gRPC. Raises PortError."""
     if not options.grpc_port:
         yield 0
         return
@@ -275,7 +275,7 @@ def tags_of(options: Options, at: Place) -> dict[str, str]:
 
 
 def answers(host: str, port: int, name: str) -> bool:
-    """Within half a second, with any status."""
+    """Whether the site answers within half a second, with any status."""
     try:
         with socket.create_connection((reachable(host), port), timeout=0.5) as connection:
             connection.sendall(f"GET /healthz HTTP/1.0\r\nHost: {name}\r\n\r\n".encode())
@@ -285,11 +285,11 @@ def answers(host: str, port: int, name: str) -> bool:
 
 
 def own_name(allowed_hosts: Sequence[str]) -> str:
-    """Other names are refused, and logged as errors."""
+    """A name of the site. Others are refused, and logged as errors."""
     name = next(iter(allowed_hosts), "*")
     return "localhost" if name == "*" else name.removeprefix(".")
 
 
 def reachable(host: str) -> str:
-    """Where this machine reaches a server that listens on `host`."""
+    """The address at which this machine reaches a server that listens on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)

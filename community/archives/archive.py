@@ -54,7 +54,7 @@ DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 
 
 class ArchiveError(ValueError):
-    """The message is a key of models.FAILURES."""
+    """The archive cannot be read. The message is a key of models.FAILURES."""
 
 
 class Bounds(NamedTuple):
@@ -66,7 +66,7 @@ class Bounds(NamedTuple):
 
 
 def unpack(source: Path, folder: Path, bounds: Bounds) -> None:
-    """Into an existing folder. Raises ArchiveError, and OSError if the disk is full."""
+    """Unpack into an existing folder. Raises ArchiveError, and OSError if the disk is full."""
     try:
         _unpack(source, folder, _Room(bounds))
     except (ArchiveError, OSError, MemoryError):

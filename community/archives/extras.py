@@ -29,7 +29,7 @@ class _Actor(msgspec.Struct):
 
 
 def bring(row: ArchiveImport, folder: Path) -> None:
-    """At the end of an import. Can be repeated."""
+    """Fill empty parts of the profile, at the end of an import. Can be repeated."""
     user = User.objects.active().filter(pk=row.user_id).first()
     if user is None or not row.takes_profile:
         return

@@ -31,7 +31,7 @@ _LEAP = re.compile(r"(\d\d:\d\d):60(?!\d)")
 
 
 class OutboxError(ValueError):
-    """The message is a key of models.FAILURES."""
+    """The file is no outbox. The message is a key of models.FAILURES."""
 
 
 class Outbox:
@@ -120,7 +120,7 @@ def found(file: IO[bytes], brackets: int = BRACKETS) -> Iterator[tuple[int, int]
 
 
 def moment(text: str) -> datetime | None:
-    """None without a zone. A leap second becomes the next second."""
+    """A timestamp, or None without a zone. A leap second becomes the next second."""
     try:
         written = datetime.fromisoformat(_LEAP.sub(r"\1:59", text.strip()))
         found = written + timedelta(seconds=1) if _LEAP.search(text) else written

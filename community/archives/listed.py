@@ -59,7 +59,7 @@ Entry = str | Line
 
 
 class ListError(ValueError):
-    """The message is a key of models.LIST_FAILURES."""
+    """The file is no such list. The message is a key of models.LIST_FAILURES."""
 
 
 class _Named(msgspec.Struct):
@@ -75,7 +75,7 @@ class Tally:
     notes: list[list[str]] = field(default_factory=list)
 
     def leave_out(self, why: str, name: str = "") -> None:
-        """Note the name unless the reason is expected."""
+        """Count a left-out entry. Note its name unless the reason is expected."""
         self.left_out[why] += 1
         if name and why not in EXPECTED:
             self.notes.append([said(name, ADDRESS_LENGTH), why])
@@ -101,7 +101,7 @@ class Lists:
         self._entries: dict[Listed, list[Entry]] = {}
 
     def entries(self, kind: Listed) -> list[Entry]:
-        """Distinct, in file order. Raises ListError."""
+        """The distinct entries of a list, in file order. Raises ListError."""
         if kind not in self._entries:
             path = self._folder / FILES[kind]
             self._entries[kind] = _entries(path, kind) if path.is_file() else []

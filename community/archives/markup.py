@@ -89,7 +89,7 @@ class _Text:
 
 
 def text_of(said: str) -> str:
-    """Reads the first `LONGEST` characters."""
+    """The text of the first `LONGEST` characters of HTML."""
     text = _CONTROLS.sub("", UNSTORABLE.sub("", _Text().read(said[:LONGEST].replace(_KEPT_SPACE, ""))))
     lines = [line.strip(" ").rstrip(_KEPT_SPACE) for line in text.split("\n")]
     return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT_SPACE, " ")

@@ -82,8 +82,8 @@ class State(models.TextChoices):
 
 
 class Listed(StrEnum):
-    """In import order: a block before the follow that it forbids, a follow before the list that needs it, people before
-    posts.
+    """The lists, in import order: a block before the follow that it forbids, a follow before the list that needs it,
+    people before posts.
     """
 
     BLOCKS = "blocks"
@@ -107,8 +107,8 @@ LISTED = {
 
 
 class Progress(msgspec.Struct, omit_defaults=True):
-    """`requested`: follow requests. `left_out`: counts by reason (keys of `LIST_REASONS`). `failure`: why the list is
-    unreadable (a key of `LIST_FAILURES`).
+    """The progress of a list. `requested`: follow requests. `left_out`: counts by reason (keys of `LIST_REASONS`).
+    `failure`: why it is unreadable (a key of `LIST_FAILURES`).
     """
 
     total: int
@@ -120,7 +120,7 @@ class Progress(msgspec.Struct, omit_defaults=True):
 
     @property
     def failure_words(self) -> str:
-        """In the reader's language."""
+        """The failure in the reader's language."""
         return str(LIST_FAILURES.get(self.failure, ""))
 
     @property
@@ -130,7 +130,7 @@ class Progress(msgspec.Struct, omit_defaults=True):
 
 
 class NamedProgress(NamedTuple):
-    """With the list's name in the reader's language."""
+    """Progress with the list's name in the reader's language."""
 
     words: str
     progress: Progress
@@ -188,7 +188,7 @@ class ArchiveImport(ClaimedRow):
 
     @property
     def failure_words(self) -> str:
-        """In the reader's language."""
+        """The failure in the reader's language."""
         return str(FAILURES.get(self.failure, ""))
 
     @property

@@ -28,7 +28,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 
 
 class LeftOutError(Exception):
-    """`why` is a key of models.REASONS."""
+    """An item is left out. `why` is a key of models.REASONS."""
 
     def __init__(self, why: str, address: str = "") -> None:
         super().__init__(why)
@@ -36,7 +36,7 @@ class LeftOutError(Exception):
 
 
 class Attachment(NamedTuple):
-    """The archive has the file under one of `paths`."""
+    """A picture or video. The archive has its file under one of `paths`."""
 
     paths: tuple[str, ...]
     description: str
@@ -44,8 +44,8 @@ class Attachment(NamedTuple):
 
 
 class Post(NamedTuple):
-    """`origin`, `parent` and `quoted` are digests of addresses: its own, of the post it replies to, of the quoted one,
-    or empty. `lost`: unreadable parts, keys of models.PART_REASONS.
+    """A post for this site. `origin`, `parent` and `quoted` are digests of addresses: its own, of the post it replies
+    to, of the quoted one, or empty. `lost`: unreadable parts, keys of models.PART_REASONS.
     """
 
     origin: str

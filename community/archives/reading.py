@@ -22,7 +22,7 @@ MEMORY_BYTES = 320 << 20
 
 
 def confine(job: dict[str, Any]) -> None:
-    """Beyond the limits: MemoryError, OSError, or a kill by the kernel."""
+    """Limit the process. Beyond: MemoryError, OSError, or a kill by the kernel."""
     bounds = Bounds(*job["bounds"])
     for kind, most in (
         (resource.RLIMIT_AS, MEMORY_BYTES + bounds.json),

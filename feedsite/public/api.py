@@ -24,7 +24,7 @@ class Trends(msgspec.Struct):
 
 
 class Suggestion(msgspec.Struct):
-    """`followed_by`: up to two of the caller's followees who follow them."""
+    """A user to follow. `followed_by`: up to two of the caller's followees who follow them."""
 
     user: UserCard
     followed_by: list[str]

@@ -24,7 +24,7 @@ KNOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """With up to two of the reader's followees who follow them."""
+    """A user to follow, with up to two of the reader's followees who follow them."""
 
     person: User
     followed_by: list[str]
@@ -46,8 +46,8 @@ class Column:
 
 
 def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", query: str = "") -> Column:
-    """`at` is the page: live, people (which proposes people itself), profile (of `name`), search (for `query`), or
-    another. Strangers get no people.
+    """The column for page `at`: live, people (which proposes people itself), profile (of `name`), search (for `query`),
+    or another. Strangers get no people.
     """
     if at == "live":
         return Column(people=_proposed(reader), coming=coming(reader, limit=COMING))

@@ -64,7 +64,7 @@ def extend() -> int:
 
 
 def post_parts() -> list[int]:
-    """Their first ids, newest first."""
+    """The parts' first ids, newest first."""
     found = SitemapPart.objects.order_by("-first_id").values_list("first_id", flat=True)[:MOST_PARTS]
     return list(found) or [0]
 
@@ -76,7 +76,7 @@ def people_parts() -> range:
 
 
 def posts_of(first_id: int) -> Iterator[Entry] | None:
-    """None if no part has this first id."""
+    """The posts of a part, or None if none has this first id."""
     following = (
         SitemapPart.objects.filter(first_id__gt=first_id).order_by("first_id").values_list("first_id", flat=True)
     )

@@ -51,7 +51,7 @@ def front(request: PageRequest) -> HttpResponseBase:
 
 @open_page
 def strangers(request: PageRequest) -> OpenPage:
-    """Popular and new posts, and how to join. htmx loads more."""
+    """The front page: popular and new posts, and how to join. htmx loads more."""
     last_id = position(request)
     page = newest_page(request.user, last_id=last_id)
     cards = Cards(request.user, page.items)
@@ -91,7 +91,7 @@ def atom_feed(request: PageRequest, username: str) -> OpenPage:
 
 @require_safe
 def column(request: PageRequest) -> HttpResponse:
-    """A page of its own without JavaScript."""
+    """The column. A page of its own without JavaScript."""
     at, name, query = (once(request.GET, key) for key in ("at", "name", "q"))
     found = column_of(request.user, at=at, name=name, query=query[:QUERY_LENGTH])
     response = show(request, "public/column.html", {"column": found}, part="public/_column.html")
@@ -102,7 +102,7 @@ def column(request: PageRequest) -> HttpResponse:
 # --- For search engines ----------------------------------------------------------------------------------
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
-    """Where search engines may look, and the sitemap's address."""
+    """What search engines may read, and the sitemap's address."""
     lines = [f"Disallow: {path}" for path in CLOSED]
     lines.append(f"Sitemap: {_site(request)}/sitemap.xml")
     if current().is_for_members:

@@ -12,7 +12,7 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"
 
 
 def configuration() -> Findings:
-    """Wrong values stop the command earlier."""
+    """Check the configuration. Wrong values stop the command earlier."""
     public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
     yield _names()
     yield from _secret_key()

@@ -28,7 +28,7 @@ SECTIONS = {
 
 
 def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Finding]:
-    """`web`, `stream` and `grpc_place` (host:port) are where the processes listen."""
+    """Run all checks. `web`, `stream` and `grpc_place` (host:port) are where the processes listen."""
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration.configuration),
         ("postgresql", postgresql.postgresql),

@@ -10,7 +10,7 @@ WAIT_SECONDS = 2.0
 
 
 class Finding(msgspec.Struct):
-    """`todo` says what to do unless `state` is ok."""
+    """A check's result. `todo` says what to do unless `state` is ok."""
 
     name: str
     state: str
@@ -22,7 +22,7 @@ Findings = Iterator[Finding]
 
 
 def judge(name: str, text: str, *, error: bool = False, warning: bool = False, todo: str = "") -> Finding:
-    """In the worst state that applies. Without `todo` if all is well."""
+    """A finding in the worst state that applies. Without `todo` if all is well."""
     state = ERROR if error else WARNING if warning else OK
     return Finding(name, state, text, todo if state != OK else "")
 

@@ -79,7 +79,7 @@ def grpc_process(place: str) -> Findings:
 
 
 def addresses() -> tuple[str, str, str]:
-    """Where web, stream and gRPC listen under `up`. gRPC's may be empty."""
+    """The addresses of web, stream and gRPC under `up`. gRPC's may be empty."""
     port = settings.PORT
     stream = settings.STREAM_PORT or port + 1
     return (

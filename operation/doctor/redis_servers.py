@@ -76,7 +76,7 @@ def _own_slots(url: str, name: bytes) -> int:
 
 
 def play_store() -> Findings:
-    """Kvrocks, or a Redis with persistence."""
+    """Check the played filters' server: Kvrocks, or a Redis with persistence."""
     with client_of(settings.PLAYED_STORE_URL, WAIT_SECONDS) as client:
         info: dict[str, Any] = client.info()
     if "kvrocks_version" in info:

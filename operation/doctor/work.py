@@ -52,7 +52,7 @@ def ages() -> dict[str, float]:
 
 
 def beat(now: datetime) -> Findings:
-    """A worker records the time every 20 seconds, when beat asks."""
+    """Check beat: a worker records the time every 20 seconds, when beat asks."""
     last = last_observed()
     late = last is None or last < now - YOUNG
     text = f"was last at work at {last:%Y-%m-%d %H:%M} UTC" if last else "was not at work within a day"

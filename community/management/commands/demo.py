@@ -28,7 +28,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError if there are users. The logins go into the data folder."""
+        """Make the demo, and store its logins in the data folder. Raises CommandError if there are users."""
         if not demo.SMALLEST <= options["users"] <= demo.LARGEST:
             raise CommandError(f"--users takes {demo.SMALLEST} to {demo.LARGEST}.")
         path = Path(settings.DATA_DIR) / FILE
@@ -52,7 +52,7 @@ class Command(BaseCommand):
 
 
 def keep(path: Path, logins: tuple[demo.Login, ...]) -> None:
-    """Readable only by the owner."""
+    """Write the logins, readable only by the owner."""
     draft = path.with_name(f"{path.name}.new")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -40,7 +40,7 @@ class Command(BaseCommand):
         parser.add_argument("--report", type=Path, help="Write every line that cannot be loaded to this CSV file.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError if a line is wrong, and loads nothing."""
+        """Load the folder. Raises CommandError if a line is wrong, and loads nothing."""
         begin = time.monotonic()
         if options["password"] == "":
             raise CommandError("The password is empty.")
@@ -60,7 +60,7 @@ class Command(BaseCommand):
         self.suggest(record.pk, options["password"])
 
     def load(self, options: dict[str, Any]) -> Loaded:
-        """Raises CommandError for every failure."""
+        """Load the data set. Raises CommandError for every failure."""
         naming = Naming(options["names"] == "map", options["names_file"])
         try:
             with reporting(options["report"]) as report:

@@ -75,7 +75,7 @@ class Command(BaseCommand):
             raise CommandError("There is an administrator already; `manage.py account promote NAME` makes another.")
 
     def make(self, name: str, email: str) -> None:
-        """Nobody can log in before the password is set."""
+        """Create an account. Nobody can log in before its password is set."""
         try:
             with transaction.atomic():
                 user = sign_up(username=name, password=secrets.token_urlsafe(32))
@@ -108,13 +108,13 @@ class Command(BaseCommand):
         self.done(user, had, "took all powers", "is a member like others", "had no power")
 
     def reset_link(self, user: User, **options: Any) -> None:
-        """For an owner without a proven address."""
+        """Print a link for an owner without a proven address."""
         self.must_be_active(user)
         self.log(user, "printed a link that sets a password")
         self.stdout.write(f"Within 4 hours, this page sets another password of {user.username}: {recovery.link(user)}")
 
     def remove_factors(self, user: User, **options: Any) -> None:
-        """For an owner who lost them."""
+        """Remove the factors of an owner who lost them."""
         is_done = second_factors.forget(user=user)
         self.done(user, is_done, "removed second factors", "logs in by the password alone", "had no second factor")
 
@@ -151,7 +151,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{name or user.username} {now if is_done else before}.")
 
     def log(self, user: User, text: str) -> None:
-        """To the account's history in the admin."""
+        """Write to the account's history in the admin."""
         LogEntry.objects.log_actions(user.pk, [user], CHANGE, f"{BY_COMMAND}: {text}.")
 
     def reason(self, why: str) -> str:
@@ -159,6 +159,6 @@ class Command(BaseCommand):
         return f"{BY_COMMAND}: {why}" if why else f"{BY_COMMAND}."
 
     def must_be_active(self, user: User) -> None:
-        """Raises CommandError."""
+        """Raise CommandError for an inactive account."""
         if not user.is_active:
             raise CommandError(f"{user.username} is deactivated, banned or deleted.")

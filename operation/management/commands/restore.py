@@ -37,7 +37,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, file: str, check: bool, **options: Any) -> None:
-        """Raises CommandError if the site runs, or on failure."""
+        """Restore or try a backup. Raises CommandError if the site runs, or on failure."""
         try:
             with contextlib.ExitStack() as stack:
                 path = Path(file)

@@ -35,7 +35,7 @@ OTHERWISE = (
 
 
 class Step(NamedTuple):
-    """`does` describes it. `remedy` helps if it fails."""
+    """A step. `does` describes it. `remedy` helps if it fails."""
 
     name: str
     does: str
@@ -44,7 +44,9 @@ class Step(NamedTuple):
 
 
 class Command(BaseCommand):
-    """Each step can be repeated. Fails if programs keep running that only another supervisor can restart."""
+    """Upgrades by steps that can be repeated. Fails if programs keep running that only another supervisor can
+    restart.
+    """
 
     help = "Take the site over to the version that is on the disk, while it serves."
     requires_system_checks: list[str] = []  # the first step
@@ -63,7 +65,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError with a remedy at the first failure."""
+        """Run the steps. Raises CommandError with a remedy at the first failure."""
         for step in self.steps(options):
             self.stdout.write(self.style.MIGRATE_HEADING(f"{step.name}: {step.does}"))
             try:
@@ -93,7 +95,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{said} {OTHERWISE}")
 
     def steps(self, options: dict[str, Any]) -> list[Step]:
-        """Foreseeable problems fail first."""
+        """The steps. Foreseeable problems fail first."""
         name = f"before-{VERSION}-{timezone.now():%Y%m%dT%H%M%S}.backup"
         file: Path = options["backup"] or settings.DATA_DIR / "backups" / name
 
@@ -145,7 +147,7 @@ class Command(BaseCommand):
         ]
 
     def check_all(self, file: Path | None) -> None:
-        """Raises CommandError, SystemCheckError, UpgradeError or StoreError."""
+        """Check everything beforehand. Raises CommandError, SystemCheckError, UpgradeError or StoreError."""
         check_postgresql()
         refuse_older(connection)
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":

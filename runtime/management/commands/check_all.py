@@ -106,7 +106,7 @@ MARKS = {"fast": "not slow and not long", "usual": "not long", "all": ""}
 
 
 def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
-    """In order. They may leave files in `folder`."""
+    """All checks in order. They may leave files in `folder`."""
     scripts = Path(sys.executable).parent
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]
@@ -142,7 +142,7 @@ COMPILING = {"PYTHONDONTWRITEBYTECODE"}
 
 
 def clean_environ(folder: Path) -> dict[str, str]:
-    """Without this site's settings."""
+    """The environment without this site's settings."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -12,6 +12,6 @@ class Command(FlushCommand):
     """Django's `flush` deletes every row of the database."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError if there are members."""
+        """Flush. Raises CommandError if there are members."""
         refuse_with_members(connections[options["database"]], "flush")
         super().handle(*args, **options)

@@ -46,7 +46,7 @@ class Command(MigrateCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Restores the connection's `lock_timeout` for callers that continue."""
+        """Migrate. Restores the connection's `lock_timeout` for callers that continue."""
         connection = connections[options["database"]]
         self._connect(connection, time.monotonic() + options["wait"])
         refuse_older(connection)

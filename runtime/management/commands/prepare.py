@@ -60,7 +60,7 @@ class Command(BaseCommand):
         call_command("account", "first-admin", "--if-wanted", stdout=self.stdout)
 
     def tell(self, line: str) -> None:
-        """For `up`, which waits for it."""
+        """Write a line for `up`, which waits for it."""
         self.stdout.write(line)
         self.stdout.flush()
 
@@ -75,7 +75,7 @@ class Command(BaseCommand):
 
 
 def of_files() -> str:
-    """Changes with the settings and any file of any app."""
+    """A hash that changes with the settings and any file of any app."""
     folders = {str(settings.BASE_DIR / "feedsite"), *(config.path for config in apps.get_app_configs())}
     return digest(
         f"{path} {found.st_size} {found.st_mtime_ns}" for folder in sorted(folders) for path, found in files_in(folder)
@@ -93,7 +93,7 @@ def files_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def of_results() -> str:
-    """Changes with applied migrations, their times, and static files."""
+    """A hash that changes with applied migrations, their times, and static files."""
     applied = MigrationRecorder(connection).applied_migrations()
     manifest = Path(settings.STATIC_ROOT) / "staticfiles.json"
     return digest(

@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("name", choices=NAMES, nargs="?", help="without it, those of `up` are told as JSON")
 
     def handle(self, *args: Any, name: str | None, **options: Any) -> None:
-        """Without a name, print the programs of `up` as JSON."""
+        """Become the program. Without a name, print the programs of `up` as JSON."""
         family = settings.OPTIONS
         if name is None:
             self.stdout.write(json.dumps(list(programs(family, place(family), together=True))))

@@ -19,5 +19,5 @@ class Command(BaseCommand):
         setup.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError: this process already has settings."""
+        """Raise CommandError: this process already has settings."""
         raise CommandError("Run it by manage.py.")
