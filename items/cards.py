@@ -25,7 +25,7 @@ from items.links import is_link
 from items.pictures import figures, ground
 from items.query import Query
 from items.quotes import quoters
-from items.reading import Moment, domain, is_long, linked, moment, short_link, version
+from items.reading import Moment, domain, is_long, left, linked, moment, short_link, version
 from items.text import mentions
 from items.threads import Branch
 from items.versions import Version
@@ -132,8 +132,11 @@ class PollCard:
     is_multiple: bool
     may_vote: bool
     shows_votes: bool
-    facts: str
-    """How many voted, and when voting ends or ended."""
+    voters: str
+    """How many voted."""
+    end: str
+    """How long voting goes on, or that it ended."""
+    closes_at: Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +411,6 @@ def _poll(item: ItemBody, poll: Poll, *, may_vote: bool) -> PollCard:
         Answer(place, option.text, round(100 * count / (poll.voters or 1)), _votes(count), place in chosen)
         for place, (option, count) in enumerate(zip(poll.options, votes, strict=True))
     ]
-    end = _("ended %(when)s") if poll.closed else _("ends %(when)s")
     return PollCard(
         item_id=item.id,
         address=item_address(item.id),
@@ -416,7 +418,9 @@ def _poll(item: ItemBody, poll: Poll, *, may_vote: bool) -> PollCard:
         is_multiple=poll.multiple,
         may_vote=may_vote and not poll.closed and poll.voted is None,
         shows_votes=poll.options[0].votes is not None,
-        facts=f"{_voters(poll.voters)} · {end % {'when': moment(poll.closes_at).full}}",
+        voters=_voters(poll.voters),
+        end=_("ended") if poll.closed else _("%(time)s left") % {"time": left(poll.closes_at)},
+        closes_at=moment(poll.closes_at),
     )
 
 

@@ -26,6 +26,7 @@ from items.models import PHRASE_LENGTH, FilterAction, Item, ItemType, Visibility
 from items.signals import writing_began
 from items.text import (
     ARTICLE_LENGTH,
+    FEWEST_OPTIONS,
     MOST_OPTIONS,
     OPTION_LENGTH,
     TEXT_LENGTH,
@@ -90,12 +91,11 @@ def sensitive_field() -> forms.BooleanField:
 
 def poll_option(place: int) -> forms.CharField:
     """One answer of a poll."""
-    return forms.CharField(
-        label=format_lazy(_("Answer {number}"), number=place),
-        max_length=OPTION_LENGTH,
-        required=False,
-        widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"}),
+    label = format_lazy(
+        _("Answer {number}") if place <= FEWEST_OPTIONS else _("Answer {number} (optional)"), number=place
     )
+    attrs = {"autocomplete": "off", "dir": "auto", "placeholder": label, "aria-label": label}
+    return forms.CharField(label=label, max_length=OPTION_LENGTH, required=False, widget=forms.TextInput(attrs=attrs))
 
 
 POLL_LASTS = [

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import get_language
+from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 from accounts.people import profile_address
@@ -67,6 +67,17 @@ def ago(moment: datetime) -> str:
         return hours % {"count": seconds // 3600}
     this_year = timezone.localtime(moment).year == timezone.localtime().year
     return written(moment, "MONTH_DAY_FORMAT" if this_year else "SHORT_DATE_FORMAT")
+
+
+def left(moment: datetime) -> str:
+    """How long until a time: minutes, hours or days."""
+    _now, minutes, hours = _ages(get_language())
+    seconds = (moment - timezone.now()).total_seconds()
+    if seconds < 3600:
+        return minutes % {"count": max(1, seconds // 60)}
+    if seconds < 86_400:
+        return hours % {"count": seconds // 3600}
+    return ngettext("%(count)d day", "%(count)d days", int(seconds // 86_400)) % {"count": seconds // 86_400}
 
 
 def version(moment: datetime) -> int:
