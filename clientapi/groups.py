@@ -1,8 +1,8 @@
 """Grouped notifications, for version 2 of Mastodon's API.
 
-Likes and reposts of one status, and follows, form a group per day (UTC). Any other notification is its own group. If
-the next page has older parts of a group, they have the same key, and apps join them. Counts and newest people cover the
-whole day, but at most `NEAR` acts beyond each end of the page.
+Likes and reposts of one status, and follows, form a group per day (UTC). Any other notification is its own group. The
+next page may have older parts under the same key; apps join them. Counts and newest people cover the whole day, but at
+most `NEAR` acts beyond each end of the page.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Pages by max_id, since_id and min_id, with a Link header.
 
 `max_id` goes down, exclusive, like the site's `last_id`. `since_id` cuts this page off. `min_id` goes up: the entries
-directly above it. In the Link `next` is first, because some clients read no further. It is there whenever something may
-follow, also after a short or empty page, because the work for a page is bounded.
+directly above it. In the Link `next` is first, because some clients read no further. Even a short or empty page has it
+if something may follow, because the work for a page is bounded.
 """
 
 from dataclasses import dataclass

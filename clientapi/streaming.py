@@ -1,8 +1,7 @@
 """Events for Mastodon's clients, as server-sent events or WebSocket messages.
 
-A batch finds its hearers (stream.news for homes, stream.watching for the rest), reads each item once, and asks once for
-the hearers' marks, blocks and filters. Hearers with equal statuses get the same bytes. The protocol cannot say that
-events may be missing, so connections end then, and clients ask when they return.
+A batch finds its hearers by stream.news for homes, and stream.watching for the rest. The protocol cannot say that
+events may be missing: connections end then, and clients ask when they return.
 See docs/decisions.md: Apps hear the same bytes.
 """
 

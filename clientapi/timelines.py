@@ -1,8 +1,8 @@
 """Pages of items by Mastodon's cursors.
 
 Down, `max_id` is the site's `last_id`. Up, `min_id` asks for the items directly above an id, exactly as the way down
-shows them. Home first finds how far up a page reaches (timeline.pull.around), without folded reposts, and then
-`home_page` reads it. The search is bounded: the page may be short, and the next one continues above it.
+shows them. Home first finds how far up a page reaches, without folded reposts (timeline.pull.around); then `home_page`
+reads it. The search is bounded: the page may be short, and the next one continues above it.
 """
 
 from collections.abc import Callable

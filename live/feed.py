@@ -1,11 +1,8 @@
 """The feed of live sessions: live (newest start first), upcoming (soonest first), replays (newest end first).
 
-The first page freezes live and upcoming sessions in a snapshot (live/snapshot.py), and the position below which replays
-belong to the walk. Sessions are verified when shown: invisible ones are dropped, and the page is filled up.
-
-A page takes two SQL queries (context; verify and hydrate), a third if Redis lacks something, and one or two round trips
-to Redis. The context has each host's current version. If a lineup is missing or outdated, its sessions come from SQL.
-Pending deliveries are read before windows, so a committed replay is in one of them.
+Sessions are verified when shown: invisible ones are dropped, and the page is filled up. A page takes two SQL queries
+(context; verify and hydrate), a third if Redis lacks something, and one or two round trips to Redis. Pending deliveries
+are read before windows, so a committed replay is in one of them.
 
 Nothing is lost or repeated between snapshot and replays. An end committed before the freeze has a position below
 `frozen`, one that began later a position above. If it was in progress, the snapshot has the session as live, and the

@@ -11,10 +11,9 @@ Members of the ZSET:
 A version is an id (storage.ids), above 2^50 since 2009; times in ms stay below 2^42 until 2109. So the version has the
 lowest score. From the top, the order is the feed's. (Redis breaks ties by text; readers sort by id.)
 
-One script writes the whole lineup, unless the stored one has the same generation and is not older. So late, repeated or
-unordered writes are harmless, and a lost lineup is rebuilt the same way. Readers compare version and generation with
-PostgreSQL (models.Host and the policy), ignore others, and send `live.apply`. So no reader notices if Redis is flushed,
-restored or behind, or if PostgreSQL fails over to a standby that assigns a lost version again.
+Late, repeated or unordered writes are harmless. Readers compare version and generation with PostgreSQL (models.Host and
+the policy), ignore others, and send `live.apply`. So no reader notices if Redis is flushed, restored or behind, or if
+PostgreSQL fails over to a standby that assigns a lost version again.
 See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 

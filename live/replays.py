@@ -4,7 +4,8 @@ A reader's inbox of replays is a window (storage/window.py) of positions (ids fr
 table is the queue of record (storage.deliveries).
 
 A big-V's replay is not pushed. The session stores that at its end (`pulled`), so a replay is always either in windows
-or pulled, whatever its host becomes. Changing all followers' epochs at each demotion would cost a write each.
+or pulled, whatever its host becomes. The alternative, new epochs for all followers at each demotion, would cost a write
+each.
 """
 
 from functools import partial

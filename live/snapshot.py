@@ -1,13 +1,13 @@
 """Snapshots: the frozen order of live and upcoming sessions of a walk.
 
 `session_id` names a walk: frozen position, time, digest of the order, and an HMAC over these and the reader. So a
-forged or malformed one is detected, and a valid one without a snapshot has expired.
+forged one is detected, and a valid one without a snapshot has expired.
 
 Snapshots are named by digest, so walks of equal order share one. A reader has at most `LIVE_SNAPSHOTS_CAP`: a new one
 replaces the least recently used, whose walks expire. So an account's memory does not grow with its requests.
 
 In Redis a snapshot is a LIST: `h` and the number of live entries, then ids in frozen order, negative if upcoming (11
-bytes each), written by one script. Without Redis it is a row in PostgreSQL (models.KeptSnapshot), so walks work anyway.
+bytes each). Without Redis it is a row (models.KeptSnapshot).
 See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 

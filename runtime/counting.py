@@ -1,7 +1,7 @@
 """Files where this machine's processes count (runtime.metrics), in the client library's multiprocess mode.
 
-The library names a file by a number and keeps it after its process has ended. Here the number is a slot instead of a
-pid, and the next process reuses it. So there are never more files than processes at once, and containers never clash.
+The library names files by pid and keeps them. Here the number is a slot that the next process reuses, so there are
+never more files than processes at once, and containers never clash.
 See docs/decisions.md: Own code in place of a library.
 """
 

@@ -1,13 +1,11 @@
 """Private PostgreSQL and Valkey servers of a data folder, for sites without servers of their own.
 
-Four servers listen on unix sockets: `postgres`, `feeds` (windows and other hints, evictable), `plays` (not merged yet)
-and `broker` (Celery's queue, rate counters). One that the environment names (FEEDSITE_DATABASE_URL, ...) is not
-embedded.
+Four servers listen on unix sockets: `postgres`, `feeds`, `plays` and `broker`. One that the environment names
+(FEEDSITE_DATABASE_URL, ...) is not embedded.
 
 A process that needs them holds a lease: a shared flock on `run/lease.lock`. The keeper (`python -m runtime.keeper`)
-runs them. The last process to return its lease stops the keeper. If that process was killed, the keeper sees the free
-lease and ends. If the keeper is killed, the kernel stops its servers, and the next keeper replaces any left. So locks
-are the only state.
+runs them, and ends when no lease is left. If it is killed, the kernel stops its servers, and the next keeper replaces
+any left. So locks are the only state.
 
 settings.py and the supervisor import this module: standard library only. PostgreSQL cannot read data of another major
 version: back up with the old version, restore into a new folder.

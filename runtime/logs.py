@@ -1,7 +1,7 @@
 """Log lines as text or JSON, with the id of their request.
 
-The id comes from the request's header if valid, else it is new. The answer's header has it, and every log line of the
-request and of its tasks. Queries, headers and bodies are never logged.
+A valid id comes from the request's header, else it is new. The answer's header has it, and log lines of its tasks.
+Queries, headers and bodies are never logged.
 See docs/decisions.md: Own code in place of a library.
 """
 

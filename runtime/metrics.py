@@ -3,9 +3,9 @@
 A metric is one line below, used like `discover_excluded.labels("seen").inc()`. Names end in their unit. Labels need few
 values, because each is kept forever.
 
-If PROMETHEUS_MULTIPROC_DIR is set (`up` does, and empties it), each process counts in its own files there, and
-`/metrics` of any process adds them up. Otherwise a process counts in memory. Requests only have a histogram, because
-each observation writes to a file.
+If PROMETHEUS_MULTIPROC_DIR is set (by `up`, which empties it), each process counts in files there, and `/metrics` of
+any process adds them up. Otherwise in memory. Requests only have a histogram, because each observation writes to a
+file.
 """
 
 import ipaddress

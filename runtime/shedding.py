@@ -1,15 +1,14 @@
 """Queues requests for the threads of web. Requests that wait too long are shed: answered 503.
 
-granian would let them wait without limit: at twice a machine's capacity, up to a thousand requests wait for many
-seconds, and are answered after their clients have left. So granian's threads are only doors: a door notes the time,
-queues the request and returns. This module's threads answer. A request that waited for more than `seconds` is refused
-untouched. Doors refuse late requests too, because all threads may be waiting for a frozen server.
+granian's threads are doors: a door notes the time, queues the request and returns. This module's threads answer. A
+request that waited for more than `seconds` is refused untouched, also by doors, because all threads may wait for a
+frozen server.
 
-granian drops a body when its call returns, so the door of a request with a body stays until the answer. At most `HELD`
-doors stay: the request that would take the last door is refused at once.
+granian drops a body when its call returns, so the door of a request with a body stays until the answer. The request
+that would take the last of `DOORS` doors is refused at once.
 
-Health checks (`web.health`) are not shed, because a busy process is not dead. But only `PROBES_LATE` late ones stay,
-because strangers can send them too.
+Health checks (`web.health`) are not shed, because a busy process is not dead. But strangers can send them too, so only
+`PROBES_LATE` late ones stay.
 See docs/decisions.md: Requests queue in the site, not in granian.
 See docs/decisions.md: Own code in place of a library.
 """

@@ -1,9 +1,8 @@
 """Closes connections of web whose request bodies do not arrive.
 
-granian has no timeout for bodies, and nothing interrupts a waiting read except closing its connection. granian does not
-tell which one a request uses, but the kernel counts bytes per connection. When a read takes longer than `SECONDS`, this
-closes connections on which the client sent fewer than `ENOUGH` bytes meanwhile and got nothing. Idle ones may be among
-them, which clients reopen, and one whose answer takes as long.
+granian does not tell which connection a request uses, but the kernel counts bytes per connection. When a read takes
+longer than `SECONDS`, this closes connections on which the client sent fewer than `ENOUGH` bytes meanwhile and got
+nothing. Idle ones may be among them, which clients reopen, and one whose answer takes as long.
 
 Linux only. Elsewhere, and on a Unix socket, the proxy limits its clients (deploy/).
 See docs/decisions.md: Requests queue in the site, not in granian.

@@ -1,7 +1,6 @@
 """`python -m runtime.stream_server --host H --port P --most N feedsite.asgi:application`: uvicorn for open connections.
 
-Per connection uvicorn needs a third of granian's memory, per WebSocket a seventh. This module adds limits for the
-public internet: on requests, their time, messages and connections. When it stops, the application first ends its
+Adds limits on requests, their time, messages and connections. When it stops, the application first ends its
 connections. Another instance may share the port (`SO_REUSEPORT`).
 See docs/decisions.md: uvicorn serves open connections.
 See docs/decisions.md: Own code in place of a library.

@@ -1,9 +1,9 @@
 """Starts, restarts and stops processes: programs (under `up`) and embedded servers (in runtime/keeper.py).
 
-It imports neither Django nor a library: it mostly waits, and imports stay in memory.
+Standard library only, because it mostly waits, and imports stay in memory.
 
 In an upgrade, a listening program gets a successor on the same port (SO_REUSEPORT), and stops when that one listens. So
-no connection is refused, and a version that does not start leaves the old one running. Both need memory meanwhile.
+no connection is refused, and a version that does not start leaves the old one running.
 See docs/decisions.md: Own code in place of a library.
 """
 

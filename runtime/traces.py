@@ -1,12 +1,8 @@
 """OpenTelemetry traces of requests and tasks. Off by default (`FEEDSITE_TRACES`), and an extra.
 
-A request is a trace, and so is a task that no request sent. Calls to servers and workers are spans. Spans name routes,
-tasks, verbs and tables, but no text, name, address, key or token, so a collector may be elsewhere
+Spans name routes, tasks, verbs and tables, but no text, name, address, key or token, so a collector may be elsewhere
 (`tests/runtime/test_traces.py`). A caller's trace context is ignored: strangers could choose what is sampled, and write
-into traces.
-
-Modules are loaded before a fork. The exporter's thread starts with a process's first span. When off, a span costs one
-call.
+into traces. The exporter's thread starts with a process's first span, after the fork. When off, a span costs one call.
 See docs/decisions.md: Own code in place of a library.
 """
 

@@ -1,8 +1,8 @@
 """Imports archives. Rows of `ArchiveImport` are the queue of record.
 
-A worker unpacks the archive, then imports posts in parts, oldest first. Each part is one transaction with the progress,
-so a killed worker has done it completely or not at all. Media are uploaded before, with idempotency keys. Lists
-(listed.py) and profile follow. A lock on the folder, which the kernel releases, keeps other workers away.
+A worker unpacks the archive, then imports posts in parts, oldest first. Media are uploaded before their part, with
+idempotency keys. Lists (listed.py) and profile follow. A lock on the folder, which the kernel releases, keeps other
+workers away.
 See docs/decisions.md: Imports are rows with a cursor.
 """
 
