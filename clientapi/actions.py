@@ -18,7 +18,7 @@ NAME_LENGTH = 100
 ADDRESSES = 10
 ADDRESS_LENGTH = 2_000
 OUT_OF_BAND = "urn:ietf:wg:oauth:2.0:oob"
-"""The redirect address of an app whose user copies the code by hand."""
+"""The redirect address of apps that let their users copy the code by hand."""
 FORGOTTEN = 500
 """Apps, tokens or codes deleted per call."""
 UNUSED = timedelta(days=2)

@@ -21,7 +21,7 @@ STARTED_CAP = 99
 LOOKED_AT = 100
 """Live or upcoming sessions searched for visible ones."""
 PROPOSED_OF = 2_000
-"""Most followed users searched for hosts to propose. So many new accounts with sessions cannot crowd out others."""
+"""Most followed users searched for hosts to propose. So new accounts with sessions cannot crowd out others."""
 
 # In the feed's order: live (newest start first), then upcoming (soonest first).
 SCHEDULED = f"""
@@ -114,7 +114,7 @@ def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
 
 @cache
 def _to_follow() -> str:
-    # OFFSET 0 forces a probe per user, in the order of the index user_most_followed, only as far as needed.
+    # OFFSET 0 forces a probe per user, in the order of the index user_most_followed, only until the page is full.
     return f"""
         SELECT {user_columns("u")} FROM (
             SELECT * FROM accounts_user WHERE is_active ORDER BY follower_count DESC, id LIMIT %(of)s

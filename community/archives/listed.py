@@ -59,7 +59,7 @@ Entry = str | Line
 
 
 class ListError(ValueError):
-    """The file is no such list. The message is a key of models.LIST_FAILURES."""
+    """The file is not a valid list. The message is a key of models.LIST_FAILURES."""
 
 
 class _Named(msgspec.Struct):
