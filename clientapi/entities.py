@@ -338,14 +338,14 @@ class ShallowQuote(msgspec.Struct):
 
 
 class PollOption(msgspec.Struct):
-    """An answer of a poll; its votes are null while the caller may not know them."""
+    """An answer of a poll. `votes_count` is null if the caller may not know it."""
 
     title: str
     votes_count: int | None
 
 
 class Poll(msgspec.Struct):
-    """The poll of a status, under the status's id."""
+    """A poll. Its id is the status's."""
 
     id: str
     expires_at: str
@@ -360,7 +360,7 @@ class Poll(msgspec.Struct):
 
     @classmethod
     def of(cls, item: ItemBody, *, is_signed_in: bool) -> "Poll | None":
-        """The poll of this item. How the caller voted is told to users alone; a sender counts as one who voted."""
+        """The item's poll, or None. Only users get `voted` and `own_votes`. The sender counts as having voted."""
         poll = item.poll
         if poll is None:
             return None

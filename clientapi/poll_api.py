@@ -1,4 +1,4 @@
-"""Polls for clients. A poll has the id of its status."""
+"""Polls over HTTP. A poll has the id of its status."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from web.rest import FeedResponse
 
 
 def written(params: Params) -> dict[str, Any] | None:
-    """The poll that a new status asks for; None without one. Raises InvalidError."""
+    """The poll of a new status, or None. Raises InvalidError."""
     if params.is_blank("poll"):
         return None
     poll = params.part("poll")
@@ -31,7 +31,7 @@ def written(params: Params) -> dict[str, Any] | None:
 
 
 def rewritten(params: Params, before: dict[str, Any]) -> dict[str, Any]:
-    """The poll after an edit. Apps send it with every edit: it stays unless its answers change."""
+    """The poll after an edit. Apps send it with every edit, so it stays unless its answers change."""
     poll = written(params)
     if poll is None or (poll["options"], poll["multiple"]) == (before["options"], before["multiple"]):
         return before
@@ -46,18 +46,18 @@ def _shown(item: ItemBody, request: Request) -> HttpResponse:
 
 
 class PollView(OpenView):
-    """One poll, over HTTP."""
+    """A poll."""
 
     def get(self, request: Request, poll_id: str) -> HttpResponse:
-        """The poll of a status that the caller may see."""
+        """Return the poll of a visible status."""
         return _shown(body_or_404(poll_id, reader_of(request)), request)
 
 
 class VotesView(ClientView):
-    """The caller's vote in a poll, over HTTP."""
+    """The caller's vote."""
 
     def post(self, request: Request, poll_id: str) -> HttpResponse:
-        """Vote, once. The poll with the numbers."""
+        """Vote once. Return the poll with its numbers."""
         user, params = caller_of(request), Params(request)
         item = item_or_404(poll_id, user)
         try:

@@ -60,7 +60,7 @@ PROXY = HTTPS if env.proxy is None else env.proxy
 # Links in letters begin with it. No request can change it.
 SITE_URL = env.url.rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.port)
 
-# Only tests set it: web.outbound may then ask servers of this machine, on any port.
+# Only for tests: web.outbound may call servers on this machine, on any port.
 OUTBOUND_TO_LOOPBACK = False
 
 # The address where `up` listens, and its processes.

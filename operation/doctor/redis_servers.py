@@ -66,12 +66,12 @@ def feeds_cluster() -> Findings:
 
 
 def _own_slots(url: str, name: bytes) -> int:
-    """How many slots a primary serves. It decides this itself: others may believe that it has a slot it has lost."""
+    """Slots that a primary serves. Ask it itself, because others may not know that it has lost some."""
     with client_of(url, WAIT_SECONDS) as client:
         try:
             slots = client.execute_command("CLUSTER SLOTS")
         except (redis.ConnectionError, redis.TimeoutError):
-            return 0  # `redis_server` tells that it does not answer
+            return 0  # `redis_server` reports it
     return sum(last + 1 - first for first, last, primary, *_ in slots if primary[2] == name)
 
 
