@@ -54,7 +54,7 @@ LATE = timedelta(seconds=5)
 """A notification older than its event by more than this is not new."""
 UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 KNOWN = 20_000
-"""Readers whose newest sent notification a process remembers."""
+"""For this number of readers, a process remembers the newest sent notification."""
 HEARTBEAT = b":thump\n"
 SOCKET_HEARTBEAT = b'{"stream":[],"event":"heartbeat","payload":"{}"}'
 """The server sends no pings of its own. Apps may fail on an empty message, on one without a list of streams, and on a

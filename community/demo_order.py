@@ -43,7 +43,7 @@ def _pin(user: User, posts: Sequence[Item]) -> None:
 
 
 def _list(owner: User, users: Sequence[User], follows: Sequence[Follow]) -> None:
-    """Without big-Vs, whose posts would fill it."""
+    """Without big-Vs: their posts would fill it."""
     followed = {follow.followee_id for follow in follows if follow.follower_id == owner.pk}
     made = lists.create(owner=owner, title=LISTS[owner.username])
     for user in [user for user in users if user.pk in followed and not user.is_big_v][:MEMBERS]:

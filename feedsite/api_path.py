@@ -34,7 +34,7 @@ class ApiMiddleware:
 
 
 def is_api_alone(request: HttpRequest) -> bool:
-    """Whether an API request has no session, and no reader whose session may have ended."""
+    """Whether an API request has no session, and no reader with a session that may have ended."""
     return (
         request.path_info.startswith(API)
         and settings.SESSION_COOKIE_NAME not in request.COOKIES

@@ -83,7 +83,7 @@ class Measured:
     def with_files(
         self, environ: dict[str, Any], start_response: Callable[..., Any], size: int, allowed: int
     ) -> Iterable[bytes]:
-        """Answer a request whose body goes to disk."""
+        """Answer a request with a body that goes to disk."""
         try:
             is_stranger = not self.is_known(*(environ.get(name, "") for name in CREDENTIALS))
         except OUTAGES:

@@ -134,7 +134,7 @@ def started_since(reader: User, since: datetime, *, known: list[int]) -> tuple[i
 
 
 def changed_among(shown: Mapping[int, int], reader: User | AnonymousUser) -> dict[int, int]:
-    """Sessions whose version is not the shown one, with the current version, or 0 if not visible."""
+    """Sessions with another version than the shown one, with the current version, or 0 if not visible."""
     if not shown:
         return {}
     now = dict(fetch(VERSIONS, {"ids": id_array(shown), "reader": reader.pk or 0}))

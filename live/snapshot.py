@@ -4,7 +4,7 @@
 forged one is detected, and a valid one without a snapshot has expired.
 
 Snapshots are named by digest, so walks of equal order share one. A reader has at most `LIVE_SNAPSHOTS_CAP`: a new one
-replaces the least recently used, whose walks expire. So an account's memory does not grow with its requests.
+replaces the least recently used, and its walks expire. So an account's memory does not grow with its requests.
 
 In Redis a snapshot is a LIST: `h` and the number of live entries, then ids in frozen order, negative if upcoming (11
 bytes each). Without Redis it is a row (models.KeptSnapshot).

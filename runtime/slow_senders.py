@@ -1,4 +1,4 @@
-"""Closes connections of web whose request bodies do not arrive.
+"""Closes connections of web if their request bodies do not arrive.
 
 granian does not tell which connection a request uses, but the kernel counts bytes per connection. When a read takes
 longer than `SECONDS`, this closes connections on which the client sent fewer than `ENOUGH` bytes meanwhile and got

@@ -53,7 +53,7 @@ PROBES = {
     "TCP_KEEPCNT": (socket.IPPROTO_TCP, 3),
     "TCP_USER_TIMEOUT": (socket.IPPROTO_TCP, GONE_SECONDS * 1000),
 }
-"""Socket options that let the kernel find silently lost peers: a phone out of reach, a proxy whose machine died. Probes
+"""Socket options that let the kernel find silently lost peers: a phone out of reach, a proxy on a dead machine. Probes
 after 30 quiet seconds also keep entries in routers' tables.
 """
 
